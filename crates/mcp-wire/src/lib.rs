@@ -1,0 +1,1 @@
+//! JSON-RPC and MCP framing of both protocol eras, lossless and without I/O.

@@ -1,0 +1,1 @@
+//! JSON text kept as it was written: checked, scanned, compared and spliced without a tree.

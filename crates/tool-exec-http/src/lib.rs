@@ -1,0 +1,1 @@
+//! HTTP APIs as tools.

@@ -1,0 +1,1 @@
+//! Mock tools: a fixed result, or a template rendered from the arguments.

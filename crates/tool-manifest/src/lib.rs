@@ -1,0 +1,1 @@
+//! Manifests and configuration files: every accepted spelling, read into descriptors with errors that show the line.

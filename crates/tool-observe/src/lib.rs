@@ -1,0 +1,1 @@
+//! What was called and how it went: spans, logs and events.

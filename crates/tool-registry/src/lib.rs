@@ -1,0 +1,1 @@
+//! Which tools there are: sources, names, resolution into ready tools, snapshots.

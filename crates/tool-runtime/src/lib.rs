@@ -1,0 +1,1 @@
+//! The execution layers: deadlines and timeouts.

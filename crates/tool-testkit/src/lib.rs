@@ -1,0 +1,1 @@
+//! Scripted executors, clocks and fixtures for tests.

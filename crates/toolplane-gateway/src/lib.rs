@@ -1,0 +1,1 @@
+//! The MCP gateway in front of a toolplane.

@@ -1,0 +1,1 @@
+//! One governed set of tools for agents.

@@ -1,0 +1,2 @@
+//! What CI runs, and every developer: `cargo xtask`.
+fn main() {}
