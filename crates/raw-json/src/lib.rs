@@ -1,1 +1,31 @@
-//! JSON text kept as it was written: checked, scanned, compared and spliced without a tree.
+//! JSON text kept as it was written: checked in one pass, looked into, compared and spliced without building a
+//! tree.
+//!
+//! A gateway that parses a value and writes it again changes it: long integers are rounded, `1e2` becomes
+//! `100.0`, keys are sorted, unknown members vanish. [`RawJson`] is the text itself, a cheap slice of the message
+//! it came in.
+//!
+//! ```
+//! use raw_json::RawJson;
+//!
+//! let result = RawJson::parse(r#"{"id": 12345678901234567890123, "rate": 1e2}"#)?;
+//! assert_eq!(result.get("rate").unwrap().as_str(), "1e2");
+//! let marked = result.with_members(&[("cached", RawJson::from(true))])?;
+//! assert_eq!(marked.as_str(), r#"{"id": 12345678901234567890123, "rate": 1e2,"cached":true}"#);
+//! # Ok::<(), raw_json::Error>(())
+//! ```
+
+mod canonical;
+mod error;
+mod members;
+mod raw;
+mod scan;
+mod splice;
+
+pub use self::{
+    canonical::{canonical, digest},
+    error::{Error, ErrorKind},
+    members::Members,
+    raw::{Kind, RawJson},
+    scan::{Duplicates, Limits, check},
+};

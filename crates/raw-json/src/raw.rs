@@ -1,0 +1,217 @@
+use std::{fmt, ops::Range, sync::LazyLock};
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde_json::value::RawValue;
+
+use crate::{Error, ErrorKind, Members, scan};
+
+/// One JSON value as text, exactly as it was written, without the space around it.
+///
+/// Cloning shares the bytes. Two values are equal when their texts are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(ByteString);
+
+/// What kind of value a text holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names of JSON's types")]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl RawJson {
+    /// Takes a text that must be one JSON value, nested at most 128 levels deep.
+    ///
+    /// # Errors
+    /// When the bytes are not UTF-8, not JSON, or nested too deep.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::parse_within(text, scan::Limits::RELAY)
+    }
+
+    /// Takes a text that must be one JSON value within `limits`.
+    ///
+    /// # Errors
+    /// When the bytes are not UTF-8, not JSON, or not within the limits.
+    pub fn parse_within(text: impl Into<Bytes>, limits: scan::Limits) -> Result<Self, Error> {
+        let bytes = text.into();
+        let text = ByteString::try_from(bytes)
+            .map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
+        scan::check(&text, limits)?;
+        Ok(Self(text.slice_ref(text.trim_matches(SPACE))))
+    }
+
+    /// Takes a part that serde_json found in `message`, sharing the message's bytes.
+    ///
+    /// A part that does not lie in the message is copied. The depth of nesting is not checked: see [`check`](crate::check).
+    #[must_use]
+    pub fn part_of(message: &ByteString, part: &RawValue) -> Self {
+        let (whole, text) = (message.as_bytes().as_ptr_range(), part.get().as_bytes().as_ptr_range());
+        if whole.start <= text.start && text.end <= whole.end {
+            Self(message.slice_ref(part.get()))
+        } else {
+            Self(ByteString::from(part.get()))
+        }
+    }
+
+    /// Writes a value as JSON.
+    ///
+    /// # Errors
+    /// When the value cannot be written, such as a map whose keys are no strings.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        match serde_json::to_string(value) {
+            Ok(text) => Ok(Self(text.into())),
+            Err(error) => Err(Error::new(ErrorKind::Shape(error.to_string()), 0)),
+        }
+    }
+
+    /// Takes text that this crate wrote itself.
+    pub(crate) fn trusted(text: String) -> Self {
+        Self(text.into())
+    }
+
+    /// A part of this text that is known to be one value.
+    pub(crate) fn slice(&self, range: Range<usize>) -> Self {
+        Self(self.0.slice_ref(&self.0[range]))
+    }
+
+    /// The value `null`.
+    #[must_use]
+    pub const fn null() -> Self {
+        Self(ByteString::from_static("null"))
+    }
+
+    /// The empty object.
+    #[must_use]
+    pub const fn object() -> Self {
+        Self(ByteString::from_static("{}"))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text as bytes: the cheap way to write it out.
+    #[must_use]
+    pub fn as_bytes(&self) -> &Bytes {
+        self.0.as_bytes()
+    }
+
+    /// The length of the text in bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a JSON value is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What kind of value this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// Reads the text into a type, which may borrow from it.
+    ///
+    /// # Errors
+    /// When the value does not fit the type.
+    pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
+        serde_json::from_str(&self.0).map_err(|error| Error::new(ErrorKind::Shape(error.to_string()), error.column()))
+    }
+
+    /// The members, if this is an object.
+    #[must_use]
+    pub fn members(&self) -> Members<'_> {
+        Members::new(self)
+    }
+
+    /// The value of the first member with this key, if this is an object that has one.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Self> {
+        self.members().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// The text that this value stands for, if it is a string.
+    #[must_use]
+    pub fn string(&self) -> Option<String> {
+        serde_json::from_str(&self.0).ok()
+    }
+}
+
+const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Payloads do not belong in logs, so a derived `Debug` around this shows the size only.
+        write!(f, "RawJson({:?}, {} bytes)", self.kind(), self.len())
+    }
+}
+
+impl fmt::Display for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<bool> for RawJson {
+    fn from(value: bool) -> Self {
+        Self(ByteString::from_static(if value { "true" } else { "false" }))
+    }
+}
+
+impl From<u64> for RawJson {
+    fn from(value: u64) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<&str> for RawJson {
+    fn from(value: &str) -> Self {
+        Self(serde_json::Value::from(value).to_string().into())
+    }
+}
+
+impl From<&serde_json::Value> for RawJson {
+    fn from(value: &serde_json::Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<serde_json::Value> for RawJson {
+    fn from(value: serde_json::Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+impl Default for RawJson {
+    fn default() -> Self {
+        static NULL: LazyLock<RawJson> = LazyLock::new(RawJson::null);
+        NULL.clone()
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(String::from(Box::<str>::from(text))).map_err(de::Error::custom)
+    }
+}

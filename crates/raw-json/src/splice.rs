@@ -1,0 +1,67 @@
+use crate::{Error, ErrorKind, Kind, RawJson};
+
+impl RawJson {
+    /// This object with members added, or put in the place of those that have the same keys. Every other member
+    /// keeps its own bytes and its place.
+    ///
+    /// # Errors
+    /// When this is no object.
+    pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, Error> {
+        if self.kind() != Kind::Object {
+            return Err(Error::new(ErrorKind::Unexpected("an object"), 0));
+        }
+        let text = self.as_str();
+        let added: usize = members.iter().map(|(key, value)| key.len() + value.len() + 4).sum();
+        let mut out = String::with_capacity(text.len() + added);
+        // What has been copied of the old text so far, and which of the new members found a place in it.
+        let mut copied = 0;
+        let mut placed = vec![false; members.len()];
+        let mut empty = true;
+        for (key, value) in self.members() {
+            empty = false;
+            let Some(index) = members.iter().position(|(name, _)| *name == key) else { continue };
+            let start = value.as_bytes().as_ptr() as usize - text.as_ptr() as usize;
+            out.push_str(&text[copied..start]);
+            out.push_str(members[index].1.as_str());
+            copied = start + value.len();
+            placed[index] = true;
+        }
+        out.push_str(&text[copied..text.len() - 1]);
+        for ((key, value), _) in members.iter().zip(placed).filter(|(_, placed)| !placed) {
+            if !empty {
+                out.push(',');
+            }
+            empty = false;
+            out.push_str(Self::from(*key).as_str());
+            out.push(':');
+            out.push_str(value.as_str());
+        }
+        out.push('}');
+        Ok(Self::trusted(out))
+    }
+
+    /// This object without the members that have one of these keys; every other member keeps its own bytes.
+    ///
+    /// # Errors
+    /// When this is no object.
+    pub fn without_members(&self, keys: &[&str]) -> Result<Self, Error> {
+        if self.kind() != Kind::Object {
+            return Err(Error::new(ErrorKind::Unexpected("an object"), 0));
+        }
+        if !self.members().any(|(key, _)| keys.contains(&&*key)) {
+            return Ok(self.clone());
+        }
+        let mut out = String::with_capacity(self.len());
+        out.push('{');
+        for (key, value) in self.members().filter(|(key, _)| !keys.contains(&&**key)) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(Self::from(&*key).as_str());
+            out.push(':');
+            out.push_str(value.as_str());
+        }
+        out.push('}');
+        Ok(Self::trusted(out))
+    }
+}
