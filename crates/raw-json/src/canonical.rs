@@ -74,7 +74,12 @@ fn items(array: &RawJson) -> impl Iterator<Item = RawJson> {
             return None;
         }
         let start = scanner.at;
-        scanner.value(Limits { depth: usize::MAX, ..Limits::RELAY }).ok()?;
+        scanner
+            .value(Limits {
+                depth: usize::MAX,
+                ..Limits::RELAY
+            })
+            .ok()?;
         at = scanner.at;
         Some(array.slice(start..at))
     })
@@ -91,7 +96,9 @@ fn string(value: &RawJson, out: &mut String) {
 
 /// A number in the form of ECMAScript's `Number::toString` if it is an exact double, else as it was written.
 fn number(text: &str) -> Cow<'_, str> {
-    let Ok(double) = text.parse::<f64>() else { return Cow::Borrowed(text) };
+    let Ok(double) = text.parse::<f64>() else {
+        return Cow::Borrowed(text);
+    };
     if !double.is_finite() || !is_exact(text, double) {
         return Cow::Borrowed(text);
     }
@@ -113,7 +120,10 @@ fn decimal(text: &str) -> (Vec<u8>, i64) {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
     // An exponent beyond i64 is no double that is finite and not zero.
-    let mut power = exponent.parse::<i64>().unwrap_or(i64::MAX).saturating_sub(fraction.len() as i64);
+    let mut power = exponent
+        .parse::<i64>()
+        .unwrap_or(i64::MAX)
+        .saturating_sub(fraction.len() as i64);
     while digits.last() == Some(&b'0') {
         digits.pop();
         power = power.saturating_add(1);

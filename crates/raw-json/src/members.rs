@@ -16,7 +16,11 @@ pub struct Members<'a> {
 
 impl<'a> Members<'a> {
     pub(crate) fn new(object: &'a RawJson) -> Self {
-        let at = if object.as_str().starts_with('{') { 1 } else { object.as_str().len() };
+        let at = if object.as_str().starts_with('{') {
+            1
+        } else {
+            object.as_str().len()
+        };
         Self { object, at }
     }
 }
@@ -42,7 +46,12 @@ impl<'a> Iterator for Members<'a> {
         scanner.at += 1;
         scanner.space();
         let start = scanner.at;
-        scanner.value(Limits { depth: usize::MAX, ..Limits::RELAY }).ok()?;
+        scanner
+            .value(Limits {
+                depth: usize::MAX,
+                ..Limits::RELAY
+            })
+            .ok()?;
         self.at = scanner.at;
         // A lone surrogate has no decoded form; the escaped text still tells keys apart.
         let key = unescape(raw_key).unwrap_or(Cow::Borrowed(raw_key));

@@ -40,8 +40,8 @@ impl RawJson {
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
     pub fn parse_within(text: impl Into<Bytes>, limits: scan::Limits) -> Result<Self, Error> {
         let bytes = text.into();
-        let text = ByteString::try_from(bytes)
-            .map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
+        let text =
+            ByteString::try_from(bytes).map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
         scan::check(&text, limits)?;
         Ok(Self(text.slice_ref(text.trim_matches(SPACE))))
     }
@@ -51,7 +51,10 @@ impl RawJson {
     /// A part that does not lie in the message is copied. The depth of nesting is not checked: see [`check`](crate::check).
     #[must_use]
     pub fn part_of(message: &ByteString, part: &RawValue) -> Self {
-        let (whole, text) = (message.as_bytes().as_ptr_range(), part.get().as_bytes().as_ptr_range());
+        let (whole, text) = (
+            message.as_bytes().as_ptr_range(),
+            part.get().as_bytes().as_ptr_range(),
+        );
         if whole.start <= text.start && text.end <= whole.end {
             Self(message.slice_ref(part.get()))
         } else {
@@ -129,7 +132,8 @@ impl RawJson {
     /// # Errors
     /// When the value does not fit the type.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        serde_json::from_str(&self.0).map_err(|error| Error::new(ErrorKind::Shape(error.to_string()), error.column()))
+        serde_json::from_str(&self.0)
+            .map_err(|error| Error::new(ErrorKind::Shape(error.to_string()), error.column()))
     }
 
     /// The members, if this is an object.
@@ -141,7 +145,9 @@ impl RawJson {
     /// The value of the first member with this key, if this is an object that has one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Self> {
-        self.members().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.members()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
     }
 
     /// The text that this value stands for, if it is a string.
@@ -205,7 +211,9 @@ impl Default for RawJson {
 
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.0).map_err(ser::Error::custom)?.serialize(serializer)
+        serde_json::from_str::<&RawValue>(&self.0)
+            .map_err(ser::Error::custom)?
+            .serialize(serializer)
     }
 }
 

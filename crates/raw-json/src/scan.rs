@@ -24,9 +24,15 @@ pub enum Duplicates {
 
 impl Limits {
     /// For text that is relayed: 128 levels, duplicate keys pass.
-    pub const RELAY: Self = Self { depth: 128, duplicates: Duplicates::Allow };
+    pub const RELAY: Self = Self {
+        depth: 128,
+        duplicates: Duplicates::Allow,
+    };
     /// For text that is judged: 128 levels, no duplicate key at any depth.
-    pub const STRICT: Self = Self { depth: 128, duplicates: Duplicates::Refuse };
+    pub const STRICT: Self = Self {
+        depth: 128,
+        duplicates: Duplicates::Refuse,
+    };
 }
 
 /// Checks that `text` is one JSON value within `limits`, and nothing after it but white space.
@@ -88,7 +94,11 @@ pub(crate) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, bytes: text.as_bytes(), at: 0 }
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+        }
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
@@ -127,7 +137,11 @@ impl<'a> Scanner<'a> {
                 }
                 self.at += 1;
                 self.space();
-                let close = if matches!(container, Open::Array) { b']' } else { b'}' };
+                let close = if matches!(container, Open::Array) {
+                    b']'
+                } else {
+                    b'}'
+                };
                 if self.peek() == Some(close) {
                     self.at += 1;
                 } else {
@@ -140,7 +154,9 @@ impl<'a> Scanner<'a> {
             }
             // A value has ended: close what it closes, or go on to the next one.
             loop {
-                let Some(container) = open.last_mut() else { return Ok(()) };
+                let Some(container) = open.last_mut() else {
+                    return Ok(());
+                };
                 self.space();
                 match (self.peek(), container) {
                     (Some(b','), Open::Array) => {
@@ -173,9 +189,13 @@ impl<'a> Scanner<'a> {
         }
         let raw = self.string()?;
         if !matches!(keys, Keys::Ignored) {
-            let key = unescape(raw).ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))?;
+            let key = unescape(raw)
+                .ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))?;
             if !keys.insert(key.clone()) {
-                return Err(Error::new(ErrorKind::DuplicateKey(key.chars().take(64).collect()), start));
+                return Err(Error::new(
+                    ErrorKind::DuplicateKey(key.chars().take(64).collect()),
+                    start,
+                ));
             }
         }
         self.space();
@@ -289,5 +309,7 @@ pub(crate) fn unescape(raw: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(raw));
     }
     // serde_json decodes escapes; the quotes make the slice a string again.
-    serde_json::from_str::<String>(&format!("\"{raw}\"")).ok().map(Cow::Owned)
+    serde_json::from_str::<String>(&format!("\"{raw}\""))
+        .ok()
+        .map(Cow::Owned)
 }

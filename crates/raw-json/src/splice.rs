@@ -11,7 +11,10 @@ impl RawJson {
             return Err(Error::new(ErrorKind::Unexpected("an object"), 0));
         }
         let text = self.as_str();
-        let added: usize = members.iter().map(|(key, value)| key.len() + value.len() + 4).sum();
+        let added: usize = members
+            .iter()
+            .map(|(key, value)| key.len() + value.len() + 4)
+            .sum();
         let mut out = String::with_capacity(text.len() + added);
         // What has been copied of the old text so far, and which of the new members found a place in it.
         let mut copied = 0;
@@ -19,7 +22,9 @@ impl RawJson {
         let mut empty = true;
         for (key, value) in self.members() {
             empty = false;
-            let Some(index) = members.iter().position(|(name, _)| *name == key) else { continue };
+            let Some(index) = members.iter().position(|(name, _)| *name == key) else {
+                continue;
+            };
             let start = value.as_bytes().as_ptr() as usize - text.as_ptr() as usize;
             out.push_str(&text[copied..start]);
             out.push_str(members[index].1.as_str());

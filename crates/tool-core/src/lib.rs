@@ -1,1 +1,64 @@
-//! The words and contracts of toolplane: tools, calls, replies, errors, layers and ports.
+//! The words and contracts of toolplane: what a tool, a call, a reply and an error are, how a call goes through
+//! layers, and the ports through which layers reach what they do not own. This crate knows no runtime, no HTTP and
+//! no JSON-RPC; whoever writes an executor, a layer or a source needs nothing else.
+//!
+//! ```
+//! use tool_core::{CallContext, Invoke, Outcome, Reply, ToolError};
+//! use raw_json::RawJson;
+//!
+//! /// A tool that says back what it was told.
+//! struct Echo;
+//!
+//! impl Invoke for Echo {
+//!     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+//!         Ok(Reply::value(cx.arguments.raw().clone()).into())
+//!     }
+//! }
+//! # let _ = Echo;
+//! ```
+
+mod arguments;
+mod caller;
+mod clock;
+mod context;
+mod descriptor;
+mod dispatch;
+mod error;
+mod event;
+mod executor;
+mod future;
+mod invoke;
+mod metadata;
+mod name;
+mod outcome;
+mod progress;
+mod schema;
+mod secret;
+mod source;
+mod state;
+mod template;
+mod tool;
+
+pub use self::{
+    arguments::Arguments,
+    caller::Caller,
+    clock::{Clock, Instant},
+    context::{CallContext, CorrelationId, Note, Target, TraceContext},
+    descriptor::{Descriptor, ExecutorSpec, Origin, Trust},
+    dispatch::{Dispatch, DispatchState},
+    error::{Category, ErrorKind, ToolError},
+    event::{Event, Observe},
+    executor::{Executor, PrepareError},
+    future::BoxFuture,
+    invoke::{DynInvoke, Invoke, Layer},
+    metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
+    name::{InvalidName, MAX_NAME, check_name, outward_name},
+    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, TaskHandle},
+    progress::Progress,
+    schema::{CheckError, CheckJson, Mismatch, Problem},
+    secret::{Secret, SecretError, Secrets},
+    source::{Catalogue, Rejected, Source, SourceState, SourceStatus},
+    state::ToolState,
+    template::{Fallback, Provider, Reference, Template, TemplateError},
+    tool::{Settings, Tool, ToolParts},
+};

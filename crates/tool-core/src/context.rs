@@ -1,0 +1,200 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{Arguments, Caller, Clock, Dispatch, Instant, Progress, Tool};
+
+/// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
+///
+/// # Cancellation
+/// A call is cancelled by dropping its future. [`CallContext::dispatch`] outlives the future, so that whoever
+/// dropped it can still tell whether the tool may have run.
+#[non_exhaustive]
+pub struct CallContext {
+    /// What is called.
+    pub target: Target,
+    /// What it is called with.
+    pub arguments: Arc<Arguments>,
+    /// On whose behalf.
+    pub caller: Arc<Caller>,
+    /// What ties all records of this call together.
+    pub correlation_id: CorrelationId,
+    /// The caller's trace, if it sent one.
+    pub trace: Option<TraceContext>,
+    /// When everything must be over: queueing, retries and fallbacks included.
+    pub deadline: Option<Instant>,
+    /// Which attempt this is, from 1; 0 before the first.
+    pub attempt: u32,
+    /// The caller's key for this very effect: calls with the same key have it once.
+    pub idempotency_key: Option<Arc<str>>,
+    /// Where the tool's progress goes, if the caller wants to know.
+    pub progress: Option<Arc<dyn Progress>>,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    dispatch: Arc<Dispatch>,
+    notes: Option<Vec<Note>>,
+}
+
+/// What a call is addressed to.
+///
+/// Only tools for now: resources, prompts and completions will go down the same stack.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Target {
+    /// A tool, resolved.
+    Tool(Arc<Tool>),
+}
+
+/// What ties all records of a call together: 128 random bits, shown as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CorrelationId(pub u128);
+
+/// The caller's trace in the form of the W3C Trace Context headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    /// `traceparent`, as received.
+    pub traceparent: Arc<str>,
+    /// `tracestate`, as received.
+    pub tracestate: Option<Arc<str>>,
+}
+
+/// What a layer decided about a call, kept when the call is to be explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The layer's name.
+    pub layer: &'static str,
+    /// What it decided, and why.
+    pub decision: String,
+    /// How long after the call's start.
+    pub at: Instant,
+}
+
+impl CallContext {
+    /// A call with nothing but the necessary.
+    #[must_use]
+    pub fn new(
+        target: Target,
+        arguments: Arc<Arguments>,
+        caller: Arc<Caller>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            target,
+            arguments,
+            caller,
+            correlation_id: CorrelationId(0),
+            trace: None,
+            deadline: None,
+            attempt: 0,
+            idempotency_key: None,
+            progress: None,
+            clock,
+            dispatch: Arc::default(),
+            notes: None,
+        }
+    }
+
+    /// The tool that is called.
+    #[must_use]
+    pub fn tool(&self) -> &Arc<Tool> {
+        let Target::Tool(tool) = &self.target;
+        tool
+    }
+
+    /// How far the present attempt got towards its tool.
+    #[must_use]
+    pub fn dispatch(&self) -> &Arc<Dispatch> {
+        &self.dispatch
+    }
+
+    /// Begins another attempt: counts it and gives it a mark of its own.
+    pub fn next_attempt(&mut self) {
+        self.attempt += 1;
+        self.dispatch = Arc::default();
+    }
+
+    /// The time left until the deadline; nothing if there is no deadline.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.since(self.clock.now()))
+    }
+
+    /// Moves the deadline to `limit` from now unless it is earlier already.
+    pub fn limit(&mut self, limit: Duration) {
+        let latest = self.clock.now() + limit;
+        self.deadline = Some(self.deadline.map_or(latest, |deadline| deadline.min(latest)));
+    }
+
+    /// Keeps what layers decide from now on.
+    pub fn explain(&mut self) {
+        self.notes.get_or_insert_default();
+    }
+
+    /// Notes what a layer decided. The text is made only if the call is to be explained.
+    pub fn note(&mut self, layer: &'static str, decision: impl FnOnce() -> String) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(Note {
+                layer,
+                decision: decision(),
+                at: self.clock.now(),
+            });
+        }
+    }
+
+    /// What the layers decided so far.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.notes.as_deref().unwrap_or_default()
+    }
+
+    /// A copy for work in a task of its own: the same call, with its own notes and its own dispatch mark.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            target: self.target.clone(),
+            arguments: self.arguments.clone(),
+            caller: self.caller.clone(),
+            correlation_id: self.correlation_id,
+            trace: self.trace.clone(),
+            deadline: self.deadline,
+            attempt: self.attempt,
+            idempotency_key: self.idempotency_key.clone(),
+            progress: self.progress.clone(),
+            clock: self.clock.clone(),
+            dispatch: Arc::default(),
+            notes: self.notes.as_ref().map(|_| Vec::new()),
+        }
+    }
+
+    /// Takes over what forked work reports back: its notes, its attempts and how far it got.
+    pub fn absorb(&mut self, forked: Self) {
+        self.attempt = self.attempt.max(forked.attempt);
+        self.dispatch = forked.dispatch;
+        if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
+            notes.extend(more);
+        }
+    }
+}
+
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContext")
+            .field("target", &self.target)
+            .field("caller", &self.caller)
+            .field("correlation_id", &self.correlation_id)
+            .field("deadline", &self.deadline)
+            .field("attempt", &self.attempt)
+            .field("dispatch", &self.dispatch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for CorrelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for CorrelationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

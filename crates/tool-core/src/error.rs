@@ -1,0 +1,342 @@
+use std::{error::Error, fmt, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+
+/// Why a call did not give a result. Layers match on [`ToolError::kind`], never on the text.
+#[derive(Clone)]
+pub struct ToolError(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+    retry_after: Option<Duration>,
+    detail: Option<RawJson>,
+}
+
+/// What kind of failure a [`ToolError`] is. The methods are the one table of what follows from a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The arguments do not fit the tool's input schema.
+    InvalidArguments,
+    /// The tool's result does not fit its output schema.
+    ResultInvalid,
+    /// There is no such tool, or none that the caller may know of.
+    NotFound,
+    /// A policy refuses the call.
+    Denied,
+    /// The upstream does not accept our credentials.
+    Auth,
+    /// A rate limit, ours or the upstream's, is reached.
+    RateLimited,
+    /// Too much is queued already; nothing was sent.
+    Overloaded,
+    /// The upstream cannot be reached or is held back after failures.
+    Unavailable,
+    /// The deadline has passed.
+    Timeout,
+    /// The caller has withdrawn the call.
+    Cancelled,
+    /// The upstream has answered with an error.
+    UpstreamError,
+    /// The upstream broke its protocol.
+    Protocol,
+    /// The result is larger than allowed.
+    ResultTooLarge,
+    /// Whether the tool ran is not known, and it must not run twice.
+    OutcomeUnknown,
+    /// The tool is no longer what was approved.
+    ToolChanged,
+    /// A fault of ours.
+    Internal,
+}
+
+/// The coarse classes that error policies are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// May pass by itself: time-outs, lost connections, failing servers.
+    Transient,
+    /// Passes when one waits as told.
+    RateLimit,
+    /// Needs other credentials.
+    Authentication,
+    /// Needs other arguments, or another tool.
+    Validation,
+    /// Nothing is known of it.
+    Unknown,
+}
+
+/// One row of the table: what follows from a kind.
+struct Row {
+    name: &'static str,
+    category: Category,
+    retryable: bool,
+    counts_for_breaker: bool,
+    advice: &'static str,
+}
+
+impl ErrorKind {
+    /// Every kind, in the order of the table.
+    pub const ALL: [Self; 16] = [
+        Self::InvalidArguments,
+        Self::ResultInvalid,
+        Self::NotFound,
+        Self::Denied,
+        Self::Auth,
+        Self::RateLimited,
+        Self::Overloaded,
+        Self::Unavailable,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::UpstreamError,
+        Self::Protocol,
+        Self::ResultTooLarge,
+        Self::OutcomeUnknown,
+        Self::ToolChanged,
+        Self::Internal,
+    ];
+
+    const fn row(self) -> Row {
+        use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
+        let (name, category, retryable, counts_for_breaker, advice) = match self {
+            Self::InvalidArguments => (
+                "invalid_arguments",
+                Validation,
+                false,
+                false,
+                "correct the arguments and call again",
+            ),
+            Self::ResultInvalid => (
+                "result_invalid",
+                Unknown,
+                false,
+                true,
+                "the tool answered in a form it does not declare; try another tool",
+            ),
+            Self::NotFound => (
+                "not_found",
+                Validation,
+                false,
+                false,
+                "list the tools and use a name from the list",
+            ),
+            Self::Denied => (
+                "denied",
+                Validation,
+                false,
+                false,
+                "do not call this again; a policy forbids it",
+            ),
+            Self::Auth => (
+                "auth",
+                Authentication,
+                false,
+                false,
+                "the operator must renew the tool's credentials",
+            ),
+            Self::RateLimited => (
+                "rate_limited",
+                RateLimit,
+                true,
+                false,
+                "wait before calling again",
+            ),
+            Self::Overloaded => (
+                "overloaded",
+                RateLimit,
+                true,
+                false,
+                "wait a moment and call again",
+            ),
+            Self::Unavailable => (
+                "unavailable",
+                Transient,
+                true,
+                true,
+                "call again later or use another tool",
+            ),
+            Self::Timeout => (
+                "timeout",
+                Transient,
+                true,
+                true,
+                "call again with less to do, or later",
+            ),
+            Self::Cancelled => ("cancelled", Unknown, false, false, "the call was withdrawn"),
+            Self::UpstreamError => (
+                "upstream_error",
+                Transient,
+                true,
+                true,
+                "read the message; call again later if it may pass",
+            ),
+            Self::Protocol => (
+                "protocol",
+                Transient,
+                false,
+                true,
+                "the tool's server misbehaves; use another tool",
+            ),
+            Self::ResultTooLarge => (
+                "result_too_large",
+                Validation,
+                false,
+                false,
+                "ask for less at once",
+            ),
+            Self::OutcomeUnknown => (
+                "outcome_unknown",
+                Unknown,
+                false,
+                true,
+                "the tool may have run; check its effect before calling again",
+            ),
+            Self::ToolChanged => (
+                "tool_changed",
+                Validation,
+                false,
+                false,
+                "list the tools again; this one has changed",
+            ),
+            Self::Internal => (
+                "internal",
+                Unknown,
+                false,
+                false,
+                "this is a fault of the gateway; report it",
+            ),
+        };
+        Row {
+            name,
+            category,
+            retryable,
+            counts_for_breaker,
+            advice,
+        }
+    }
+
+    /// The name that goes over the wire and into records, such as `invalid_arguments`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The class that an error policy is written in.
+    #[must_use]
+    pub const fn category(self) -> Category {
+        self.row().category
+    }
+
+    /// Whether the same call may succeed later. Whether it may be sent again is another question: see
+    /// [`Dispatch`](crate::Dispatch).
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        self.row().retryable
+    }
+
+    /// Whether it is a sign that the upstream is ill.
+    #[must_use]
+    pub const fn counts_for_breaker(self) -> bool {
+        self.row().counts_for_breaker
+    }
+
+    /// What a model should do about it, in words made for it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        self.row().advice
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl ToolError {
+    /// An error of this kind. The message is a lower-case fragment that may be shown to a model: no secrets, no
+    /// internal addresses.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            source: None,
+            retry_after: None,
+            detail: None,
+        }))
+    }
+
+    /// The same error with what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The same error with the time after which a retry makes sense.
+    #[must_use]
+    pub fn with_retry_after(mut self, after: Duration) -> Self {
+        self.0.retry_after = Some(after);
+        self
+    }
+
+    /// The same error with what the upstream said about it, as data.
+    #[must_use]
+    pub fn with_detail(mut self, detail: RawJson) -> Self {
+        self.0.detail = Some(detail);
+        self
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What went wrong, in words.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// How long to wait before a retry, if the upstream or a limit said so.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// What the upstream said about it, as data.
+    #[must_use]
+    pub fn detail(&self) -> Option<&RawJson> {
+        self.0.detail.as_ref()
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolError")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("source", &self.0.source)
+            .field("retry_after", &self.0.retry_after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl Error for ToolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn Error + 'static))
+    }
+}

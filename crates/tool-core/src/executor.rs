@@ -1,0 +1,52 @@
+use std::sync::Arc;
+
+use raw_json::RawJson;
+
+use crate::{Descriptor, DynInvoke};
+
+/// A primitive that runs tools: it turns a descriptor's settings into something that can be called.
+pub trait Executor: Send + Sync {
+    /// What descriptors name it by, such as `http`.
+    fn kind(&self) -> &str;
+
+    /// Makes a tool ready to be called. It reads and checks the settings, and does no I/O: connections and
+    /// processes start with the first call.
+    ///
+    /// # Errors
+    /// When the settings are not usable; every problem that was found, each with its place.
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>>;
+
+    /// The JSON Schema of its settings, for editors and the reference.
+    fn config_schema(&self) -> RawJson;
+}
+
+/// A problem in an executor's settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PrepareError {
+    /// Where in the settings, as a JSON Pointer (RFC 6901) from their root: a loader knows line and column.
+    pub pointer: String,
+    /// What is wrong: a lower-case fragment.
+    pub message: String,
+    /// What to try.
+    pub hint: Option<String>,
+}
+
+impl PrepareError {
+    /// A problem at a place in the settings.
+    #[must_use]
+    pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The same problem with what to try.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

@@ -1,0 +1,66 @@
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+/// How many characters a tool's name may have.
+pub const MAX_NAME: usize = 64;
+
+/// Why a text cannot be a tool's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{name}` is no tool name: it must have 1 to {MAX_NAME} characters out of A-Z, a-z, 0-9, `_` and `-`"
+)]
+pub struct InvalidName {
+    name: String,
+}
+
+/// Checks that a text can be a tool's name everywhere: 1 to 64 characters out of `[A-Za-z0-9_-]`, which every model
+/// provider takes and MCP allows.
+///
+/// # Errors
+/// When it cannot.
+pub fn check_name(name: &str) -> Result<(), InvalidName> {
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(InvalidName {
+            name: name.chars().take(2 * MAX_NAME).collect(),
+        })
+    }
+}
+
+/// The name under which a tool with any name is shown: what is not allowed becomes `_`, and a longer name is cut to
+/// 55 characters, `_` and the first 8 hexadecimal digits of the SHA-256 of the whole name as it was.
+///
+/// ```
+/// assert_eq!(tool_core::outward_name("files__read file"), "files__read_file");
+/// assert_eq!(tool_core::outward_name(&"x".repeat(70)).len(), 64);
+/// ```
+#[must_use]
+pub fn outward_name(name: &str) -> String {
+    let mut outward: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii() && is_allowed(c as u8) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if outward.is_empty() {
+        outward.push('_');
+    }
+    if outward.len() > MAX_NAME {
+        outward.truncate(MAX_NAME - 9);
+        outward.push('_');
+        for byte in &Sha256::digest(name)[..4] {
+            let _ = write!(outward, "{byte:02x}");
+        }
+    }
+    outward
+}
+
+fn is_allowed(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}

@@ -1,0 +1,85 @@
+use std::fmt::{self, Write};
+
+use serde_json::Value;
+
+/// A compiled schema.
+pub trait CheckJson: Send + Sync {
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// [`CheckError::Mismatch`] when the value does not fit, [`CheckError::Schema`] when the schema itself is not
+    /// usable.
+    fn check(&self, value: &Value) -> Result<(), CheckError>;
+}
+
+/// Why a value did not pass a check.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The value does not fit.
+    #[error("{0}")]
+    Mismatch(Mismatch),
+    /// The schema is not usable, so nothing can be said of the value.
+    #[error("the schema is not usable: {0}")]
+    Schema(String),
+}
+
+/// In what ways a value does not fit a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What was found: the first problems, at least one.
+    pub problems: Vec<Problem>,
+    /// Whether there may be more than those.
+    pub truncated: bool,
+}
+
+/// One way in which a value does not fit a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where in the value, as a JSON Pointer (RFC 6901); empty for the value itself.
+    pub path: String,
+    /// The schema's keyword that is not met, such as `minimum`.
+    pub keyword: String,
+    /// What the schema asks for, such as `a number of at least 1`.
+    pub expected: String,
+    /// What stands there instead, cut to a readable length.
+    pub found: String,
+    /// What kind of value stands there: what may be said of it in logs.
+    pub found_kind: &'static str,
+}
+
+impl Mismatch {
+    /// The problems without the values: for logs.
+    #[must_use]
+    pub fn masked(&self) -> String {
+        self.write(|problem| problem.found_kind)
+    }
+
+    fn write<'a>(&'a self, found: impl Fn(&'a Problem) -> &'a str) -> String {
+        let mut text = String::new();
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            let place = if problem.path.is_empty() {
+                "the value"
+            } else {
+                &problem.path
+            };
+            let _ = write!(
+                text,
+                "{separator}`{place}` must be {}, not {}",
+                problem.expected,
+                found(problem)
+            );
+        }
+        if self.truncated {
+            text.push_str("; and possibly more");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.write(|problem| &problem.found))
+    }
+}

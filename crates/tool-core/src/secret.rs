@@ -1,0 +1,51 @@
+use std::fmt;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{BoxFuture, Reference};
+
+/// A text that must not be shown: it has no `Display`, its `Debug` tells nothing, and its memory is wiped.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// Takes a text that must not be shown.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(SecretString::from(text.into()))
+    }
+
+    /// The text, for the one place where it is used.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The port through which `${…}` references get their values: environment variables, files, named secrets.
+pub trait Secrets: Send + Sync {
+    /// The present value; nothing if there is none. Called for every use, so that a changed value counts at once.
+    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
+
+    /// Whether there is a value, found out without waiting: what `check` asks before anything is called.
+    ///
+    /// # Errors
+    /// When it cannot be told, or the reference is not allowed.
+    fn has(&self, reference: &Reference) -> Result<bool, SecretError>;
+}
+
+/// Why a reference has no value. It names the reference, never a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{reference}` {reason}")]
+pub struct SecretError {
+    /// The reference as written.
+    pub reference: String,
+    /// What is wrong: a fragment that follows the reference.
+    pub reason: String,
+}

@@ -1,0 +1,87 @@
+use std::{sync::Arc, time::Duration};
+
+use crate::{BoxFuture, Descriptor};
+
+/// Where tools come from: files, a store, an MCP server.
+pub trait Source: Send + Sync {
+    /// Its name, unique among sources: a server's name, or that of the configuration.
+    fn name(&self) -> &str;
+
+    /// What it offers as far as it is known now. Cheap: no I/O.
+    fn snapshot(&self) -> Arc<Catalogue>;
+
+    /// Brings the snapshot up to date if that was not done yet: connects to the server and lists its tools. Many
+    /// callers share one run. Failure shows in [`Source::status`].
+    fn load(&self) -> BoxFuture<'_, ()>;
+
+    /// Resolves when the snapshot's revision is another than `seen`.
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;
+
+    /// Whether a tool of this name may be among those not known yet.
+    fn may_hold(&self, name: &str) -> bool;
+
+    /// How it is.
+    fn status(&self) -> SourceStatus;
+}
+
+/// What a source offers at one time.
+#[derive(Debug, Default, PartialEq)]
+pub struct Catalogue {
+    /// Grows with every change.
+    pub revision: u64,
+    /// The tools, in the source's own order.
+    pub tools: Vec<Arc<Descriptor>>,
+    /// What was left out, and why.
+    pub rejected: Vec<Rejected>,
+}
+
+/// A tool that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// Its name, as far as it has one.
+    pub name: String,
+    /// Why it is not offered.
+    pub reason: String,
+}
+
+/// How a source is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceStatus {
+    /// Where it stands.
+    pub state: SourceState,
+    /// How many tools it offers.
+    pub n_tools: usize,
+    /// What there is to know of it, such as the protocol's revision or the end of a failed server's output.
+    pub detail: Option<String>,
+    /// How often it had to be started again.
+    pub n_restarts: u64,
+    /// How long the last start took.
+    pub start_took: Option<Duration>,
+}
+
+/// Where a source stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceState {
+    /// Nothing has asked for it yet.
+    NotStarted,
+    /// It is being started.
+    Starting,
+    /// It answers.
+    Ready,
+    /// It does not, and why.
+    Failed(String),
+}
+
+impl SourceState {
+    /// The word for it in lists.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::NotStarted => "not started",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Failed(_) => "failed",
+        }
+    }
+}

@@ -1,0 +1,166 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use serde_json::{Map, Value};
+
+use crate::{CheckJson, Descriptor, DynInvoke, ToolState};
+
+/// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
+/// up nothing more.
+pub struct Tool {
+    parts: ToolParts,
+    definition: RawJson,
+    digest: [u8; 32],
+}
+
+/// What a [`Tool`] is made from.
+pub struct ToolParts {
+    /// The tool as data.
+    pub descriptor: Arc<Descriptor>,
+    /// The compiled schema of its arguments.
+    pub input: Arc<dyn CheckJson>,
+    /// The compiled schema of its results.
+    pub output: Option<Arc<dyn CheckJson>>,
+    /// What runs it.
+    pub executor: Arc<dyn DynInvoke>,
+    /// What layers know of it from earlier calls.
+    pub state: Arc<ToolState>,
+    /// Its settings, after defaults.
+    pub settings: Settings,
+}
+
+/// A tool's settings after defaults: what layers go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// How long a call may take in all.
+    pub call_timeout: Duration,
+    /// How long one attempt may take.
+    pub attempt_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(60),
+            attempt_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Tool {
+    /// Puts a tool together.
+    #[must_use]
+    pub fn new(parts: ToolParts) -> Self {
+        let definition = definition(&parts.descriptor);
+        let digest = raw_json::digest(&definition);
+        Self {
+            parts,
+            definition,
+            digest,
+        }
+    }
+
+    /// The name that agents call it by.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.parts.descriptor.name
+    }
+
+    /// The tool as data.
+    #[must_use]
+    pub fn descriptor(&self) -> &Arc<Descriptor> {
+        &self.parts.descriptor
+    }
+
+    /// What agents are shown of it, as one object: name, title, description, `inputSchema`, `outputSchema` and, for
+    /// a tool of a server, whatever else the server says, in the server's own bytes.
+    #[must_use]
+    pub fn definition(&self) -> &RawJson {
+        &self.definition
+    }
+
+    /// The SHA-256 of the definition's canonical form: another definition is another tool.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// The compiled schema of its arguments.
+    #[must_use]
+    pub fn input(&self) -> &dyn CheckJson {
+        &*self.parts.input
+    }
+
+    /// The compiled schema of its results, if it declares one.
+    #[must_use]
+    pub fn output(&self) -> Option<&dyn CheckJson> {
+        self.parts.output.as_deref()
+    }
+
+    /// What runs it.
+    #[must_use]
+    pub fn executor(&self) -> &Arc<dyn DynInvoke> {
+        &self.parts.executor
+    }
+
+    /// What layers know of it from earlier calls.
+    #[must_use]
+    pub fn state(&self) -> &Arc<ToolState> {
+        &self.parts.state
+    }
+
+    /// Its settings, after defaults.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.parts.settings
+    }
+}
+
+/// A server's own definition under our name, or one made from the descriptor.
+fn definition(descriptor: &Descriptor) -> RawJson {
+    let name = RawJson::from(&*descriptor.name);
+    if let Some(Ok(definition)) = descriptor
+        .definition
+        .as_ref()
+        .map(|raw| raw.with_members(&[("name", name.clone())]))
+    {
+        return definition;
+    }
+    let mut object = Map::new();
+    object.insert("name".to_owned(), Value::from(&*descriptor.name));
+    if let Some(title) = &descriptor.title {
+        object.insert("title".to_owned(), Value::from(title.as_str()));
+    }
+    object.insert(
+        "description".to_owned(),
+        Value::from(descriptor.description.as_str()),
+    );
+    let mut members = vec![("inputSchema", descriptor.input_schema.clone())];
+    members.extend(
+        descriptor
+            .output_schema
+            .clone()
+            .map(|schema| ("outputSchema", schema)),
+    );
+    RawJson::from(Value::Object(object))
+        .with_members(&members)
+        .expect("the value is an object")
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool")
+            .field("name", self.name())
+            .field("settings", self.settings())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ToolParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolParts")
+            .field("descriptor", &self.descriptor)
+            .finish_non_exhaustive()
+    }
+}
