@@ -1,1 +1,43 @@
 //! JSON-RPC and MCP framing of both protocol eras, lossless and without I/O.
+//!
+//! A message is read once into a strict envelope ([`Message`]) whose payloads are slices of the bytes that came in;
+//! writers ([`request`], [`result`], ..) put a payload into a frame without reading it. [`LineDecoder`] frames the
+//! stdio transport, [`SseDecoder`] the streams of the HTTP one; both take bytes in any chunks and keep a connection
+//! alive across messages that are too large or no JSON at all.
+//!
+//! ```
+//! use mcp_wire::{Message, method};
+//!
+//! let message = Message::from_client(r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#)?;
+//! let Message::Request(request) = message else { unreachable!() };
+//! assert_eq!(request.method, method::TOOLS_LIST);
+//! let answer = mcp_wire::result(&request.id, &raw_json::RawJson::object());
+//! assert_eq!(answer, br#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+//! # Ok::<(), mcp_wire::ParseError>(())
+//! ```
+
+mod id;
+mod lines;
+mod message;
+mod meta;
+mod parse_error;
+mod revision;
+mod rpc_error;
+mod sse;
+mod write;
+
+pub mod header;
+pub mod meta_key;
+pub mod method;
+
+pub use self::{
+    id::{Id, integer},
+    lines::{Line, LineDecoder},
+    message::{Message, Notification, Request, Response},
+    meta::{cancelled_params, meta, progress_token, with_meta, with_progress_token, without_progress_token},
+    parse_error::{ParseError, ParseErrorKind},
+    revision::{Era, Revision, UnknownRevision},
+    rpc_error::{RpcError, code},
+    sse::{SSE_KEEP_ALIVE, SseDecoder, SseEvent, SseItem, sse_event},
+    write::{error, into_line, notification, request, result},
+};

@@ -1,0 +1,183 @@
+use bytes::Bytes;
+use raw_json::{Kind, Limits, RawJson};
+
+use crate::{Id, ParseError, ParseErrorKind, RpcError};
+
+/// One JSON-RPC message, its payloads as slices of the bytes that came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Wants an answer.
+    Request(Request),
+    /// Wants none.
+    Notification(Notification),
+    /// Is one.
+    Response(Response),
+}
+
+/// A message that wants an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What the answer must carry.
+    pub id: Id,
+    /// What is asked for.
+    pub method: String,
+    /// The parameters, an object.
+    pub params: Option<RawJson>,
+}
+
+/// A message that wants no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// What it is about.
+    pub method: String,
+    /// The parameters, an object.
+    pub params: Option<RawJson>,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The id of the request as it was echoed, see [`integer`](crate::integer); nothing when it is missing or null.
+    pub id: Option<RawJson>,
+    /// What came of the request. A result of `null` is a result here.
+    pub outcome: Result<RawJson, RpcError>,
+}
+
+impl Message {
+    /// Reads a message of a client, strictly: what another reader could understand otherwise is refused.
+    ///
+    /// No key stands twice at any depth, `jsonrpc` is there, an id is an integer or a string of at most 1 KiB.
+    ///
+    /// # Errors
+    /// When the bytes are no message; the error knows the id to answer to, if there is one.
+    pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
+        let bytes = bytes.into();
+        match RawJson::parse_within(bytes.clone(), Limits::STRICT) {
+            Ok(text) => read(&text, true),
+            Err(error) => Err(ParseError::json(error).about(id_of(bytes))),
+        }
+    }
+
+    /// Reads a message of a server, leniently where real servers are loose and no harm can come of it: `jsonrpc`
+    /// may be missing, and an answer's id may have any form or be missing.
+    ///
+    /// # Errors
+    /// When the bytes are no message; the error knows the id of the call that they answer, if there is one.
+    pub fn from_server(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
+        let bytes = bytes.into();
+        match RawJson::parse(bytes.clone()) {
+            Ok(text) => read(&text, false),
+            Err(error) => Err(ParseError::json(error)),
+        }
+    }
+}
+
+/// The id in a text that breaks a limit but is JSON all the same.
+fn id_of(bytes: Bytes) -> Option<RawJson> {
+    let text = RawJson::parse_within(
+        bytes,
+        Limits {
+            depth: 1 << 20,
+            ..Limits::RELAY
+        },
+    )
+    .ok()?;
+    let mut ids = text
+        .members()
+        .filter(|(key, _)| key == "id")
+        .map(|(_, value)| value);
+    ids.next().filter(|_| ids.next().is_none())
+}
+
+/// The members of a message that have a meaning.
+#[derive(Default)]
+struct Envelope {
+    values: [Option<RawJson>; KEYS.len()],
+}
+
+const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+impl Envelope {
+    fn read(text: &RawJson) -> Result<Self, ParseError> {
+        let mut envelope = Self::default();
+        let mut fault = None;
+        for (key, value) in text.members() {
+            // Unknown members pass: they are nothing that this envelope hands on.
+            let Some(index) = KEYS.iter().position(|known| known.eq_ignore_ascii_case(&key)) else {
+                continue;
+            };
+            if KEYS[index] != key {
+                fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+            } else if envelope.values[index].replace(value).is_some() {
+                fault.get_or_insert(ParseErrorKind::DuplicateKey(key.into_owned()));
+            }
+        }
+        match fault {
+            Some(kind) => Err(ParseError::new(kind).about(envelope.take("id"))),
+            None => Ok(envelope),
+        }
+    }
+
+    fn take(&mut self, key: &str) -> Option<RawJson> {
+        let index = KEYS.iter().position(|known| *known == key)?;
+        self.values[index].take()
+    }
+}
+
+fn read(text: &RawJson, strict: bool) -> Result<Message, ParseError> {
+    match text.kind() {
+        Kind::Object => {}
+        Kind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
+        _ => return Err(ParseError::new(ParseErrorKind::NotAnObject)),
+    }
+    let mut envelope = Envelope::read(text)?;
+    let id = envelope.take("id");
+    let fault = |kind| ParseError::new(kind).about(id.clone());
+    let version = envelope.take("jsonrpc");
+    if strict && version.is_none_or(|version| version.as_str() != "\"2.0\"") {
+        return Err(fault(ParseErrorKind::Version));
+    }
+    match (
+        envelope.take("method"),
+        envelope.take("result"),
+        envelope.take("error"),
+    ) {
+        (Some(method), None, None) => {
+            let method = method.string().filter(|method| method.len() <= 256);
+            let method = method.ok_or_else(|| fault(ParseErrorKind::Method))?;
+            // Some servers write `"params": null` for none.
+            let params = envelope
+                .take("params")
+                .filter(|params| strict || params.kind() != Kind::Null);
+            if params
+                .as_ref()
+                .is_some_and(|params| params.kind() != Kind::Object)
+            {
+                return Err(fault(ParseErrorKind::Params));
+            }
+            let Some(id) = &id else {
+                return Ok(Message::Notification(Notification { method, params }));
+            };
+            let id = Id::new(id).ok_or_else(|| fault(ParseErrorKind::Id))?;
+            Ok(Message::Request(Request { id, method, params }))
+        }
+        (None, Some(result), None) => Ok(response(id, Ok(result))),
+        // Some servers write both, one of them null.
+        (None, Some(result), Some(error)) if !strict && error.kind() == Kind::Null => {
+            Ok(response(id, Ok(result)))
+        }
+        (None, Some(result), Some(error)) if !strict && result.kind() == Kind::Null => {
+            Ok(response(id, Err(RpcError::from_raw(&error))))
+        }
+        (None, None, Some(error)) => Ok(response(id, Err(RpcError::from_raw(&error)))),
+        (None, None, None) => Err(fault(ParseErrorKind::Empty)),
+        _ => Err(fault(ParseErrorKind::Ambiguous)),
+    }
+}
+
+fn response(id: Option<RawJson>, outcome: Result<RawJson, RpcError>) -> Message {
+    Message::Response(Response {
+        id: id.filter(|id| id.kind() != Kind::Null),
+        outcome,
+    })
+}

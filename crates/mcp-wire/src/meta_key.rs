@@ -1,0 +1,18 @@
+//! Keys of `_meta` that the protocol itself gives a meaning.
+
+/// The token under which a caller wants progress of its request.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+/// The revision of a request (2026-07-28).
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the caller can do (2026-07-28).
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The name and version of the caller (2026-07-28).
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The lowest level of log messages that the caller wants for this request (2026-07-28).
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The subscription that a notification belongs to (2026-07-28).
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The trace that a request belongs to (W3C trace context).
+pub const TRACE_PARENT: &str = "traceparent";
+/// What tracing systems add to [`TRACE_PARENT`].
+pub const TRACE_STATE: &str = "tracestate";

@@ -1,0 +1,96 @@
+use raw_json::{Kind, RawJson};
+
+/// The error of a JSON-RPC answer, with its data as written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("error {code}: {message}")]
+pub struct RpcError {
+    /// What went wrong, see [`code`](mod@code).
+    pub code: i64,
+    /// What went wrong in words.
+    pub message: String,
+    /// What the sender adds to it.
+    pub data: Option<RawJson>,
+}
+
+/// Codes of [`RpcError`]; the protocol's eras share one table.
+pub mod code {
+    /// The text is no JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// The JSON is no message.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// The method does not exist, or is not offered.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters do not fit the method; also an unknown tool.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// A fault of the receiver.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// The resource does not exist (legacy; modern servers use [`INVALID_PARAMS`]).
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// A header says something else than the body (2026-07-28).
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The method needs a capability that the caller did not declare (2026-07-28).
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// The revision is not spoken (2026-07-28).
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+    /// The user must visit a URL first (2025-11-25).
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+}
+
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// Adds data.
+    #[must_use]
+    pub fn with_data(mut self, data: RawJson) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// Reads the `error` member of an answer. Real servers send odd ones, so nothing is refused: a missing code is
+    /// [`code::INTERNAL_ERROR`], a missing message the value's own text.
+    #[must_use]
+    pub fn from_raw(value: &RawJson) -> Self {
+        let mut error = Self::new(code::INTERNAL_ERROR, "");
+        let mut has_message = false;
+        for (key, member) in value.members() {
+            match &*key {
+                "code" => error.code = signed(&member).unwrap_or(code::INTERNAL_ERROR),
+                "message" => {
+                    error.message = member.string().unwrap_or_else(|| short(member.as_str()));
+                    has_message = true;
+                }
+                "data" => error.data = Some(member),
+                _ => {}
+            }
+        }
+        if !has_message {
+            error.message = short(&value.string().unwrap_or_else(|| value.as_str().to_owned()));
+        }
+        error
+    }
+}
+
+fn signed(value: &RawJson) -> Option<i64> {
+    if !matches!(value.kind(), Kind::Number | Kind::String) {
+        return None;
+    }
+    let text = value.as_str().trim_matches('"');
+    let double = || {
+        text.parse::<f64>()
+            .ok()
+            .filter(|double| double.fract() == 0.0 && double.abs() < 1e15)
+    };
+    text.parse().ok().or_else(|| double().map(|double| double as i64))
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(256).collect()
+}

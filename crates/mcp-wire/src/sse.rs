@@ -1,0 +1,277 @@
+use std::{mem, time::Duration};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::write::flatten;
+
+/// Cuts a stream of bytes into server-sent events (WHATWG HTML, section 9.2).
+///
+/// Bytes go in through [`push`](Self::push) in chunks of any size; events come out of
+/// [`next_item`](Self::next_item). An event beyond the limit is passed over without taking memory.
+#[derive(Debug)]
+pub struct SseDecoder {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no end of a line.
+    searched: usize,
+    /// The last line ended with a carriage return, so a newline right behind it belongs to it.
+    after_return: bool,
+    at_start: bool,
+    event: Building,
+    /// The length of what was dropped of the line that is being read.
+    dropped: usize,
+    max_length: usize,
+}
+
+/// The event that is being read.
+#[derive(Debug, Default)]
+struct Building {
+    event: Option<String>,
+    id: Option<String>,
+    retry: Option<Duration>,
+    data: Data,
+    length: usize,
+    oversize: bool,
+    head: Option<Bytes>,
+}
+
+/// Most events have one line of data, which needs no copy.
+#[derive(Debug, Default)]
+enum Data {
+    #[default]
+    None,
+    One(Bytes),
+    Many(Vec<u8>),
+}
+
+/// What a stream of events holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SseItem {
+    /// An event.
+    Event(SseEvent),
+    /// An event beyond the limit.
+    Oversize {
+        /// The first 4 KiB of its data: enough to find an id in it.
+        head: Bytes,
+        /// How long it was.
+        length: usize,
+    },
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SseEvent {
+    /// The type, when it is not the default `message`.
+    pub event: Option<String>,
+    /// The id to resume the stream from.
+    pub id: Option<String>,
+    /// How long to wait before the stream is opened again.
+    pub retry: Option<Duration>,
+    /// The data; empty for an event that only sets an id or a retry time.
+    pub data: Bytes,
+}
+
+/// A comment that keeps a quiet stream open.
+pub const SSE_KEEP_ALIVE: &[u8] = b":\n\n";
+
+const HEAD: usize = 4 * 1024;
+
+impl Default for SseDecoder {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_MAX_LENGTH)
+    }
+}
+
+impl SseDecoder {
+    /// 16 MiB.
+    pub const DEFAULT_MAX_LENGTH: usize = 16 * 1024 * 1024;
+
+    /// A decoder of events of at most `max_length` bytes.
+    #[must_use]
+    pub fn new(max_length: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            after_return: false,
+            at_start: true,
+            event: Building::default(),
+            dropped: 0,
+            max_length,
+        }
+    }
+
+    /// Takes what was read.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next event, if what was taken so far ends one.
+    ///
+    /// An event that the stream's end cuts off is never returned, as the standard asks.
+    pub fn next_item(&mut self) -> Option<SseItem> {
+        loop {
+            if self.after_return && !self.buffer.is_empty() {
+                self.after_return = false;
+                if self.buffer[0] == b'\n' {
+                    self.buffer.advance(1);
+                }
+            }
+            let Some(offset) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                self.drop_long();
+                return None;
+            };
+            let length = self.searched + offset;
+            self.searched = 0;
+            self.after_return = self.buffer[length] == b'\r';
+            let line = self.buffer.split_to(length).freeze();
+            self.buffer.advance(1);
+            if let Some(item) = self.line(line) {
+                return Some(item);
+            }
+        }
+    }
+
+    /// Takes one line; an empty one ends the event.
+    fn line(&mut self, mut line: Bytes) -> Option<SseItem> {
+        if mem::take(&mut self.at_start) && line.starts_with(b"\xEF\xBB\xBF") {
+            line.advance(3);
+        }
+        let length = mem::take(&mut self.dropped) + line.len();
+        if length == 0 {
+            return mem::take(&mut self.event).finish();
+        }
+        // Comments that fit are nothing to the event: a stream may be kept open by any number of them.
+        let fits = self.event.length + length <= self.max_length;
+        if fits && line.first() == Some(&b':') {
+            return None;
+        }
+        self.event.length += length;
+        if fits {
+            self.event.field(&line);
+        } else {
+            self.event.overflow(&line);
+        }
+        None
+    }
+
+    /// Drops what was read of a line that makes the event too long.
+    fn drop_long(&mut self) {
+        let fits = self.event.length + self.dropped + self.buffer.len() <= self.max_length;
+        if fits || self.buffer.is_empty() {
+            return;
+        }
+        self.event.overflow(&self.buffer);
+        self.dropped += self.buffer.len();
+        self.buffer = BytesMut::new();
+        self.searched = 0;
+    }
+}
+
+impl Building {
+    fn field(&mut self, line: &Bytes) {
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(colon) => {
+                let start = if line.get(colon + 1) == Some(&b' ') {
+                    colon + 2
+                } else {
+                    colon + 1
+                };
+                (&line[..colon], line.slice(start..))
+            }
+            None => (&line[..], Bytes::new()),
+        };
+        match name {
+            b"data" => self.data.push(value),
+            b"event" => self.event = text(&value).filter(|event| event != "message"),
+            b"id" => self.id = text(&value).filter(|id| !id.contains('\0')),
+            b"retry" => {
+                self.retry = text(&value)
+                    .and_then(|value| value.parse().ok())
+                    .map(Duration::from_millis);
+            }
+            _ => {}
+        }
+    }
+
+    /// Frees the data of an event that is too long, all but the head.
+    fn overflow(&mut self, line: &[u8]) {
+        self.oversize = true;
+        let data = mem::take(&mut self.data);
+        if self.head.is_none() {
+            let data = data.into_bytes().unwrap_or_default();
+            let line = line.strip_prefix(b"data:").unwrap_or(line);
+            let head = if data.is_empty() { line } else { &data };
+            self.head = Some(Bytes::copy_from_slice(&head[..head.len().min(HEAD)]));
+        }
+    }
+
+    fn finish(self) -> Option<SseItem> {
+        if self.oversize {
+            return Some(SseItem::Oversize {
+                head: self.head.unwrap_or_default(),
+                length: self.length,
+            });
+        }
+        let data = self.data.into_bytes();
+        if data.is_none() && self.id.is_none() && self.retry.is_none() {
+            return None;
+        }
+        let data = data.unwrap_or_default();
+        Some(SseItem::Event(SseEvent {
+            event: self.event,
+            id: self.id,
+            retry: self.retry,
+            data,
+        }))
+    }
+}
+
+impl Data {
+    fn push(&mut self, line: Bytes) {
+        *self = match mem::take(self) {
+            Self::None => Self::One(line),
+            Self::One(first) => Self::Many([&first[..], b"\n", &line].concat()),
+            Self::Many(mut lines) => {
+                lines.push(b'\n');
+                lines.extend_from_slice(&line);
+                Self::Many(lines)
+            }
+        };
+    }
+
+    fn into_bytes(self) -> Option<Bytes> {
+        match self {
+            Self::None => None,
+            Self::One(line) => Some(line),
+            Self::Many(lines) => Some(lines.into()),
+        }
+    }
+}
+
+fn text(value: &[u8]) -> Option<String> {
+    std::str::from_utf8(value).ok().map(str::to_owned)
+}
+
+/// Writes an event whose data is one message.
+///
+/// Line breaks in the message are space between tokens of JSON and become blanks, so that the data is one line. An
+/// id or a type with a line break in it would be another field, so it is left out.
+#[must_use]
+pub fn sse_event(message: &[u8], event: Option<&str>, id: Option<&str>) -> Vec<u8> {
+    let fits = |value: &&str| !value.contains(['\n', '\r', '\0']);
+    let (event, id) = (event.filter(fits), id.filter(fits));
+    let mut out = Vec::with_capacity(message.len() + 24 + event.map_or(0, str::len) + id.map_or(0, str::len));
+    for (name, value) in [("event: ", event), ("id: ", id)] {
+        if let Some(value) = value {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(value.as_bytes());
+            out.push(b'\n');
+        }
+    }
+    out.extend_from_slice(b"data: ");
+    let start = out.len();
+    out.extend_from_slice(message);
+    flatten(&mut out[start..]);
+    out.extend_from_slice(b"\n\n");
+    out
+}

@@ -1,0 +1,101 @@
+//! Frames are built in one buffer, payloads copied as they are. The buffers have room for the newline of
+//! [`into_line`], so that ending a line never moves the frame.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use raw_json::RawJson;
+
+use crate::{Id, RpcError};
+
+/// Writes a request.
+#[must_use]
+pub fn request(id: u64, method: &str, params: Option<&RawJson>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(72 + method.len() + params.map_or(0, RawJson::len));
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    write!(out, "{id}").expect("a vector takes any bytes");
+    out.extend_from_slice(b",\"method\":");
+    call(out, method, params)
+}
+
+/// Writes a notification.
+#[must_use]
+pub fn notification(method: &str, params: Option<&RawJson>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(48 + method.len() + params.map_or(0, RawJson::len));
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
+    call(out, method, params)
+}
+
+/// Writes the answer to a request that came to a result.
+#[must_use]
+pub fn result(id: &Id, result: &RawJson) -> Vec<u8> {
+    let mut out = answer(id.as_raw(), 12 + result.len());
+    out.extend_from_slice(b",\"result\":");
+    out.extend_from_slice(result.as_bytes());
+    out.push(b'}');
+    out
+}
+
+/// Writes the answer to a request that failed; `id` is nothing when it could not be read.
+#[must_use]
+pub fn error(id: Option<&RawJson>, error: &RpcError) -> Vec<u8> {
+    let message = RawJson::from(error.message.as_str());
+    let mut out = answer(
+        id.unwrap_or(&RawJson::null()),
+        64 + message.len() + error.data.as_ref().map_or(0, RawJson::len),
+    );
+    write!(out, ",\"error\":{{\"code\":{},\"message\":", error.code).expect("a vector takes any bytes");
+    out.extend_from_slice(message.as_bytes());
+    if let Some(data) = &error.data {
+        out.extend_from_slice(b",\"data\":");
+        out.extend_from_slice(data.as_bytes());
+    }
+    out.extend_from_slice(b"}}");
+    out
+}
+
+/// Ends a frame as one line, as stdio wants it.
+///
+/// A payload may have been written over several lines. JSON has no line break inside a string, so each one is space
+/// between tokens and becomes a blank.
+#[must_use]
+pub fn into_line(mut frame: Vec<u8>) -> Bytes {
+    flatten(&mut frame);
+    frame.push(b'\n');
+    frame.into()
+}
+
+/// Puts blanks in the place of line breaks.
+pub(crate) fn flatten(frame: &mut [u8]) {
+    let mut at = 0;
+    while let Some(offset) = memchr::memchr2(b'\n', b'\r', &frame[at..]) {
+        at += offset;
+        frame[at] = b' ';
+    }
+}
+
+fn answer(id: &RawJson, rest: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + id.len() + rest);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_bytes());
+    out
+}
+
+fn call(mut out: Vec<u8>, method: &str, params: Option<&RawJson>) -> Vec<u8> {
+    if method
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+    {
+        out.push(b'"');
+        out.extend_from_slice(method.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(RawJson::from(method).as_bytes());
+    }
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params.as_bytes());
+    }
+    out.push(b'}');
+    out
+}

@@ -1,0 +1,7 @@
+//! Tests of the framing: tables for the envelope, properties for the decoders.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod framing;
+mod message;
+mod meta;
+mod write;
