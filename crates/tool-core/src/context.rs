@@ -1,6 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Arguments, Caller, Clock, Dispatch, Instant, Progress, Tool};
+use crate::{
+    Arguments, Caller, Clock, Dispatch, DispatchState, ErrorKind, Instant, Progress, Tool, ToolError, Trust,
+};
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
 ///
@@ -109,6 +111,25 @@ impl CallContext {
     pub fn next_attempt(&mut self) {
         self.attempt += 1;
         self.dispatch = Arc::default();
+    }
+
+    /// The error for an attempt that was sent off and not answered: of this kind if the tool cannot have run or may
+    /// run twice, [`ErrorKind::OutcomeUnknown`] otherwise.
+    ///
+    /// A tool may run twice when its operator declared it idempotent or read-only; what a server says of its own
+    /// tools does not count.
+    #[must_use]
+    pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
+        let descriptor = self.tool().descriptor();
+        let metadata = &descriptor.metadata;
+        let may_run_twice = descriptor.origin.trust == Trust::Operator
+            && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
+        if self.dispatch.state() == DispatchState::Sent && !may_run_twice {
+            let message = format!("{}; whether the tool ran is not known", message.into());
+            ToolError::new(ErrorKind::OutcomeUnknown, message)
+        } else {
+            ToolError::new(kind, message)
+        }
     }
 
     /// The time left until the deadline; nothing if there is no deadline.

@@ -31,6 +31,7 @@ mod invoke;
 mod metadata;
 mod name;
 mod outcome;
+mod pattern;
 mod progress;
 mod schema;
 mod secret;
@@ -54,6 +55,7 @@ pub use self::{
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, TaskHandle},
+    pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},

@@ -23,7 +23,7 @@ pub struct Reply {
     pub body: Body,
     /// Whether the tool itself says that it failed.
     pub is_error: bool,
-    meta: Option<Box<Vec<(&'static str, RawJson)>>>,
+    meta: Vec<(&'static str, RawJson)>,
 }
 
 /// The two shapes of an answer.
@@ -67,7 +67,7 @@ impl Reply {
         Self {
             body: Body::Value(value),
             is_error: false,
-            meta: None,
+            meta: Vec::new(),
         }
     }
 
@@ -77,7 +77,7 @@ impl Reply {
         Self {
             body: Body::Result(result),
             is_error,
-            meta: None,
+            meta: Vec::new(),
         }
     }
 
@@ -100,13 +100,13 @@ impl Reply {
 
     /// Adds a member to the reply's `_meta`, where it is written at the wire.
     pub fn add_meta(&mut self, key: &'static str, value: RawJson) {
-        self.meta.get_or_insert_default().push((key, value));
+        self.meta.push((key, value));
     }
 
     /// What layers added to `_meta`.
     #[must_use]
     pub fn meta(&self) -> &[(&'static str, RawJson)] {
-        self.meta.as_deref().map_or(&[], Vec::as_slice)
+        &self.meta
     }
 }
 

@@ -1,0 +1,52 @@
+/// A name with `*` for any run of characters, such as `files__*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// Takes a name with or without `*`.
+    #[must_use]
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self(pattern.into())
+    }
+
+    /// The pattern as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a name fits, capital and small letters being different ones.
+    ///
+    /// ```
+    /// use tool_core::Pattern;
+    ///
+    /// assert!(Pattern::new("files__*").matches("files__read"));
+    /// assert!(!Pattern::new("files__read").matches("files__read_all"));
+    /// ```
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        let Some((head, tail)) = self.0.split_once('*') else {
+            return self.0 == name;
+        };
+        let Some(rest) = name.strip_prefix(head) else {
+            return false;
+        };
+        let mut pieces: Vec<&str> = tail.split('*').collect();
+        // The last piece stands at the end; each other one is found as early as possible.
+        let last = pieces.pop().unwrap_or_default();
+        let Some(mut rest) = rest.strip_suffix(last) else {
+            return false;
+        };
+        for piece in pieces {
+            let Some(at) = rest.find(piece) else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        true
+    }
+}
+
+impl<T: Into<String>> From<T> for Pattern {
+    fn from(pattern: T) -> Self {
+        Self::new(pattern)
+    }
+}
