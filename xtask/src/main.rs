@@ -1,2 +1,94 @@
 //! What CI runs, and every developer: `cargo xtask`.
-fn main() {}
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::{CiOptions, Repository, TestOptions, refuse, say};
+
+/// Builds, checks and shows toolplane; what CI runs is what you run.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs every check, the same as CI, and stops at the first that fails.
+    Ci {
+        /// Leave a step out; repeat for more.
+        #[arg(long, value_name = "STEP")]
+        skip: Vec<String>,
+        /// Run this step only; repeat for more.
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
+    },
+    /// Installs the test peers and runs all tests.
+    Test {
+        /// Only tests whose name contains this.
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+    },
+    /// Checks which crate depends on which.
+    Layers,
+    /// Checks the rules of the house.
+    Tidy,
+    /// Runs the benchmarks.
+    Bench {
+        /// Only benchmarks whose name contains this.
+        filter: Option<String>,
+        /// The folder of a load harness.
+        #[arg(long, value_name = "FOLDER")]
+        harness: Option<PathBuf>,
+    },
+    /// Writes the generated parts of the documents.
+    Docs {
+        /// Write nothing; fail where something is out of date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Installs the programs that end-to-end tests talk to.
+    Peers,
+    /// Checks licences, bans and sources of dependencies.
+    Deny {
+        /// Also ask the database of advisories, which needs the network.
+        #[arg(long)]
+        advisories: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let repository = Repository::open()?;
+    match command {
+        Command::Ci { skip, only } => xtask::ci(&repository, &CiOptions { skip, only }),
+        Command::Test { filter } => xtask::test(&repository, &TestOptions { filter }),
+        Command::Layers => refuse("layers", xtask::check_layers(repository.root())?),
+        Command::Tidy => refuse("tidy", xtask::check_tidy(&repository)?),
+        Command::Bench { filter, harness } => {
+            xtask::bench(&repository, filter.as_deref(), harness.as_deref())
+        }
+        Command::Docs { check } => xtask::docs(&repository, check),
+        Command::Peers => {
+            let parts = xtask::install_peers(&repository)?;
+            anyhow::ensure!(
+                parts.iter().all(|part| part.missing.is_none()),
+                "not all peers are installed"
+            );
+            Ok(())
+        }
+        Command::Deny { advisories } => xtask::deny(&repository, advisories),
+    }
+}

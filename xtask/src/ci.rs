@@ -1,0 +1,151 @@
+//! Every check in one run, the same on a desk and in CI.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::console::{refuse, say};
+use crate::process::{cargo, run};
+use crate::repository::Repository;
+use crate::test::{TestOptions, test};
+use crate::{deny, docs, examples, features, layers, tidy};
+
+/// Which steps to run.
+#[derive(Clone, Debug, Default)]
+pub struct CiOptions {
+    /// Steps left out.
+    pub skip: Vec<String>,
+    /// If not empty, the only steps that are run.
+    pub only: Vec<String>,
+}
+
+type Step = (&'static str, fn(&Repository) -> Result<()>);
+
+/// Cheap checks first; what compiles comes in the order in which each step reuses what the one before it built.
+const STEPS: [Step; 10] = [
+    ("fmt", |repository| {
+        run(cargo(repository.root()).args(["fmt", "--all", "--check"]))
+    }),
+    ("layers", |repository| {
+        refuse("layers", layers::check_layers(repository.root())?)
+    }),
+    ("tidy", |repository| refuse("tidy", tidy::check_tidy(repository)?)),
+    ("docs", |repository| docs::docs(repository, true)),
+    ("clippy", clippy),
+    ("test", |repository| test(repository, &TestOptions::default())),
+    ("examples", examples::examples),
+    ("features", features::each_feature),
+    ("doc", doc),
+    ("deny", |repository| deny::deny(repository, false)),
+];
+
+/// Runs the steps, stops at the first that fails, and writes the commit to `target/ci-green` when all passed on a
+/// clean tree.
+///
+/// # Errors
+/// When a step fails, or an unknown step is named.
+pub fn ci(repository: &Repository, options: &CiOptions) -> Result<()> {
+    if let Some(unknown) = options
+        .skip
+        .iter()
+        .chain(&options.only)
+        .find(|name| !is_step(name))
+    {
+        bail!(
+            "there is no step `{unknown}`; the steps are {}",
+            STEPS.map(|(name, _)| name).join(", ")
+        );
+    }
+    let commit = repository.clean_commit();
+    let mut durations = Vec::new();
+    for (name, step) in STEPS.iter().filter(|(name, _)| options.runs(name)) {
+        say(format_args!("ci: {name}"));
+        let (result, duration) = timed(|| step(repository));
+        durations.push((*name, duration));
+        if let Err(error) = result {
+            say(table(&durations));
+            return Err(error.context(format!("step `{name}` failed")));
+        }
+    }
+    say(table(&durations));
+    write_green(repository, options, commit)
+}
+
+impl CiOptions {
+    fn runs(&self, step: &str) -> bool {
+        let is_asked = self.only.is_empty() || self.only.iter().any(|name| name == step);
+        is_asked && !self.skip.iter().any(|name| name == step)
+    }
+}
+
+fn is_step(name: &str) -> bool {
+    STEPS.iter().any(|(step, _)| *step == name)
+}
+
+fn clippy(repository: &Repository) -> Result<()> {
+    run(cargo(repository.root()).args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "--deny",
+        "warnings",
+    ]))
+}
+
+fn doc(repository: &Repository) -> Result<()> {
+    // Libraries only: the program `toolplane` and the crate `toolplane` would write the same page.
+    run(cargo(repository.root())
+        .args(["doc", "--workspace", "--no-deps", "--lib"])
+        .env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time that a command takes on this machine is what is shown"
+)]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+fn table(durations: &[(&str, Duration)]) -> String {
+    let total = ("total", durations.iter().map(|(_, duration)| *duration).sum());
+    let lines: Vec<_> = durations
+        .iter()
+        .chain([&total])
+        .map(|(name, duration): &(&str, Duration)| {
+            format!("ci: {name:<10} {:>7.1} s", duration.as_secs_f64())
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// The mark says that every step passed on this commit; tests may have run just before, as `.ci/run` does.
+fn write_green(repository: &Repository, options: &CiOptions, commit: Option<String>) -> Result<()> {
+    let left_out: Vec<_> = STEPS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !options.runs(name))
+        .collect();
+    let Some(commit) = commit.filter(|commit| repository.clean_commit().as_ref() == Some(commit)) else {
+        say("ci: passed; the tree differs from its commit, so `target/ci-green` is not written");
+        return Ok(());
+    };
+    let is_tested =
+        fs::read_to_string(repository.target().join("test-green")).is_ok_and(|line| line.trim() == commit);
+    if !(left_out.is_empty() || left_out == ["test"] && is_tested) {
+        say(format_args!(
+            "ci: passed without {}; `target/ci-green` is not written",
+            left_out.join(", ")
+        ));
+        return Ok(());
+    }
+    let mark = repository.target().join("ci-green");
+    fs::write(&mark, format!("{commit}\n"))
+        .with_context(|| format!("failed to write `{}`", mark.display()))?;
+    say(format_args!("ci: passed on {commit}"));
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! What is said to the person in front of it, and how a problem is shown.
+
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// Something in the repository that a check refuses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    path: PathBuf,
+    line: Option<usize>,
+    message: String,
+}
+
+impl Problem {
+    /// Makes a problem of a whole file.
+    pub fn in_file(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            line: None,
+            message: message.into(),
+        }
+    }
+
+    /// Makes a problem of one line, counted from 1.
+    pub fn on_line(path: impl Into<PathBuf>, line: usize, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            line: Some(line),
+            message: message.into(),
+        }
+    }
+
+    /// Returns the file, relative to the root of the repository.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// Says one line on stderr: stdout belongs to the data of the commands that are run.
+#[expect(clippy::print_stderr, reason = "the one place where xtask talks")]
+pub fn say(line: impl Display) {
+    eprintln!("{line}");
+}
+
+/// Shows all problems of a check at once.
+///
+/// # Errors
+/// When there is one.
+pub fn refuse(check: &str, mut problems: Vec<Problem>) -> Result<()> {
+    problems.sort();
+    problems.dedup();
+    for problem in &problems {
+        say(problem);
+    }
+    match problems.len() {
+        0 => {
+            say(format_args!("{check}: nothing to report"));
+            Ok(())
+        }
+        1 => bail!("`{check}` found 1 problem"),
+        n_problems => bail!("`{check}` found {n_problems} problems"),
+    }
+}

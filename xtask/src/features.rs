@@ -1,0 +1,41 @@
+//! Each feature of the facade compiles alone.
+
+use anyhow::{Context, Result};
+
+use crate::console::say;
+use crate::members::Members;
+use crate::process::{cargo, run};
+use crate::repository::Repository;
+
+/// The crate whose features users choose.
+const FACADE: &str = "toolplane";
+
+/// Checks the facade without features, with each alone, and with the default ones.
+pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
+    let members = Members::load(repository.root())?;
+    let facade = members
+        .get(FACADE)
+        .with_context(|| format!("there is no member `{FACADE}`"))?;
+    let features = facade
+        .features
+        .keys()
+        .map(String::as_str)
+        .filter(|feature| *feature != "default");
+    for feature in std::iter::once("").chain(features) {
+        say(format_args!(
+            "features: `{FACADE}` with {}",
+            if feature.is_empty() { "none" } else { feature }
+        ));
+        run(cargo(repository.root()).args([
+            "check",
+            "--quiet",
+            "--package",
+            FACADE,
+            "--lib",
+            "--no-default-features",
+            "--features",
+            feature,
+        ]))?;
+    }
+    Ok(())
+}

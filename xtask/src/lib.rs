@@ -1,0 +1,30 @@
+//! The work of `cargo xtask`, as a library so that its checks also run as tests.
+
+mod bench;
+mod ci;
+mod console;
+mod deny;
+mod docs;
+mod examples;
+mod features;
+mod layers;
+mod members;
+mod peers;
+mod process;
+mod repository;
+mod source;
+mod test;
+mod tidy;
+
+pub use bench::bench;
+pub use ci::{CiOptions, ci};
+pub use console::{Problem, refuse, say};
+pub use deny::deny;
+pub use docs::docs;
+pub use layers::{check_edges, check_layers, check_order, check_purity};
+pub use members::{Dependency, DependencyKind, Members, Package, Target};
+pub use peers::{Part, install_peers};
+pub use repository::Repository;
+pub use source::Source;
+pub use test::{TestOptions, test};
+pub use tidy::{check_tidy, tidy_file};

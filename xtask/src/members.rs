@@ -1,0 +1,150 @@
+//! The members of the workspace, as `cargo metadata` tells them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::process::{cargo, output};
+
+/// The packages of the workspace.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Members {
+    /// The packages, in the order of the member list.
+    pub packages: Vec<Package>,
+    /// The root of the workspace.
+    pub workspace_root: PathBuf,
+}
+
+/// One package.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// What it says it is.
+    pub description: Option<String>,
+    /// Its `Cargo.toml`.
+    pub manifest_path: PathBuf,
+    /// Everything it depends on.
+    pub dependencies: Vec<Dependency>,
+    /// Its features.
+    #[serde(default)]
+    pub features: std::collections::BTreeMap<String, Vec<String>>,
+    /// What it builds.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+/// One thing that a package builds.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Target {
+    /// Its name.
+    pub name: String,
+    /// `lib`, `bin`, `example`, `bench`, `test` and the like.
+    pub kind: Vec<String>,
+}
+
+/// One edge from a package to another.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Dependency {
+    /// The name of the package it leads to.
+    pub name: String,
+    /// When it is needed; cargo writes `null` for a normal one.
+    #[serde(default)]
+    pub kind: Option<DependencyKind>,
+}
+
+/// When a dependency is needed, other than always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DependencyKind {
+    /// For tests, examples and benchmarks.
+    Dev,
+    /// For a build script.
+    Build,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    toolplane: Option<Toolplane>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Toolplane {
+    #[serde(default)]
+    layer: Option<String>,
+    #[serde(default)]
+    run: Vec<String>,
+}
+
+impl Members {
+    /// Asks cargo.
+    ///
+    /// # Errors
+    /// When a manifest cannot be read.
+    pub fn load(root: &Path) -> Result<Self> {
+        let text = output(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        Self::parse(&text)
+    }
+
+    /// Reads what `cargo metadata --no-deps --format-version 1` wrote.
+    ///
+    /// # Errors
+    /// When it is not of that form.
+    pub fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).context("failed to read the answer of `cargo metadata`")
+    }
+
+    /// Finds a member by name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
+    }
+
+    /// Returns the manifest of a member, relative to the root.
+    #[must_use]
+    pub fn manifest(&self, package: &Package) -> PathBuf {
+        package
+            .manifest_path
+            .strip_prefix(&self.workspace_root)
+            .unwrap_or(&package.manifest_path)
+            .to_path_buf()
+    }
+
+    /// Returns the folder of a member, relative to the root.
+    #[must_use]
+    pub fn folder(&self, package: &Package) -> PathBuf {
+        self.manifest(package)
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default()
+    }
+}
+
+impl Package {
+    /// Returns the layer it says it is of: `package.metadata.toolplane.layer`.
+    #[must_use]
+    pub fn layer(&self) -> Option<&str> {
+        self.metadata.as_ref()?.toolplane.as_ref()?.layer.as_deref()
+    }
+
+    /// Returns the examples and programs that CI runs: `package.metadata.toolplane.run`.
+    #[must_use]
+    pub fn runnable(&self) -> &[String] {
+        self.metadata
+            .as_ref()
+            .and_then(|metadata| metadata.toolplane.as_ref())
+            .map_or(&[], |own| &own.run)
+    }
+
+    /// Returns the names of what it builds of one kind.
+    pub fn targets_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+        self.targets
+            .iter()
+            .filter(move |target| target.kind.iter().any(|own| own == kind))
+            .map(|target| target.name.as_str())
+    }
+}

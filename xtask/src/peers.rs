@@ -1,0 +1,182 @@
+//! The programs that end-to-end tests talk to: pinned in `tests/peers`, installed into `target/peers`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::console::say;
+use crate::process::{find, output, run_quietly, succeeds};
+use crate::repository::Repository;
+
+/// A part of the peers, and why it is missing if it is.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What it is, in words.
+    pub name: &'static str,
+    /// Why tests have to do without it.
+    pub missing: Option<String>,
+}
+
+/// Installs what is not installed yet, and says what it does; a part that fails is reported and the others go on.
+///
+/// # Errors
+/// When the folder of the peers cannot be made.
+pub fn install_peers(repository: &Repository) -> Result<Vec<Part>> {
+    let pins = repository.root().join("tests/peers");
+    let folder = folder(repository);
+    fs::create_dir_all(&folder).with_context(|| format!("failed to make `{}`", folder.display()))?;
+    Ok(vec![
+        part(
+            "MCP servers and Inspector from npm",
+            npm(&pins, &folder.join("node")),
+        ),
+        part("MCP servers from PyPI", python(&pins, &folder.join("python"))),
+        part("git", program("git", "git")),
+    ])
+}
+
+/// Returns where the peers are; tests learn it as `TOOLPLANE_PEERS`.
+pub(crate) fn folder(repository: &Repository) -> PathBuf {
+    repository.target().join("peers")
+}
+
+fn part(name: &'static str, installed: Result<()>) -> Part {
+    let missing = installed.err().map(|error| format!("{error:#}"));
+    match &missing {
+        None => say(format_args!("peers: {name}: ready")),
+        Some(reason) => say(format_args!("peers: {name}: missing: {reason}")),
+    }
+    Part { name, missing }
+}
+
+fn npm(pins: &Path, folder: &Path) -> Result<()> {
+    let files = ["package.json", "package-lock.json"];
+    let stamp = Stamp::new(pins, &files, folder)?;
+    if stamp.is_current() {
+        return Ok(());
+    }
+    program("node", "nodejs")?;
+    program("npm", "npm")?;
+    stamp.clear()?;
+    for file in files {
+        fs::copy(pins.join(file), folder.join(file)).with_context(|| format!("failed to copy `{file}`"))?;
+    }
+    say(format_args!(
+        "peers: installing npm packages into `{}` (300 MB, once) ...",
+        folder.display()
+    ));
+    // Scripts of packages stay off: none is needed, and what they do is pinned by nobody.
+    run_quietly(Command::new("npm").current_dir(folder).args([
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]))?;
+    stamp.write()
+}
+
+fn python(pins: &Path, folder: &Path) -> Result<()> {
+    let stamp = Stamp::new(pins, &["requirements.txt"], folder)?;
+    if stamp.is_current() {
+        return Ok(());
+    }
+    program("python3", "python3")?;
+    if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
+        install_package("python3-venv")?;
+    }
+    if !succeeds(Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"])) {
+        bail!("`python3` is older than 3.10, which the servers need");
+    }
+    stamp.clear()?;
+    say(format_args!(
+        "peers: installing PyPI packages into `{}` (once) ...",
+        folder.display()
+    ));
+    run_quietly(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(folder),
+    )?;
+    run_quietly(
+        Command::new(folder.join("bin/python"))
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--requirement",
+            ])
+            .arg(pins.join("requirements.txt")),
+    )?;
+    stamp.write()
+}
+
+/// Makes sure that a program is there, from Debian's packages where that is allowed.
+fn program(program: &str, package: &str) -> Result<()> {
+    if find(program).is_none() {
+        install_package(package)?;
+    }
+    Ok(())
+}
+
+fn install_package(package: &str) -> Result<()> {
+    let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if find("apt-get").is_none() || !is_root {
+        bail!("this machine has no `{package}`; install it (Debian: `sudo apt-get install {package}`)");
+    }
+    say(format_args!(
+        "peers: installing the Debian package `{package}` with apt-get ..."
+    ));
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    run_quietly(apt().args(["update", "--quiet"]))?;
+    run_quietly(apt().args(["install", "--quiet", "--yes", "--no-install-recommends", package]))
+}
+
+/// Tells by a copy of the pins, written last, that a folder holds what they name.
+struct Stamp {
+    folder: PathBuf,
+    file: PathBuf,
+    content: String,
+}
+
+impl Stamp {
+    fn new(pins: &Path, files: &[&str], folder: &Path) -> Result<Self> {
+        let mut content = String::new();
+        for file in files {
+            let path = pins.join(file);
+            content +=
+                &fs::read_to_string(&path).with_context(|| format!("failed to read `{}`", path.display()))?;
+        }
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            file: folder.join("installed"),
+            content,
+        })
+    }
+
+    fn is_current(&self) -> bool {
+        fs::read_to_string(&self.file).is_ok_and(|content| content == self.content)
+    }
+
+    fn clear(&self) -> Result<()> {
+        if self.folder.exists() {
+            fs::remove_dir_all(&self.folder)
+                .with_context(|| format!("failed to clear `{}`", self.folder.display()))?;
+        }
+        fs::create_dir_all(&self.folder)
+            .with_context(|| format!("failed to make `{}`", self.folder.display()))
+    }
+
+    fn write(&self) -> Result<()> {
+        fs::write(&self.file, &self.content)
+            .with_context(|| format!("failed to write `{}`", self.file.display()))
+    }
+}

@@ -1,0 +1,118 @@
+//! All tests, on a machine as it comes.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::console::say;
+use crate::peers::{Part, folder, install_peers};
+use crate::process::{cargo, run, succeeds};
+use crate::repository::Repository;
+
+/// What to test.
+#[derive(Clone, Debug, Default)]
+pub struct TestOptions {
+    /// Only tests whose name contains this.
+    pub filter: Option<String>,
+}
+
+/// Installs the peers, runs every test, and reports at the end what this machine could not run.
+///
+/// # Errors
+/// When a test fails, or in CI (`CI=true`) when one was skipped.
+pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
+    let parts = install_peers(repository)?;
+    let skips = repository.target().join("skips.txt");
+    fs::write(&skips, "").with_context(|| format!("failed to write `{}`", skips.display()))?;
+
+    let prepared = |mut command: Command| {
+        // CI is taken out: one skip would end a test run that has more to tell; all skips fail it below.
+        command
+            .env("TOOLPLANE_PEERS", folder(repository))
+            .env("TOOLPLANE_SKIPS", &skips)
+            .env_remove("CI");
+        command
+    };
+    let tested = run(&mut prepared(test_command(repository, options)));
+    let documented = tested.and_then(|()| run(&mut prepared(doc_test_command(repository, options))));
+    let n_skips = report_skips(&fs::read_to_string(&skips).unwrap_or_default(), &parts);
+    documented?;
+    fail_on_skips(n_skips)
+}
+
+fn test_command(repository: &Repository, options: &TestOptions) -> Command {
+    let mut command = cargo(repository.root());
+    if has_nextest(repository) {
+        command.args(["nextest", "run", "--workspace"]);
+        if in_ci() {
+            command.args(["--profile", "ci"]);
+        }
+        command.args(&options.filter);
+    } else {
+        say("test: cargo-nextest is not installed, `cargo test` runs the tests (slower, same tests)");
+        command.args([
+            "test",
+            "--workspace",
+            "--no-fail-fast",
+            "--lib",
+            "--bins",
+            "--tests",
+        ]);
+        command.args(
+            options
+                .filter
+                .as_ref()
+                .map(|filter| ["--", filter])
+                .iter()
+                .flatten(),
+        );
+    }
+    command
+}
+
+fn doc_test_command(repository: &Repository, options: &TestOptions) -> Command {
+    let mut command = cargo(repository.root());
+    command.args(["test", "--workspace", "--doc", "--quiet"]);
+    command.args(
+        options
+            .filter
+            .as_ref()
+            .map(|filter| ["--", filter])
+            .iter()
+            .flatten(),
+    );
+    command
+}
+
+fn has_nextest(repository: &Repository) -> bool {
+    succeeds(cargo(repository.root()).args(["nextest", "--version"]))
+}
+
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}
+
+fn report_skips(skips: &str, parts: &[Part]) -> usize {
+    let mut lines: Vec<_> = skips.lines().collect();
+    lines.sort_unstable();
+    lines.dedup();
+    for line in &lines {
+        say(format_args!("test: skipped {line}"));
+    }
+    for part in parts {
+        if let Some(reason) = &part.missing {
+            say(format_args!("test: {} missing: {reason}", part.name));
+        }
+    }
+    lines.len()
+}
+
+fn fail_on_skips(n_skips: usize) -> Result<()> {
+    match (n_skips, in_ci()) {
+        (0, _) => say("test: every test ran and passed"),
+        (_, false) => say(format_args!("test: passed, {n_skips} skipped as listed above")),
+        (_, true) => bail!("{n_skips} tests were skipped; in CI (`CI=true`) that is a failure"),
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Links between our pages: the file is there, and so is the heading.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::console::Problem;
+use crate::repository::Repository;
+
+pub(super) fn check(repository: &Repository) -> Vec<Problem> {
+    let pages = repository.files().iter().filter(|file| {
+        file.extension().is_some_and(|extension| extension == "md") && !super::is_fixture(file)
+    });
+    pages.flat_map(|page| check_page(repository, page)).collect()
+}
+
+fn check_page(repository: &Repository, page: &Path) -> Vec<Problem> {
+    let Some(text) = repository.text(page) else {
+        return Vec::new();
+    };
+    links(&text)
+        .into_iter()
+        .filter_map(|(line, target)| {
+            let message = broken(repository, page, &target)?;
+            Some(Problem::on_line(page, line, message))
+        })
+        .collect()
+}
+
+fn broken(repository: &Repository, page: &Path, target: &str) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+    let path = if file.is_empty() {
+        page.to_path_buf()
+    } else {
+        match normal(&page.parent()?.join(file)) {
+            Some(path) => path,
+            None => return Some(format!("the link `{target}` leads out of the repository")),
+        }
+    };
+    if !repository.root().join(&path).exists() {
+        return Some(format!(
+            "the link `{target}` leads to nothing: `{}` is missing",
+            path.display()
+        ));
+    }
+    let is_page = path.extension().is_some_and(|extension| extension == "md");
+    if is_page && !heading.is_empty() && !headings(&repository.text(&path)?).any(|slug| slug == heading) {
+        return Some(format!(
+            "the link `{target}` leads to a heading that `{}` has not",
+            path.display()
+        ));
+    }
+    None
+}
+
+/// Resolves `.` and `..` without asking the disk; `None` where it leaves the root.
+fn normal(path: &Path) -> Option<PathBuf> {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !normal.pop() {
+                    return None;
+                }
+            }
+            part => normal.push(part),
+        }
+    }
+    Some(normal)
+}
+
+/// Finds `[text](target)` and `[name]: target` outside of code.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut links = Vec::new();
+    for (line, content) in prose(text) {
+        let plain = without_code_spans(content);
+        for (offset, _) in plain.match_indices("](") {
+            let target = plain[offset + 2..].split([')', ' ']).next().unwrap_or_default();
+            links.push((line, target.trim_matches(['<', '>']).to_owned()));
+        }
+        if let Some((name, target)) = plain.split_once("]: ")
+            && name.starts_with('[')
+            && !name.starts_with("[^")
+        {
+            links.push((
+                line,
+                target.split_whitespace().next().unwrap_or_default().to_owned(),
+            ));
+        }
+    }
+    links.retain(|(_, target)| !target.is_empty());
+    links
+}
+
+/// Returns the anchors of a page's headings, as the readers of Markdown make them.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    prose(text)
+        .filter(|(_, line)| line.starts_with('#'))
+        .map(|(_, line)| {
+            line.trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+                .map(|c| if c == ' ' { '-' } else { c })
+                .collect()
+        })
+}
+
+/// Returns the lines outside of fenced code, counted from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fence: Option<&str> = None;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let marker = ["```", "~~~"]
+            .into_iter()
+            .find(|marker| line.trim_start().starts_with(marker));
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if open == marker => fence = None,
+            (None, None) => return Some((index + 1, line)),
+            _ => {}
+        }
+        None
+    })
+}
+
+fn without_code_spans(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}

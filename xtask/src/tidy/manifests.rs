@@ -1,0 +1,85 @@
+//! What every crate says about itself, and where it has to be named.
+
+use std::path::Path;
+
+use crate::console::Problem;
+use crate::members::{Members, Package};
+use crate::repository::Repository;
+
+pub(super) fn check(repository: &Repository, members: &Members) -> Vec<Problem> {
+    let mut problems: Vec<_> = members
+        .packages
+        .iter()
+        .flat_map(|package| check_package(repository, members, package))
+        .collect();
+    problems.extend(unlisted_crates(repository, members));
+    problems.extend(unlisted_decisions(repository));
+    problems
+}
+
+fn check_package(repository: &Repository, members: &Members, package: &Package) -> Vec<Problem> {
+    let manifest = members.manifest(package);
+    let mut missing = Vec::new();
+    if package
+        .description
+        .as_ref()
+        .is_none_or(|description| description.trim().is_empty())
+    {
+        missing.push("no `description`");
+    }
+    if package.layer().is_none() {
+        missing.push("no `layer` in `[package.metadata.toolplane]`");
+    }
+    if !repository
+        .text(&manifest)
+        .is_some_and(|text| takes_workspace_lints(&text))
+    {
+        missing.push("does not take the lints of the workspace: `[lints]`, `workspace = true`");
+    }
+    missing
+        .into_iter()
+        .map(|message| Problem::in_file(&manifest, message))
+        .collect()
+}
+
+fn takes_workspace_lints(manifest: &str) -> bool {
+    let mut lines = manifest.lines().map(str::trim);
+    lines.any(|line| line == "[lints]") && lines.find(|line| !line.is_empty()) == Some("workspace = true")
+}
+
+/// The map of the crates names every one of them.
+fn unlisted_crates(repository: &Repository, members: &Members) -> Vec<Problem> {
+    let map = Path::new("ARCHITECTURE.md");
+    let Some(text) = repository.text(map) else {
+        return Vec::new();
+    };
+    members
+        .packages
+        .iter()
+        .filter(|package| members.folder(package).starts_with("crates"))
+        .filter(|package| !text.contains(&format!("`{}`", package.name)))
+        .map(|package| {
+            let message = format!(
+                "does not name `{}`; `cargo xtask docs` writes the table",
+                package.name
+            );
+            Problem::in_file(map, message)
+        })
+        .collect()
+}
+
+/// The book's summary lists every decision.
+fn unlisted_decisions(repository: &Repository) -> Vec<Problem> {
+    let summary = Path::new("docs/src/SUMMARY.md");
+    let Some(text) = repository.text(summary) else {
+        return Vec::new();
+    };
+    repository
+        .files()
+        .iter()
+        .filter(|file| file.starts_with("docs/adr") || file.starts_with("docs/src/adr"))
+        .filter_map(|file| file.file_name()?.to_str())
+        .filter(|name| name.ends_with(".md") && !text.contains(name))
+        .map(|name| Problem::in_file(summary, format!("does not list the decision `{name}`")))
+        .collect()
+}

@@ -1,0 +1,61 @@
+//! Rules of the house that a program can check.
+
+mod invariants;
+mod links;
+mod manifests;
+mod rust;
+mod text;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::console::Problem;
+use crate::members::Members;
+use crate::repository::Repository;
+use crate::source::Source;
+
+/// Checks every file of the repository, and what only shows across files.
+///
+/// # Errors
+/// When cargo cannot be asked for the members.
+pub fn check_tidy(repository: &Repository) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    for file in repository.files() {
+        if let Some(text) = repository.text(file) {
+            problems.extend(tidy_file(file, &text));
+        }
+    }
+    problems.extend(links::check(repository));
+    problems.extend(manifests::check(repository, &Members::load(repository.root())?));
+    Ok(problems)
+}
+
+/// Checks one file by its path, which says the rules it is under, and its text.
+#[must_use]
+pub fn tidy_file(path: &Path, text: &str) -> Vec<Problem> {
+    let mut problems = text::check(path, text);
+    if path.extension() == Some(OsStr::new("rs")) {
+        let source = Source::new(text);
+        problems.extend(rust::check(path, &source));
+        problems.extend(invariants::check(path, &source));
+    }
+    problems
+}
+
+/// Tells whether a file holds what tests read rather than what we wrote: it keeps its form.
+fn is_fixture(path: &Path) -> bool {
+    path.iter().any(|part| part == "fixtures" || part == "snapshots")
+        || path.extension() == Some(OsStr::new("snap"))
+}
+
+/// Tells whether a Rust file is only built for tests, benchmarks or examples.
+fn is_test_file(path: &Path) -> bool {
+    let is_apart = |part: &OsStr| {
+        ["tests", "benches", "examples"]
+            .iter()
+            .any(|apart| part == *apart)
+    };
+    path.iter().any(is_apart) || path.file_name() == Some(OsStr::new("tests.rs"))
+}

@@ -1,0 +1,74 @@
+//! What holds for every Rust file: its size, the size of its functions, words that are not written.
+
+use std::path::Path;
+
+use super::is_test_file;
+use crate::console::Problem;
+use crate::source::{Source, words};
+
+/// A file longer than this cannot be held in mind.
+const MAX_FILE_LINES: usize = 800;
+/// A function longer than this cannot either.
+const MAX_FUNCTION_LINES: usize = 80;
+
+/// Attributes that are not written, and what is written in their place.
+const ATTRIBUTES: [(&str, &str); 5] = [
+    (
+        "[allow(",
+        "`#[expect(lint, reason = \"...\")]` says why and complains when it is no longer needed",
+    ),
+    (
+        "[ignore]",
+        "a test that does not run is not a test; report a skip with its reason",
+    ),
+    (
+        "[ignore =",
+        "a test that does not run is not a test; report a skip with its reason",
+    ),
+    ("[should_panic]", "assert on the error that is returned"),
+    ("[should_panic(", "assert on the error that is returned"),
+];
+
+/// Macros that leave work undone or talk where nobody listens.
+const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
+
+pub(super) fn check(path: &Path, source: &Source) -> Vec<Problem> {
+    let mut problems = forbidden(path, source);
+    if is_test_file(path) {
+        return problems;
+    }
+    let n_lines = source.n_lines();
+    if n_lines > MAX_FILE_LINES {
+        let message = format!("{n_lines} lines without tests, {MAX_FILE_LINES} at most");
+        problems.push(Problem::in_file(path, message));
+    }
+    for function in source.functions() {
+        let n_lines = function.lines.len();
+        if n_lines > MAX_FUNCTION_LINES {
+            let message = format!(
+                "`{}` has {n_lines} lines, {MAX_FUNCTION_LINES} at most",
+                function.name
+            );
+            problems.push(Problem::on_line(path, function.lines.start, message));
+        }
+    }
+    problems
+}
+
+fn forbidden(path: &Path, source: &Source) -> Vec<Problem> {
+    let code = source.code();
+    let attributes = ATTRIBUTES.iter().flat_map(|(attribute, instead)| {
+        code.match_indices(attribute)
+            .filter(|(offset, _)| code[..*offset].ends_with(['#', '!']))
+            .map(move |(offset, _)| (offset, format!("`#{attribute}` is not written: {instead}")))
+    });
+    let macros = MACROS.iter().flat_map(|name| {
+        words(code, name)
+            .filter(|offset| code[offset + name.len()..].starts_with('!'))
+            .map(move |offset| (offset, format!("`{name}!` is not left in the code")))
+    });
+    attributes
+        .chain(macros)
+        .map(|(offset, message)| Problem::on_line(path, source.line(offset), message))
+        .collect()
+}

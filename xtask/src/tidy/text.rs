@@ -1,0 +1,72 @@
+//! What holds for every text file: no trailing white space, no registry's name, no path of a machine.
+
+use std::path::Path;
+
+use super::is_fixture;
+use crate::console::Problem;
+
+/// Lock files are written by their tools.
+const LOCK_FILES: [&str; 2] = ["Cargo.lock", "package-lock.json"];
+
+pub(super) fn check(path: &Path, text: &str) -> Vec<Problem> {
+    let is_lock = LOCK_FILES.iter().any(|name| path.ends_with(name));
+    if is_lock || is_fixture(path) {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    let hosts = registry_hosts();
+    for (index, line) in text.lines().enumerate() {
+        let mut report = |message: String| problems.push(Problem::on_line(path, index + 1, message));
+        if line.ends_with([' ', '\t', '\r']) {
+            report("white space at the end of the line".to_owned());
+        }
+        for host in hosts.iter().filter(|host| line.contains(host.as_str())) {
+            report(format!(
+                "names the package registry `{host}`; a mirror may stand in its place"
+            ));
+        }
+        for folder in machine_folders(path).filter(|folder| has_path(line, folder)) {
+            report(format!("names `{folder}`, a folder of one machine"));
+        }
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        problems.push(Problem::in_file(path, "no line end at the end of the file"));
+    }
+    problems
+}
+
+/// Put together here, or this file would break its own rule.
+fn registry_hosts() -> [String; 7] {
+    let host = |name: &str, domain: &str| format!("{name}.{domain}");
+    [
+        host("crates", "io"),
+        host("npmjs", "org"),
+        host("npmjs", "com"),
+        host("pypi", "org"),
+        host("pythonhosted", "org"),
+        host("yarnpkg", "com"),
+        host("golang", "org"),
+    ]
+}
+
+fn machine_folders(path: &Path) -> impl Iterator<Item = String> {
+    let is_program = path
+        .extension()
+        .is_some_and(|extension| extension == "rs" || extension == "sh")
+        || path.starts_with(".ci");
+    let temporary = is_program.then_some("tmp");
+    ["work", "root", "home"]
+        .into_iter()
+        .chain(temporary)
+        .map(|name| format!("/{name}/"))
+}
+
+/// Tells whether `folder` starts an absolute path in the line: `a/work/b` and `https://host/work/` are other things.
+fn has_path(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(offset, _)| {
+        let before = line[..offset].chars().next_back();
+        let after = line[offset + folder.len()..].chars().next();
+        !before.is_some_and(|c| c.is_alphanumeric() || "._-/}$~*".contains(c))
+            && after.is_some_and(|c| c.is_alphanumeric() || c == '.' || c == '_')
+    })
+}
