@@ -64,3 +64,59 @@ pub fn integer(value: &RawJson) -> Option<u64> {
     let double: f64 = text.parse().ok()?;
     ((0.0..=EXACT).contains(&double) && double.fract() == 0.0).then_some(double as u64)
 }
+
+/// Finds the id in the head of a message that was cut off, or that is no JSON further on.
+///
+/// Only a member of the outermost object counts, and only one that stands within `head`.
+#[must_use]
+pub fn id_in_head(head: &[u8]) -> Option<u64> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while at < head.len() {
+        match head[at] {
+            b'"' => {
+                let end = string_end(head, at)?;
+                let after = skip_space(head, end);
+                if depth == 1 && &head[at..end] == b"\"id\"" && head.get(after) == Some(&b':') {
+                    return scalar(&head[skip_space(head, after + 1)..]);
+                }
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where the string that begins at `start` has ended.
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+fn skip_space(text: &[u8], start: usize) -> usize {
+    let space = text[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace())
+        .count();
+    start + space
+}
+
+/// The integer at the start of a text, if what ends it is there too.
+fn scalar(text: &[u8]) -> Option<u64> {
+    let end = text
+        .iter()
+        .position(|byte| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace())?;
+    let value = RawJson::parse(text[..end].to_vec()).ok()?;
+    integer(&value)
+}

@@ -31,7 +31,7 @@ pub mod meta_key;
 pub mod method;
 
 pub use self::{
-    id::{Id, integer},
+    id::{Id, id_in_head, integer},
     lines::{Line, LineDecoder},
     message::{Message, Notification, Request, Response},
     meta::{cancelled_params, meta, progress_token, with_meta, with_progress_token, without_progress_token},

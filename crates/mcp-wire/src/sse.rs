@@ -108,6 +108,9 @@ impl SseDecoder {
     ///
     /// An event that the stream's end cuts off is never returned, as the standard asks.
     pub fn next_item(&mut self) -> Option<SseItem> {
+        if !self.skip_mark() {
+            return None;
+        }
         loop {
             if self.after_return && !self.buffer.is_empty() {
                 self.after_return = false;
@@ -131,11 +134,20 @@ impl SseDecoder {
         }
     }
 
-    /// Takes one line; an empty one ends the event.
-    fn line(&mut self, mut line: Bytes) -> Option<SseItem> {
-        if mem::take(&mut self.at_start) && line.starts_with(b"\xEF\xBB\xBF") {
-            line.advance(3);
+    /// Passes over a byte order mark at the start of the stream; false while it cannot be told whether there is one.
+    fn skip_mark(&mut self) -> bool {
+        const MARK: &[u8] = b"\xEF\xBB\xBF";
+        if self.at_start && self.buffer.starts_with(MARK) {
+            self.buffer.advance(MARK.len());
+        } else if self.at_start && MARK.starts_with(&self.buffer) {
+            return false;
         }
+        self.at_start = false;
+        true
+    }
+
+    /// Takes one line; an empty one ends the event.
+    fn line(&mut self, line: Bytes) -> Option<SseItem> {
         let length = mem::take(&mut self.dropped) + line.len();
         if length == 0 {
             return mem::take(&mut self.event).finish();

@@ -1,4 +1,4 @@
-use mcp_wire::{Id, Message, ParseErrorKind, code, integer};
+use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer};
 use raw_json::RawJson;
 
 fn raw(text: &str) -> RawJson {
@@ -251,4 +251,28 @@ fn ids_of_clients() {
     ] {
         assert_eq!(Id::new(&raw(text)).is_some(), fits, "{text}");
     }
+}
+
+#[test]
+fn ids_in_what_is_left_of_a_message() {
+    for (head, expected) in [
+        (
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"text":"aaaa"#,
+            Some(7),
+        ),
+        (r#"{ "id" : "7" , "result"#, Some(7)),
+        (r#"{"result":{"id":1},"id":7}"#, Some(7)),
+        (r#"{"x":"\"id\":3,","id":7,"#, Some(7)),
+        // Not whole, not at the top, not ours.
+        (r#"{"id":7"#, None),
+        (r#"{"result":{"id":1,"#, None),
+        (r#"[{"id":1},"#, None),
+        (r#"{"id":"seven","#, None),
+        (r#"}}{"id":1,"#, None),
+        (r#"{"a\"#, None),
+        ("", None),
+    ] {
+        assert_eq!(id_in_head(head.as_bytes()), expected, "{head}");
+    }
+    assert_eq!(id_in_head(b"{\"id\":7,\"result\":\"\xff\"}"), Some(7));
 }
