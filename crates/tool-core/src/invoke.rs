@@ -40,3 +40,60 @@ pub trait Layer<S> {
     /// Puts the layer around `inner`.
     fn layer(self, inner: S) -> Self::Invoke;
 }
+
+/// Layers put together from the outermost inwards, so that a stack reads in the order in which a call meets it.
+///
+/// ```
+/// # use tool_core::{Layer, Layers};
+/// # struct Log; impl<S> Layer<S> for Log { type Invoke = S; fn layer(self, inner: S) -> S { inner } }
+/// # struct Retry; impl<S> Layer<S> for Retry { type Invoke = S; fn layer(self, inner: S) -> S { inner } }
+/// # struct Executor;
+/// let stack = Layers::outermost(Log).then(Retry).around(Executor);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Layers<L>(L);
+
+/// Two layers, one inside the other: what [`Layers::then`] makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Nested<Outer, Inner> {
+    outer: Outer,
+    inner: Inner,
+}
+
+impl<L> Layers<L> {
+    /// Begins with the layer that a call meets first.
+    #[must_use]
+    pub fn outermost(layer: L) -> Self {
+        Self(layer)
+    }
+
+    /// Adds the layer that a call meets next.
+    #[must_use]
+    pub fn then<M>(self, layer: M) -> Layers<Nested<L, M>> {
+        Layers(Nested {
+            outer: self.0,
+            inner: layer,
+        })
+    }
+
+    /// Puts all of them around what runs the call.
+    #[must_use]
+    pub fn around<S>(self, innermost: S) -> L::Invoke
+    where
+        L: Layer<S>,
+    {
+        self.0.layer(innermost)
+    }
+}
+
+impl<S, Outer, Inner> Layer<S> for Nested<Outer, Inner>
+where
+    Inner: Layer<S>,
+    Outer: Layer<Inner::Invoke>,
+{
+    type Invoke = Outer::Invoke;
+
+    fn layer(self, innermost: S) -> Self::Invoke {
+        self.outer.layer(self.inner.layer(innermost))
+    }
+}

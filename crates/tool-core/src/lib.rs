@@ -51,7 +51,7 @@ pub use self::{
     event::{Event, Observe},
     executor::{Executor, PrepareError},
     future::BoxFuture,
-    invoke::{DynInvoke, Invoke, Layer},
+    invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, TaskHandle},

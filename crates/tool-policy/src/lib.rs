@@ -1,1 +1,24 @@
-//! Who may call what: admission, argument and result validation, the words a model gets.
+//! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
+//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does. Each works alone around
+//! anything that implements [`tool_core::Invoke`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tool_core::{Layer, Pattern};
+//! use tool_policy::{Admit, Rules, Validate};
+//!
+//! # fn stack<S>(executor: S) {
+//! let rules = Rules { blocklist: vec![Pattern::new("files__delete_*")], ..Rules::default() };
+//! let stack = Admit::new(Arc::new(rules)).layer(Validate.layer(executor));
+//! # }
+//! ```
+
+mod admit;
+mod rules;
+mod validate;
+
+pub use self::{
+    admit::{Admit, Admitting},
+    rules::{Refusal, Rules},
+    validate::{Validate, ValidateResult, Validating, ValidatingResult},
+};

@@ -1,5 +1,11 @@
-//! Scripted executors, clocks and fixtures for tests.
+//! Scripted executors, ready-made tools and calls, and where to find test peers.
 
 mod peers;
+mod scripted;
+mod tools;
 
-pub use peers::{PeerCommand, Peers, Skip, skip};
+pub use self::{
+    peers::{PeerCommand, Peers, Skip, skip},
+    scripted::{Script, Step},
+    tools::{TestTool, call},
+};

@@ -1,0 +1,83 @@
+use std::{fmt, sync::Arc};
+
+use tool_core::{CallContext, Event, Instant, Observe, Outcome, ToolError};
+
+/// Who is told what happens.
+#[derive(Clone, Default)]
+pub struct Observers(Arc<[Arc<dyn Observe>]>);
+
+impl Observers {
+    /// Tells all of them.
+    pub fn tell(&self, event: &Event<'_>) {
+        for observer in self.0.iter() {
+            observer.observe(event);
+        }
+    }
+}
+
+impl FromIterator<Arc<dyn Observe>> for Observers {
+    fn from_iter<I: IntoIterator<Item = Arc<dyn Observe>>>(observers: I) -> Self {
+        Self(observers.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Observers({})", self.0.len())
+    }
+}
+
+/// What is watched: a whole call, or one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Call,
+    Attempt,
+}
+
+/// Tells how it ended, also when nobody waits for the end: dropping it without [`Watched::end`] tells of a call that
+/// was cancelled.
+pub(crate) struct Watched<'a> {
+    pub(crate) cx: &'a mut CallContext,
+    observers: &'a Observers,
+    scope: Scope,
+    start: Instant,
+    over: bool,
+}
+
+impl<'a> Watched<'a> {
+    pub(crate) fn begin(cx: &'a mut CallContext, observers: &'a Observers, scope: Scope) -> Self {
+        let start = cx.clock.now();
+        Self {
+            cx,
+            observers,
+            scope,
+            start,
+            over: false,
+        }
+    }
+
+    pub(crate) fn end(mut self, result: &Result<Outcome, ToolError>) {
+        self.over = true;
+        self.tell(Some(result));
+    }
+
+    fn tell(&self, result: Option<&Result<Outcome, ToolError>>) {
+        let elapsed = self.cx.clock.now().since(self.start);
+        let cx = &*self.cx;
+        self.observers.tell(&match self.scope {
+            Scope::Call => {
+                crate::call::log_end(cx, result, elapsed);
+                Event::CallFinished { cx, result, elapsed }
+            }
+            Scope::Attempt => Event::AttemptFinished { cx, result, elapsed },
+        });
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.tell(None);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use serde_json::Value;
+use tool_core::{CallContext, CheckError, ErrorKind, Invoke, Layer, Outcome, Reply, ToolError};
+
+/// Refuses calls whose arguments do not fit the tool's input schema.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Validate;
+
+/// The layer of [`Validate`].
+#[derive(Debug, Clone)]
+pub struct Validating<S> {
+    inner: S,
+}
+
+/// Refuses replies that do not fit the tool's output schema, if it declares one. A reply in which the tool itself
+/// reports a failure passes: it carries no result.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ValidateResult;
+
+/// The layer of [`ValidateResult`].
+#[derive(Debug, Clone)]
+pub struct ValidatingResult<S> {
+    inner: S,
+}
+
+impl<S> Layer<S> for Validate {
+    type Invoke = Validating<S>;
+
+    fn layer(self, inner: S) -> Validating<S> {
+        Validating { inner }
+    }
+}
+
+impl<S> Layer<S> for ValidateResult {
+    type Invoke = ValidatingResult<S>;
+
+    fn layer(self, inner: S) -> ValidatingResult<S> {
+        ValidatingResult { inner }
+    }
+}
+
+impl<S: Invoke> Invoke for Validating<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if let Err(error) = cx.tool().input().check(cx.arguments.value()) {
+            cx.note("validate", || format!("refused: {}", masked(&error)));
+            return Err(match &error {
+                CheckError::Mismatch(mismatch) => ToolError::new(
+                    ErrorKind::InvalidArguments,
+                    format!("the arguments do not fit: {mismatch}"),
+                ),
+                _ => ToolError::new(
+                    ErrorKind::Protocol,
+                    format!("the tool's input schema is broken: {error}"),
+                ),
+            }
+            .with_source(error));
+        }
+        cx.note("validate", || "the arguments fit the input schema".to_owned());
+        self.inner.invoke(cx).await
+    }
+}
+
+impl<S: Invoke> Invoke for ValidatingResult<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let outcome = self.inner.invoke(cx).await?;
+        if let Outcome::Reply(reply) = &outcome
+            && !reply.is_error
+        {
+            check_reply(cx, reply)?;
+        }
+        Ok(outcome)
+    }
+}
+
+fn check_reply(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
+    let tool = cx.tool().clone();
+    let Some(output) = tool.output() else {
+        cx.note("validate result", || {
+            "the tool declares no output schema".to_owned()
+        });
+        return Ok(());
+    };
+    let invalid = |message: String| ToolError::new(ErrorKind::ResultInvalid, message);
+    let Some(structured) = reply.structured() else {
+        cx.note("validate result", || "refused: no structured content".to_owned());
+        return Err(invalid(
+            "the tool declares an output schema and sent no `structuredContent`".to_owned(),
+        ));
+    };
+    let value: Value = structured
+        .to()
+        .map_err(|error| invalid(format!("the tool's result cannot be read: {error}")).with_source(error))?;
+    match output.check(&value) {
+        Ok(()) => {
+            cx.note("validate result", || {
+                "the result fits the output schema".to_owned()
+            });
+            Ok(())
+        }
+        Err(error) => {
+            cx.note("validate result", || format!("refused: {}", masked(&error)));
+            Err(invalid(format!(
+                "the tool's result does not fit its output schema: {}",
+                masked(&error)
+            ))
+            .with_source(error))
+        }
+    }
+}
+
+/// What may be said of a failed check where values must not appear.
+fn masked(error: &CheckError) -> String {
+    match error {
+        CheckError::Mismatch(mismatch) => mismatch.masked(),
+        other => other.to_string(),
+    }
+}

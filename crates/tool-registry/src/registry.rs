@@ -1,0 +1,179 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tool_core::{Executor, Settings, Source, SourceStatus, Tool};
+
+use crate::{Snapshot, follow, resolve::Resolver};
+
+/// All tools of all sources. Cloning shares it.
+#[derive(Clone)]
+pub struct Registry(pub(crate) Arc<Shared>);
+
+/// What a [`Registry`] is made from.
+#[derive(Default)]
+pub struct RegistryParts {
+    /// Where tools come from; of two tools with the same name, that of the earlier source counts.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// The primitives that run them.
+    pub executors: Vec<Arc<dyn Executor>>,
+    /// Limits for tools that declare none.
+    pub defaults: Settings,
+}
+
+pub(crate) struct Shared {
+    sources: Vec<Arc<dyn Source>>,
+    executors: HashMap<String, Arc<dyn Executor>>,
+    defaults: Settings,
+    snapshot: ArcSwap<Snapshot>,
+    /// Held while a new snapshot is made, so that an older one never replaces a newer one.
+    resolving: Mutex<()>,
+    revision: watch::Sender<u64>,
+}
+
+impl Registry {
+    /// A registry of these sources. What they know already is resolved at once; nothing is started.
+    #[must_use]
+    pub fn new(parts: RegistryParts) -> Self {
+        let executors = parts
+            .executors
+            .into_iter()
+            .map(|executor| (executor.kind().to_owned(), executor))
+            .collect();
+        let registry = Self(Arc::new(Shared {
+            sources: parts.sources,
+            executors,
+            defaults: parts.defaults,
+            snapshot: ArcSwap::default(),
+            resolving: Mutex::new(()),
+            revision: watch::Sender::new(0),
+        }));
+        registry.refresh();
+        registry
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot.load_full()
+    }
+
+    /// The tool of this name, if it is known now: the fast way of [`Registry::find`].
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<Tool>> {
+        self.0.snapshot.load().get(name).cloned()
+    }
+
+    /// The tool of this name. Sources that may hold it and are not loaded yet are loaded first.
+    pub async fn find(&self, name: &str) -> Option<Arc<Tool>> {
+        if let Some(tool) = self.get(name) {
+            return Some(tool);
+        }
+        let candidates = self.0.sources.iter().filter(|source| source.may_hold(name));
+        let loads: Vec<_> = candidates.map(|source| source.load()).collect();
+        if loads.is_empty() {
+            return None;
+        }
+        join_all(loads).await;
+        self.refresh();
+        self.get(name)
+    }
+
+    /// Loads every source that is not loaded yet, all at once, and returns what is known then. A source that fails
+    /// is left out: see [`Registry::status`].
+    pub async fn load(&self) -> Arc<Snapshot> {
+        join_all(self.0.sources.iter().map(|source| source.load())).await;
+        self.refresh();
+        self.snapshot()
+    }
+
+    /// How each source is, in their order.
+    #[must_use]
+    pub fn status(&self) -> Vec<(String, SourceStatus)> {
+        self.0
+            .sources
+            .iter()
+            .map(|source| (source.name().to_owned(), source.status()))
+            .collect()
+    }
+
+    /// Tells when there is a new snapshot, by its revision.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.revision.subscribe()
+    }
+
+    /// Follows the sources until the last clone of this registry is gone: what they add or lose later is in the
+    /// snapshot soon after. Needs a tokio runtime.
+    pub fn follow(&self) {
+        for source in &self.0.sources {
+            tokio::spawn(follow::follow(
+                Arc::downgrade(&self.0),
+                source.clone(),
+                self.changes(),
+            ));
+        }
+    }
+
+    /// Makes a new snapshot if a source has changed.
+    pub(crate) fn refresh(&self) {
+        let shared = &*self.0;
+        let _guard = shared.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalogues: Vec<_> = shared
+            .sources
+            .iter()
+            .map(|source| (source.name(), source.snapshot()))
+            .collect();
+        let before = shared.snapshot.load_full();
+        let unchanged = before.revision > 0
+            && before
+                .seen
+                .iter()
+                .eq(catalogues.iter().map(|(_, catalogue)| &catalogue.revision));
+        if unchanged {
+            return;
+        }
+        let resolver = Resolver {
+            executors: &shared.executors,
+            defaults: shared.defaults,
+            before: &before,
+        };
+        let snapshot = resolver.resolve(&catalogues);
+        for refused in &snapshot.refused {
+            if !before.refused.contains(refused) {
+                tracing::warn!(
+                    source = refused.source,
+                    tool = refused.name,
+                    "not offered: {}",
+                    refused.reason
+                );
+            }
+        }
+        let revision = snapshot.revision;
+        shared.snapshot.store(Arc::new(snapshot));
+        shared.revision.send_replace(revision);
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let snapshot = self.snapshot();
+        f.debug_struct("Registry")
+            .field("revision", &snapshot.revision)
+            .field("n_tools", &snapshot.tools.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RegistryParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegistryParts")
+            .field("defaults", &self.defaults)
+            .finish_non_exhaustive()
+    }
+}

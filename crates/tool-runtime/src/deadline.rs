@@ -1,0 +1,44 @@
+use tokio::time::timeout;
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+
+/// Bounds a whole call: queueing, every attempt and every fallback.
+///
+/// The earlier of the caller's deadline and the tool's call limit counts. It is set once, as an absolute point in
+/// [`CallContext::deadline`], so that whatever runs below can see how much is left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Deadline;
+
+/// The layer of [`Deadline`].
+#[derive(Debug, Clone)]
+pub struct Deadlined<S> {
+    inner: S,
+}
+
+impl<S> Layer<S> for Deadline {
+    type Invoke = Deadlined<S>;
+
+    fn layer(self, inner: S) -> Deadlined<S> {
+        Deadlined { inner }
+    }
+}
+
+impl<S: Invoke> Invoke for Deadlined<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        cx.limit(cx.tool().settings().call_timeout);
+        let left = cx.remaining().unwrap_or_default();
+        cx.note("deadline", || format!("{left:?} for everything"));
+        if left.is_zero() {
+            return Err(ToolError::new(
+                ErrorKind::Timeout,
+                "the deadline had passed before the call began",
+            ));
+        }
+        match timeout(left, self.inner.invoke(cx)).await {
+            Ok(result) => result,
+            Err(_) => Err(cx.unanswered(
+                ErrorKind::Timeout,
+                format!("no answer within the call's {left:?}"),
+            )),
+        }
+    }
+}

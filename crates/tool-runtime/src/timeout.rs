@@ -1,0 +1,40 @@
+use tokio::time::timeout;
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+
+/// Bounds one attempt by the tool's own limit, within what the call's deadline leaves.
+///
+/// # Cancellation
+/// The attempt's future is dropped. Whether the tool may have run is then read from the attempt's
+/// [`Dispatch`](tool_core::Dispatch) mark: see [`CallContext::unanswered`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timeout;
+
+/// The layer of [`Timeout`].
+#[derive(Debug, Clone)]
+pub struct Timing<S> {
+    inner: S,
+}
+
+impl<S> Layer<S> for Timeout {
+    type Invoke = Timing<S>;
+
+    fn layer(self, inner: S) -> Timing<S> {
+        Timing { inner }
+    }
+}
+
+impl<S: Invoke> Invoke for Timing<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let limit = cx.tool().settings().attempt_timeout;
+        if cx.remaining().is_some_and(|left| left <= limit) {
+            // The call's own deadline ends this attempt first: a second timer would only compete with it.
+            cx.note("timeout", || "the call's deadline comes first".to_owned());
+            return self.inner.invoke(cx).await;
+        }
+        cx.note("timeout", || format!("{limit:?} for this attempt"));
+        match timeout(limit, self.inner.invoke(cx)).await {
+            Ok(result) => result,
+            Err(_) => Err(cx.unanswered(ErrorKind::Timeout, format!("no answer within {limit:?}"))),
+        }
+    }
+}

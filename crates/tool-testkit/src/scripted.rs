@@ -1,0 +1,154 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use raw_json::RawJson;
+use tool_core::{
+    CallContext, Descriptor, DynInvoke, Executor, Invoke, Outcome, PrepareError, Reply, ToolError,
+};
+
+/// An executor that does what a test tells it to, step by step; the last step is repeated. Cloning shares it.
+#[derive(Clone)]
+pub struct Script(Arc<Inner>);
+
+struct Inner {
+    steps: Mutex<Vec<Step>>,
+    n_calls: AtomicUsize,
+    n_running: AtomicUsize,
+}
+
+/// What a scripted executor does for one call.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Answers with this value.
+    Value(serde_json::Value),
+    /// Answers with this reply.
+    Reply(Reply),
+    /// Fails like this, before anything was sent.
+    Fail(ToolError),
+    /// Fails like this, after the call was sent.
+    FailSent(ToolError),
+    /// Waits on the runtime's clock, having sent the call, and answers with this value.
+    After(Duration, serde_json::Value),
+    /// Never answers; the flag tells whether the call was sent.
+    Hang(bool),
+    /// Answers with the arguments.
+    Echo,
+}
+
+impl Script {
+    /// An executor with these steps; without any it echoes.
+    #[must_use]
+    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        let mut steps: Vec<_> = steps.into_iter().collect();
+        steps.reverse();
+        Self(Arc::new(Inner {
+            steps: Mutex::new(steps),
+            n_calls: AtomicUsize::new(0),
+            n_running: AtomicUsize::new(0),
+        }))
+    }
+
+    /// How many calls have arrived.
+    #[must_use]
+    pub fn n_calls(&self) -> usize {
+        self.0.n_calls.load(Ordering::SeqCst)
+    }
+
+    /// How many calls are running now.
+    #[must_use]
+    pub fn n_running(&self) -> usize {
+        self.0.n_running.load(Ordering::SeqCst)
+    }
+
+    fn next(&self) -> Step {
+        let mut steps = self.0.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if steps.len() > 1 {
+            steps.pop()
+        } else {
+            steps.last().cloned()
+        }
+        .unwrap_or(Step::Echo)
+    }
+}
+
+impl Invoke for Script {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        self.0.n_calls.fetch_add(1, Ordering::SeqCst);
+        let _running = Running::begin(&self.0.n_running);
+        let answered = |value: RawJson| {
+            cx.dispatch().sent();
+            cx.dispatch().answered();
+            Ok(Reply::value(value).into())
+        };
+        match self.next() {
+            Step::Value(value) => answered(RawJson::from(value)),
+            Step::Echo => answered(cx.arguments.raw().clone()),
+            Step::Reply(reply) => {
+                cx.dispatch().sent();
+                cx.dispatch().answered();
+                Ok(reply.into())
+            }
+            Step::Fail(error) => Err(error),
+            Step::FailSent(error) => {
+                cx.dispatch().sent();
+                Err(error)
+            }
+            Step::After(delay, value) => {
+                cx.dispatch().sent();
+                tokio::time::sleep(delay).await;
+                answered(RawJson::from(value))
+            }
+            Step::Hang(sent) => {
+                if sent {
+                    cx.dispatch().sent();
+                }
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+/// Counts a running call, also when its future is dropped.
+struct Running<'a>(&'a AtomicUsize);
+
+impl<'a> Running<'a> {
+    fn begin(counter: &'a AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Self(counter)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The kind is `scripted`; settings are not read.
+impl Executor for Script {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn prepare(&self, _descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script")
+            .field("n_calls", &self.n_calls())
+            .finish_non_exhaustive()
+    }
+}

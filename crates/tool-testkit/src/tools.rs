@@ -1,0 +1,109 @@
+use std::{sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{
+    Arguments, CallContext, Caller, Clock, Descriptor, DynInvoke, ExecutorSpec, Metadata, Origin, Settings,
+    Target, Tool, ToolParts, ToolState, Trust,
+};
+use tool_schema::LazySchema;
+
+/// A tool for a test: everything about it has a default that a test can change.
+#[derive(Debug, Clone)]
+pub struct TestTool {
+    /// The tool as data.
+    pub descriptor: Descriptor,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+impl TestTool {
+    /// A tool of this name that the operator wrote, that takes any object and is run by the executor `scripted`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let descriptor = Descriptor {
+            name: name.into(),
+            title: None,
+            description: format!("The tool {name}."),
+            version: None,
+            input_schema: RawJson::from(json!({"type": "object"})),
+            output_schema: None,
+            executor: ExecutorSpec {
+                kind: "scripted".to_owned(),
+                config: json!({}),
+            },
+            timeout: None,
+            metadata: Metadata::default(),
+            definition: None,
+            origin: Origin {
+                place: "test".to_owned(),
+                trust: Trust::Operator,
+            },
+        };
+        Self {
+            descriptor,
+            settings: Settings::default(),
+        }
+    }
+
+    /// The same tool with this schema of its arguments.
+    #[must_use]
+    pub fn input(mut self, schema: Value) -> Self {
+        self.descriptor.input_schema = RawJson::from(schema);
+        self
+    }
+
+    /// The same tool with this schema of its results.
+    #[must_use]
+    pub fn output(mut self, schema: Value) -> Self {
+        self.descriptor.output_schema = Some(RawJson::from(schema));
+        self
+    }
+
+    /// The same tool with these limits for a whole call and for one attempt.
+    #[must_use]
+    pub fn limits(mut self, call: Duration, attempt: Duration) -> Self {
+        self.settings.call_timeout = call;
+        self.settings.attempt_timeout = attempt;
+        self
+    }
+
+    /// The same tool with other metadata.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.descriptor.metadata = metadata;
+        self
+    }
+
+    /// The tool, run by this.
+    #[must_use]
+    pub fn build(self, executor: impl DynInvoke + 'static) -> Arc<Tool> {
+        Arc::new(Tool::new(ToolParts {
+            input: Arc::new(LazySchema::new(self.descriptor.input_schema.clone())),
+            output: self
+                .descriptor
+                .output_schema
+                .clone()
+                .map(|schema| Arc::new(LazySchema::new(schema)) as _),
+            descriptor: Arc::new(self.descriptor),
+            executor: Arc::new(executor),
+            state: Arc::new(ToolState::default()),
+            settings: self.settings,
+        }))
+    }
+}
+
+/// A call of this tool by the local caller.
+///
+/// # Panics
+/// When the arguments are no object.
+#[must_use]
+pub fn call(tool: Arc<Tool>, arguments: Value, clock: Arc<dyn Clock>) -> CallContext {
+    let arguments = Arguments::from_value(arguments).expect("a test gives usable arguments");
+    CallContext::new(
+        Target::Tool(tool),
+        Arc::new(arguments),
+        Arc::new(Caller::local()),
+        clock,
+    )
+}
