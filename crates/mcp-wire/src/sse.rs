@@ -128,7 +128,7 @@ impl SseDecoder {
             self.after_return = self.buffer[length] == b'\r';
             let line = self.buffer.split_to(length).freeze();
             self.buffer.advance(1);
-            if let Some(item) = self.line(line) {
+            if let Some(item) = self.line(&line) {
                 return Some(item);
             }
         }
@@ -147,7 +147,7 @@ impl SseDecoder {
     }
 
     /// Takes one line; an empty one ends the event.
-    fn line(&mut self, line: Bytes) -> Option<SseItem> {
+    fn line(&mut self, line: &Bytes) -> Option<SseItem> {
         let length = mem::take(&mut self.dropped) + line.len();
         if length == 0 {
             return mem::take(&mut self.event).finish();
@@ -159,9 +159,9 @@ impl SseDecoder {
         }
         self.event.length += length;
         if fits {
-            self.event.field(&line);
+            self.event.field(line);
         } else {
-            self.event.overflow(&line);
+            self.event.overflow(line);
         }
         None
     }

@@ -74,14 +74,14 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        mcp_wire::id_in_head(&bytes);
+        let _ = mcp_wire::id_in_head(&bytes);
         drop(Message::from_client(bytes.clone()));
         drop(Message::from_server(bytes));
     }
 
     #[test]
     fn no_json_soup_makes_the_reader_panic(text in r#"[{}\[\]",:a-d\\0-9. ]{0,80}"#) {
-        mcp_wire::id_in_head(text.as_bytes());
+        let _ = mcp_wire::id_in_head(text.as_bytes());
         drop(Message::from_client(text.clone()));
         drop(Message::from_server(format!(r#"{{"id":{text},"result":{text}}}"#)));
     }
