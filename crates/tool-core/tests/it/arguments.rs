@@ -1,0 +1,35 @@
+use tool_core::{Arguments, ErrorKind};
+
+#[test]
+fn refuses_what_two_readers_could_read_differently() {
+    for text in [
+        r#"{"a": 1, "a": 2}"#,
+        r#"{"a": {"b": [{"c": 1, "c": 1}]}}"#,
+        r#"{"a": 1, "\u0061": 2}"#,
+        "[1]",
+        "\"text\"",
+        "",
+        "{\"a\": 1",
+        "{\"a\": 1} {}",
+    ] {
+        let error = Arguments::parse(text).expect_err(text);
+        assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{text}");
+    }
+}
+
+#[test]
+fn refuses_nesting_that_would_exhaust_a_stack() {
+    let text = format!("{{\"a\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let error = Arguments::parse(text).expect_err("too deep");
+    assert!(error.message().contains("nested deeper than 128"), "{error}");
+}
+
+#[test]
+fn keeps_the_text_and_digests_its_meaning() {
+    let one = Arguments::parse(r#" {"b": 1e2, "a": 12345678901234567890123} "#).unwrap();
+    let two = Arguments::parse(r#"{"a":12345678901234567890123,"b":100}"#).unwrap();
+    assert_eq!(one.raw().as_str(), r#"{"b": 1e2, "a": 12345678901234567890123}"#);
+    assert_eq!(one.digest(), two.digest());
+    let other = Arguments::parse(r#"{"a":12345678901234567890124,"b":100}"#).unwrap();
+    assert_ne!(one.digest(), other.digest(), "the last digit counts");
+}

@@ -1,0 +1,202 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use serde_json::json;
+use tool_core::{
+    Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
+    Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Reply, Settings, Target, Tool, ToolError,
+    ToolParts, ToolState, Trust,
+};
+
+/// A clock that a test moves.
+#[derive(Default)]
+struct Hand(Mutex<Duration>);
+
+impl Clock for Hand {
+    fn now(&self) -> Instant {
+        Instant::since_start(*self.0.lock().unwrap())
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+}
+
+struct Anything;
+
+impl CheckJson for Anything {
+    fn check(&self, _value: &serde_json::Value) -> Result<(), CheckError> {
+        Ok(())
+    }
+}
+
+struct Echo;
+
+impl Invoke for Echo {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        Ok(Reply::value(cx.arguments.raw().clone()).into())
+    }
+}
+
+fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
+    let descriptor = Descriptor {
+        name: "echo".into(),
+        title: None,
+        description: String::new(),
+        version: None,
+        input_schema: json!({}).into(),
+        output_schema: None,
+        executor: ExecutorSpec {
+            kind: "test".to_owned(),
+            config: json!({}),
+        },
+        timeout: None,
+        metadata,
+        definition: None,
+        origin: Origin {
+            place: "test".to_owned(),
+            trust,
+        },
+    };
+    Arc::new(Tool::new(ToolParts {
+        descriptor: Arc::new(descriptor),
+        input: Arc::new(Anything),
+        output: None,
+        executor: Arc::new(Echo),
+        state: Arc::new(ToolState::default()),
+        settings: Settings::default(),
+    }))
+}
+
+fn call(tool: Arc<Tool>) -> (CallContext, Arc<Hand>) {
+    let clock = Arc::new(Hand::default());
+    let cx = CallContext::new(
+        Target::Tool(tool),
+        Arc::new(Arguments::none()),
+        Arc::new(Caller::local()),
+        clock.clone(),
+    );
+    (cx, clock)
+}
+
+#[test]
+fn an_unanswered_call_is_unknown_unless_it_may_run_twice() {
+    let idempotent = Metadata {
+        idempotent: Some(true),
+        ..Metadata::default()
+    };
+    let read_only = Metadata {
+        read_only: Some(true),
+        ..Metadata::default()
+    };
+    let cases = [
+        (Trust::Operator, Metadata::default(), false, ErrorKind::Timeout),
+        (
+            Trust::Operator,
+            Metadata::default(),
+            true,
+            ErrorKind::OutcomeUnknown,
+        ),
+        (Trust::Operator, idempotent.clone(), true, ErrorKind::Timeout),
+        (Trust::Operator, read_only, true, ErrorKind::Timeout),
+        (Trust::Upstream, idempotent, true, ErrorKind::OutcomeUnknown),
+    ];
+    for (trust, metadata, sent, expected) in cases {
+        let (cx, _) = call(tool(trust, metadata.clone()));
+        if sent {
+            cx.dispatch().sent();
+        }
+        let error = cx.unanswered(ErrorKind::Timeout, "no answer");
+        assert_eq!(error.kind(), expected, "{trust:?} {metadata:?} sent: {sent}");
+    }
+}
+
+#[test]
+fn an_answered_attempt_is_known_and_marks_only_go_forward() {
+    let (mut cx, _) = call(tool(Trust::Upstream, Metadata::default()));
+    cx.dispatch().answered();
+    cx.dispatch().sent();
+    assert_eq!(
+        cx.unanswered(ErrorKind::Protocol, "garbage").kind(),
+        ErrorKind::Protocol
+    );
+    cx.next_attempt();
+    assert_eq!(cx.dispatch().state(), tool_core::DispatchState::NotSent);
+    assert_eq!(cx.attempt, 1);
+}
+
+#[test]
+fn the_earlier_deadline_counts() {
+    let (mut cx, clock) = call(tool(Trust::Operator, Metadata::default()));
+    cx.limit(Duration::from_secs(10));
+    cx.limit(Duration::from_secs(60));
+    assert_eq!(cx.remaining(), Some(Duration::from_secs(10)));
+    *clock.0.lock().unwrap() = Duration::from_secs(4);
+    cx.limit(Duration::from_secs(60));
+    assert_eq!(cx.remaining(), Some(Duration::from_secs(6)));
+    *clock.0.lock().unwrap() = Duration::from_secs(11);
+    assert_eq!(cx.remaining(), Some(Duration::ZERO));
+}
+
+#[test]
+fn forked_work_reports_back() {
+    let (mut cx, _) = call(tool(Trust::Operator, Metadata::default()));
+    cx.explain();
+    cx.note("outer", || "before".to_owned());
+    let mut forked = cx.fork();
+    forked.next_attempt();
+    forked.dispatch().sent();
+    forked.note("inner", || "inside".to_owned());
+    assert_eq!(cx.dispatch().state(), tool_core::DispatchState::NotSent);
+    cx.absorb(forked);
+    assert_eq!(cx.dispatch().state(), tool_core::DispatchState::Sent);
+    assert_eq!(cx.attempt, 1);
+    let layers: Vec<_> = cx.notes().iter().map(|note| note.layer).collect();
+    assert_eq!(layers, ["outer", "inner"]);
+}
+
+#[test]
+fn a_note_costs_nothing_unless_asked_for() {
+    let (mut cx, _) = call(tool(Trust::Operator, Metadata::default()));
+    cx.note("layer", || unreachable!("nobody asked"));
+    assert!(cx.notes().is_empty());
+}
+
+/// Adds its name to the description of what it stands around.
+struct Named(&'static str);
+
+impl Layer<String> for Named {
+    type Invoke = String;
+
+    fn layer(self, inner: String) -> String {
+        format!("{}({inner})", self.0)
+    }
+}
+
+#[test]
+fn layers_read_in_the_order_in_which_a_call_meets_them() {
+    let stack = Layers::outermost(Named("a"))
+        .then(Named("b"))
+        .then(Named("c"))
+        .around("tool".to_owned());
+    assert_eq!(stack, "a(b(c(tool)))");
+}
+
+#[test]
+fn every_kind_of_error_has_its_own_name_and_words() {
+    let mut names: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ErrorKind::ALL.len());
+    assert!(ErrorKind::ALL.iter().all(|kind| !kind.advice().is_empty()));
+    for kind in [
+        ErrorKind::InvalidArguments,
+        ErrorKind::Denied,
+        ErrorKind::NotFound,
+        ErrorKind::Cancelled,
+    ] {
+        assert!(!kind.counts_for_breaker() && !kind.is_retryable(), "{kind}");
+    }
+}

@@ -1,0 +1,7 @@
+//! The contract's own rules.
+
+mod arguments;
+mod context;
+mod name;
+mod template;
+mod tool;
