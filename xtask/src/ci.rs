@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::console::{refuse, say};
 use crate::process::{cargo, run};
 use crate::repository::Repository;
-use crate::test::{TestOptions, test};
+use crate::test::{TestOptions, test, tested_commit};
 use crate::{deny, docs, examples, features, layers, tidy};
 
 /// Which steps to run.
@@ -23,7 +23,7 @@ pub struct CiOptions {
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// Cheap checks first; what compiles comes in the order in which each step reuses what the one before it built.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("fmt", |repository| {
         run(cargo(repository.root()).args(["fmt", "--all", "--check"]))
     }),
@@ -37,6 +37,7 @@ const STEPS: [Step; 10] = [
     ("examples", examples::examples),
     ("features", features::each_feature),
     ("doc", doc),
+    ("book", docs::book),
     ("deny", |repository| deny::deny(repository, false)),
 ];
 
@@ -123,25 +124,26 @@ fn table(durations: &[(&str, Duration)]) -> String {
     lines.join("\n")
 }
 
-/// The mark says that every step passed on this commit; tests may have run just before, as `.ci/run` does.
+/// The mark says that every step passed on this commit; the tests may have run just before, as in `.ci/run`.
 fn write_green(repository: &Repository, options: &CiOptions, commit: Option<String>) -> Result<()> {
-    let left_out: Vec<_> = STEPS
+    let left_out = STEPS
         .iter()
         .map(|(name, _)| *name)
-        .filter(|name| !options.runs(name))
-        .collect();
-    let Some(commit) = commit.filter(|commit| repository.clean_commit().as_ref() == Some(commit)) else {
-        say("ci: passed; the tree differs from its commit, so `target/ci-green` is not written");
-        return Ok(());
-    };
-    let is_tested =
-        fs::read_to_string(repository.target().join("test-green")).is_ok_and(|line| line.trim() == commit);
-    if !(left_out.is_empty() || left_out == ["test"] && is_tested) {
+        .find(|name| *name != "test" && !options.runs(name));
+    let no_mark = |reason: &str| {
         say(format_args!(
-            "ci: passed without {}; `target/ci-green` is not written",
-            left_out.join(", ")
+            "ci: passed; `target/ci-green` is not written: {reason}"
         ));
-        return Ok(());
+        Ok(())
+    };
+    if let Some(name) = left_out {
+        return no_mark(&format!("step `{name}` was left out"));
+    }
+    let Some(commit) = commit.filter(|commit| repository.clean_commit().as_ref() == Some(commit)) else {
+        return no_mark("the tree differs from its commit");
+    };
+    if tested_commit(repository).as_ref() != Some(&commit) {
+        return no_mark("not every test ran on this commit");
     }
     let mark = repository.target().join("ci-green");
     fs::write(&mark, format!("{commit}\n"))

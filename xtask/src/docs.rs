@@ -1,11 +1,13 @@
 //! Parts of the documents that are written from the code.
 
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::console::{Problem, refuse, say};
 use crate::members::Members;
+use crate::process::{find, run};
 use crate::repository::Repository;
 
 /// Writes one generated part of one file.
@@ -54,6 +56,17 @@ pub fn docs(repository: &Repository, check: bool) -> Result<()> {
         }
     }
     refuse("docs", problems)
+}
+
+/// Builds the book where mdBook is installed; elsewhere the step `tidy` has checked what its pages link to.
+pub(crate) fn book(repository: &Repository) -> Result<()> {
+    if repository.text("docs/book.toml").is_none() || find("mdbook").is_none() {
+        say("book: not built, mdBook is not installed; its links are checked by `tidy`");
+        return Ok(());
+    }
+    run(Command::new("mdbook")
+        .current_dir(repository.root())
+        .args(["build", "docs"]))
 }
 
 /// Puts `content` between the markers of a part.

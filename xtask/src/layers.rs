@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::console::Problem;
-use crate::members::{DependencyKind, Members, Package};
+use crate::members::{DependencyKind, Members, Package, member_lines};
 use crate::process::{cargo, output};
 
 /// The layers in the order of the member list, and what each may depend on.
@@ -210,18 +210,4 @@ fn names() -> String {
 /// A team takes these alone: nothing of the product reaches them.
 fn knows_no_tool(name: &str) -> bool {
     name.starts_with("mcp-") || matches!(name, "raw-json" | "tool-sandbox")
-}
-
-/// Returns line number and folder of each member; the list is written one per line.
-fn member_lines(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
-    manifest
-        .lines()
-        .enumerate()
-        .skip_while(|(_, line)| !line.starts_with("members"))
-        .skip(1)
-        .take_while(|(_, line)| !line.starts_with(']'))
-        .filter_map(|(index, line)| {
-            let folder = line.trim().strip_prefix('"')?.split('"').next()?;
-            Some((index + 1, folder))
-        })
 }

@@ -1,5 +1,7 @@
 //! The members of the workspace, as `cargo metadata` tells them.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -29,7 +31,7 @@ pub struct Package {
     pub dependencies: Vec<Dependency>,
     /// Its features.
     #[serde(default)]
-    pub features: std::collections::BTreeMap<String, Vec<String>>,
+    pub features: BTreeMap<String, Vec<String>>,
     /// What it builds.
     #[serde(default)]
     pub targets: Vec<Target>,
@@ -87,7 +89,24 @@ impl Members {
     /// When a manifest cannot be read.
     pub fn load(root: &Path) -> Result<Self> {
         let text = output(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
-        Self::parse(&text)
+        let mut members = Self::parse(&text)?;
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).context("failed to read `Cargo.toml`")?;
+        let listed: Vec<_> = member_lines(&manifest)
+            .map(|(_, folder)| Path::new(folder))
+            .collect();
+        let order: BTreeMap<_, _> = members
+            .packages
+            .iter()
+            .map(|package| {
+                let folder = members.folder(package);
+                (
+                    package.name.clone(),
+                    listed.iter().position(|listed| *listed == folder),
+                )
+            })
+            .collect();
+        members.packages.sort_by_key(|package| order[&package.name]);
+        Ok(members)
     }
 
     /// Reads what `cargo metadata --no-deps --format-version 1` wrote.
@@ -147,4 +166,18 @@ impl Package {
             .filter(move |target| target.kind.iter().any(|own| own == kind))
             .map(|target| target.name.as_str())
     }
+}
+
+/// Returns line number and folder of each member; the list is written one per line.
+pub(crate) fn member_lines(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
+    manifest
+        .lines()
+        .enumerate()
+        .skip_while(|(_, line)| !line.starts_with("members"))
+        .skip(1)
+        .take_while(|(_, line)| !line.starts_with(']'))
+        .filter_map(|(index, line)| {
+            let folder = line.trim().strip_prefix('"')?.split('"').next()?;
+            Some((index + 1, folder))
+        })
 }

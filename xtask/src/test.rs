@@ -1,6 +1,7 @@
 //! All tests, on a machine as it comes.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -22,6 +23,7 @@ pub struct TestOptions {
 /// # Errors
 /// When a test fails, or in CI (`CI=true`) when one was skipped.
 pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
+    let commit = repository.clean_commit();
     let parts = install_peers(repository)?;
     let skips = repository.target().join("skips.txt");
     fs::write(&skips, "").with_context(|| format!("failed to write `{}`", skips.display()))?;
@@ -38,7 +40,30 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
     let documented = tested.and_then(|()| run(&mut prepared(doc_test_command(repository, options))));
     let n_skips = report_skips(&fs::read_to_string(&skips).unwrap_or_default(), &parts);
     documented?;
+    if n_skips == 0 && options.filter.is_none() {
+        mark_green(repository, commit)?;
+    }
     fail_on_skips(n_skips)
+}
+
+/// Returns the commit on which all tests last ran and passed, on a clean tree and without a skip.
+pub(crate) fn tested_commit(repository: &Repository) -> Option<String> {
+    let commit = fs::read_to_string(mark(repository)).ok()?;
+    Some(commit.trim().to_owned())
+}
+
+/// `commit` is what was checked out when the tests began: what changed since then was not tested.
+fn mark_green(repository: &Repository, commit: Option<String>) -> Result<()> {
+    match commit.filter(|commit| repository.clean_commit().as_ref() == Some(commit)) {
+        Some(commit) => {
+            fs::write(mark(repository), format!("{commit}\n")).context("failed to write `target/test-green`")
+        }
+        None => Ok(()),
+    }
+}
+
+fn mark(repository: &Repository) -> PathBuf {
+    repository.target().join("test-green")
 }
 
 fn test_command(repository: &Repository, options: &TestOptions) -> Command {

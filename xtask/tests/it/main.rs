@@ -1,4 +1,5 @@
 //! Tests of the checks, and the checks as tests.
+#![cfg(test)]
 
 mod layers;
 mod source;
