@@ -77,6 +77,34 @@ struct Row {
     advice: &'static str,
 }
 
+/// What follows from each kind, in the order of [`ErrorKind`].
+#[rustfmt::skip]
+const TABLE: [Row; ErrorKind::ALL.len()] = {
+    use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
+    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, advice: &'static str) -> Row {
+        Row { name, category, retryable, counts_for_breaker, advice }
+    }
+    [
+        //   name                 category        retryable  breaker  advice to a model
+        row("invalid_arguments",  Validation,     false, false, "correct the arguments and call again"),
+        row("result_invalid",     Unknown,        false, true,  "the tool answered in a form it does not declare; try another tool"),
+        row("not_found",          Validation,     false, false, "list the tools and use a name from the list"),
+        row("denied",             Validation,     false, false, "do not call this again; a policy forbids it"),
+        row("auth",               Authentication, false, false, "the operator must renew the tool's credentials"),
+        row("rate_limited",       RateLimit,      true,  false, "wait before calling again"),
+        row("overloaded",         RateLimit,      true,  false, "wait a moment and call again"),
+        row("unavailable",        Transient,      true,  true,  "call again later or use another tool"),
+        row("timeout",            Transient,      true,  true,  "call again with less to do, or later"),
+        row("cancelled",          Unknown,        false, false, "the call was withdrawn"),
+        row("upstream_error",     Transient,      true,  true,  "read the message; call again later if it may pass"),
+        row("protocol",           Transient,      false, true,  "the tool's server misbehaves; use another tool"),
+        row("result_too_large",   Validation,     false, false, "ask for less at once"),
+        row("outcome_unknown",    Unknown,        false, true,  "the tool may have run; check its effect before calling again"),
+        row("tool_changed",       Validation,     false, false, "list the tools again; this one has changed"),
+        row("internal",           Unknown,        false, false, "this is a fault of the gateway; report it"),
+    ]
+};
+
 impl ErrorKind {
     /// Every kind, in the order of the table.
     pub const ALL: [Self; 16] = [
@@ -98,123 +126,8 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    const fn row(self) -> Row {
-        use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
-        let (name, category, retryable, counts_for_breaker, advice) = match self {
-            Self::InvalidArguments => (
-                "invalid_arguments",
-                Validation,
-                false,
-                false,
-                "correct the arguments and call again",
-            ),
-            Self::ResultInvalid => (
-                "result_invalid",
-                Unknown,
-                false,
-                true,
-                "the tool answered in a form it does not declare; try another tool",
-            ),
-            Self::NotFound => (
-                "not_found",
-                Validation,
-                false,
-                false,
-                "list the tools and use a name from the list",
-            ),
-            Self::Denied => (
-                "denied",
-                Validation,
-                false,
-                false,
-                "do not call this again; a policy forbids it",
-            ),
-            Self::Auth => (
-                "auth",
-                Authentication,
-                false,
-                false,
-                "the operator must renew the tool's credentials",
-            ),
-            Self::RateLimited => (
-                "rate_limited",
-                RateLimit,
-                true,
-                false,
-                "wait before calling again",
-            ),
-            Self::Overloaded => (
-                "overloaded",
-                RateLimit,
-                true,
-                false,
-                "wait a moment and call again",
-            ),
-            Self::Unavailable => (
-                "unavailable",
-                Transient,
-                true,
-                true,
-                "call again later or use another tool",
-            ),
-            Self::Timeout => (
-                "timeout",
-                Transient,
-                true,
-                true,
-                "call again with less to do, or later",
-            ),
-            Self::Cancelled => ("cancelled", Unknown, false, false, "the call was withdrawn"),
-            Self::UpstreamError => (
-                "upstream_error",
-                Transient,
-                true,
-                true,
-                "read the message; call again later if it may pass",
-            ),
-            Self::Protocol => (
-                "protocol",
-                Transient,
-                false,
-                true,
-                "the tool's server misbehaves; use another tool",
-            ),
-            Self::ResultTooLarge => (
-                "result_too_large",
-                Validation,
-                false,
-                false,
-                "ask for less at once",
-            ),
-            Self::OutcomeUnknown => (
-                "outcome_unknown",
-                Unknown,
-                false,
-                true,
-                "the tool may have run; check its effect before calling again",
-            ),
-            Self::ToolChanged => (
-                "tool_changed",
-                Validation,
-                false,
-                false,
-                "list the tools again; this one has changed",
-            ),
-            Self::Internal => (
-                "internal",
-                Unknown,
-                false,
-                false,
-                "this is a fault of the gateway; report it",
-            ),
-        };
-        Row {
-            name,
-            category,
-            retryable,
-            counts_for_breaker,
-            advice,
-        }
+    const fn row(self) -> &'static Row {
+        &TABLE[self as usize]
     }
 
     /// The name that goes over the wire and into records, such as `invalid_arguments`.
