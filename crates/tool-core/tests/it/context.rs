@@ -16,7 +16,7 @@ struct Hand(Mutex<Duration>);
 
 impl Clock for Hand {
     fn now(&self) -> Instant {
-        Instant::since_start(*self.0.lock().unwrap())
+        Instant::since_start(*self.0.lock().expect("no test panics with it"))
     }
 
     fn wall(&self) -> SystemTime {
