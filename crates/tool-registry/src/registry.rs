@@ -7,7 +7,7 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
-use tool_core::{Executor, Settings, Source, SourceStatus, Tool};
+use tool_core::{Executor, Settings, Source, SourceState, SourceStatus, Tool};
 
 use crate::{Snapshot, follow, resolve::Resolver};
 
@@ -100,6 +100,18 @@ impl Registry {
             .iter()
             .map(|source| (source.name().to_owned(), source.status()))
             .collect()
+    }
+
+    /// The source that may have a tool of this name and has failed, with the reason: what to tell someone who asks
+    /// for a tool that is missing with its server.
+    #[must_use]
+    pub fn failed_owner(&self, name: &str) -> Option<(String, String)> {
+        self.0.sources.iter().filter(|source| source.may_hold(name)).find_map(|source| {
+            match source.status().state {
+                SourceState::Failed(reason) => Some((source.name().to_owned(), reason)),
+                _ => None,
+            }
+        })
     }
 
     /// Tells when there is a new snapshot, by its revision.

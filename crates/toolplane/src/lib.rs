@@ -1,1 +1,48 @@
-//! One governed set of tools for agents.
+//! One governed set of tools for agents: mock tools, HTTP APIs and the tools of MCP servers, described by data, and
+//! every call down the same layers.
+//!
+//! ```
+//! use std::time::Duration;
+//! use toolplane::{CallRequest, Toolplane};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let plane = Toolplane::from_yaml(
+//!     r#"
+//! tools:
+//!   weather:
+//!     description: The weather somewhere.
+//!     input_schema: {type: object, properties: {city: {type: string}}, required: [city]}
+//!     executor: {kind: mock, template: '{"city": {{ city }}, "sky": "clear"}'}
+//! "#,
+//! )?;
+//! let request = CallRequest::new("weather").json(r#"{"city": "Oslo"}"#)?.deadline(Duration::from_secs(5));
+//! let reply = plane.call(request).await?;
+//! println!("{reply:?}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), and `full` for all of them, which is the default.
+//! Each works alone.
+
+mod builder;
+mod error;
+mod executors;
+mod plane;
+mod request;
+mod stack;
+mod view;
+
+pub use raw_json::RawJson;
+pub use tool_core as core;
+pub use tool_manifest as manifest;
+pub use tool_policy as policy;
+
+pub use self::{
+    builder::Builder,
+    error::BuildError,
+    plane::{Explained, Toolplane},
+    request::CallRequest,
+    view::View,
+};

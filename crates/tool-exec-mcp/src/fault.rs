@@ -1,0 +1,94 @@
+//! What a client's errors mean for a call.
+
+use std::time::Duration;
+
+use mcp_client::{Error, ErrorKind as Fault};
+use raw_json::RawJson;
+use tool_core::{CallContext, ErrorKind, ToolError};
+
+/// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
+/// call's dispatch mark.
+pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
+    let tell = |kind: ErrorKind, what: &str| cx.unanswered(kind, format!("the server `{server}` {what}"));
+    let answered =
+        |kind: ErrorKind, what: String| ToolError::new(kind, format!("the server `{server}` {what}"));
+    let tool_error = match error.kind() {
+        Fault::Timeout(limit) => tell(ErrorKind::Timeout, &format!("did not answer within {limit:?}")),
+        Fault::Closed(_) => tell(ErrorKind::Unavailable, "closed the connection before it answered"),
+        Fault::Protocol(what) => tell(ErrorKind::Protocol, &format!("broke the protocol: {what}")),
+        Fault::TooLarge { limit } => answered(
+            ErrorKind::ResultTooLarge,
+            format!("answered with more than {limit} bytes"),
+        ),
+        Fault::StartFailed { reason, .. } => {
+            answered(ErrorKind::Unavailable, format!("did not start: {reason}"))
+        }
+        Fault::Unsupported(what) => answered(ErrorKind::Protocol, format!("cannot be used: {what}")),
+        Fault::Auth { status, .. } => answered(
+            ErrorKind::Auth,
+            format!("refused our credentials with HTTP status {status}"),
+        ),
+        Fault::HttpStatus {
+            status, retry_after, ..
+        } => http_status(cx, server, *status, retry_after.as_deref()),
+        Fault::Unreachable(_) => answered(ErrorKind::Unavailable, "cannot be reached".to_owned()),
+        Fault::Unavailable { retry_in, .. } => {
+            let what = format!("failed a moment ago and is started again in {}", short(*retry_in));
+            answered(ErrorKind::Unavailable, what).with_retry_after(*retry_in)
+        }
+        Fault::Rpc(rpc) => {
+            let detail = RawJson::object()
+                .with_members(&[
+                    ("code", RawJson::from(serde_json::Value::from(rpc.code))),
+                    ("message", RawJson::from(rpc.message.as_str())),
+                ])
+                .expect("an empty object is an object");
+            let detail = match &rpc.data {
+                Some(data) => detail.with_members(&[("data", data.clone())]).expect("an object"),
+                None => detail,
+            };
+            answered(
+                ErrorKind::UpstreamError,
+                format!("answered with the error {}: {}", rpc.code, cut(&rpc.message)),
+            )
+            .with_detail(detail)
+        }
+        _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
+    };
+    tool_error.with_source(error)
+}
+
+fn http_status(cx: &CallContext, server: &str, status: u16, retry_after: Option<&str>) -> ToolError {
+    let message = format!("the server `{server}` answered with HTTP status {status}");
+    match status {
+        429 => {
+            let error = ToolError::new(ErrorKind::RateLimited, message);
+            match retry_after.and_then(|text| text.trim().parse().ok()) {
+                Some(seconds) => error.with_retry_after(Duration::from_secs(seconds)),
+                None => error,
+            }
+        }
+        // Any of these may come from a proxy after the server has begun.
+        500..=599 => cx.unanswered(ErrorKind::Unavailable, message),
+        _ => ToolError::new(ErrorKind::UpstreamError, message),
+    }
+}
+
+/// A server's words, kept to a length that fits a message.
+fn cut(text: &str) -> String {
+    const MAX: usize = 500;
+    let clean: String = text
+        .chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .take(MAX)
+        .collect();
+    if clean.len() < text.len() {
+        format!("{clean}…")
+    } else {
+        clean
+    }
+}
+
+fn short(duration: Duration) -> String {
+    format!("{:.0} s", duration.as_secs_f64().ceil())
+}

@@ -1,0 +1,336 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_client::{Connection, ConnectionOptions, Error, State, Status, Upstream, UpstreamOptions};
+use raw_json::RawJson;
+use tokio::{
+    sync::{Mutex, OnceCell, watch},
+    time::{Instant, sleep},
+};
+use tool_core::{BoxFuture, Catalogue, Secrets, Source, SourceState, SourceStatus};
+
+use crate::{ServerSettings, describe::describe, settings::ResolveError};
+
+/// How long a list that changed is left alone before it is read again, so that a storm of changes is one change.
+const COALESCE: Duration = Duration::from_secs(1);
+
+/// An MCP server with its tools: started when first needed, started again when it has failed.
+pub struct McpServer {
+    settings: ServerSettings,
+    secrets: Arc<dyn Secrets>,
+    upstream: OnceCell<Upstream>,
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    /// What came of the last try to list the tools; held while one runs, so that many callers share it.
+    listing: Mutex<Listing>,
+    /// The number of tries that have ended, and why the last one failed.
+    tries: watch::Sender<Tries>,
+    stopped: AtomicBool,
+}
+
+#[derive(Default)]
+struct Listing {
+    listed: bool,
+}
+
+#[derive(Default, Clone)]
+struct Tries {
+    n: u64,
+    failure: Option<String>,
+    took: Option<Duration>,
+}
+
+/// Why there is no connection.
+pub(crate) enum Unreachable {
+    Settings(ResolveError),
+    Client(Error),
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(error) => error.fmt(f),
+            Self::Client(error) => error.fmt(f),
+        }
+    }
+}
+
+impl McpServer {
+    /// A server that is not started yet.
+    #[must_use]
+    pub fn new(settings: ServerSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            secrets,
+            upstream: OnceCell::new(),
+            catalogue: watch::Sender::default(),
+            listing: Mutex::default(),
+            tries: watch::Sender::default(),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &ServerSettings {
+        &self.settings
+    }
+
+    /// It as a source of tools.
+    #[must_use]
+    pub fn source(self: &Arc<Self>) -> Arc<dyn Source> {
+        Arc::new(ServerSource(self.clone()))
+    }
+
+    /// How it is, in the client's own words; nothing while nobody has needed it.
+    #[must_use]
+    pub fn status(&self) -> Option<Status> {
+        self.upstream.get().map(Upstream::status)
+    }
+
+    /// Ends it in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started again.
+    pub async fn shutdown(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        if let Some(upstream) = self.upstream.get() {
+            upstream.shutdown().await;
+        }
+    }
+
+    /// The connection to it, which is started if need be.
+    pub(crate) async fn connection(&self) -> Result<Connection, Unreachable> {
+        let upstream = match self.upstream.get() {
+            Some(upstream) => upstream,
+            None => {
+                let endpoint = self
+                    .settings
+                    .target
+                    .resolve(&*self.secrets)
+                    .await
+                    .map_err(Unreachable::Settings)?;
+                self.upstream
+                    .get_or_init(|| async { Upstream::new(endpoint, self.options()) })
+                    .await
+            }
+        };
+        if self.stopped.load(Ordering::SeqCst) {
+            upstream.shutdown().await;
+        }
+        upstream.connection().await.map_err(Unreachable::Client)
+    }
+
+    fn options(&self) -> UpstreamOptions {
+        let connection = ConnectionOptions {
+            client_name: "toolplane".to_owned(),
+            era: self.settings.era,
+            start_timeout: self.settings.start_timeout,
+            max_message: self.settings.max_message,
+            ..ConnectionOptions::default()
+        };
+        UpstreamOptions {
+            connection,
+            ..UpstreamOptions::default()
+        }
+    }
+
+    /// Lists the tools unless that was done. Callers that come while a try runs share what comes of it.
+    async fn load(self: &Arc<Self>) {
+        let tries = self.tries.borrow().n;
+        let mut listing = self.listing.lock().await;
+        if listing.listed || self.tries.borrow().n != tries {
+            return;
+        }
+        let start = Instant::now();
+        let failure = self.list().await.err();
+        if failure.is_none() {
+            listing.listed = true;
+            // The first good list is followed from then on.
+            tokio::spawn(follow(Arc::downgrade(self)));
+        }
+        self.tries.send_modify(|tries| {
+            *tries = Tries {
+                n: tries.n + 1,
+                failure,
+                took: Some(start.elapsed()),
+            };
+        });
+    }
+
+    /// Reads the list of tools and puts it in the place of the one before.
+    async fn list(&self) -> Result<(), String> {
+        let connection = self.connection().await.map_err(|error| error.to_string())?;
+        let listing = async {
+            if connection.server().offers("tools") {
+                connection.list_tools().await
+            } else {
+                Ok(Vec::new())
+            }
+        };
+        let tools: Vec<RawJson> = tokio::time::timeout(self.settings.start_timeout, listing)
+            .await
+            .map_err(|_| {
+                format!(
+                    "it did not list its tools within {:?}",
+                    self.settings.start_timeout
+                )
+            })?
+            .map_err(|error| format!("it did not list its tools: {error}"))?;
+        let (tools, rejected) = describe(&self.settings, &tools);
+        self.catalogue.send_if_modified(|catalogue| {
+            let changed =
+                catalogue.tools != tools || catalogue.rejected != rejected || catalogue.revision == 0;
+            if changed {
+                let tools = keep_unchanged(&catalogue.tools, tools);
+                *catalogue = Arc::new(Catalogue {
+                    revision: catalogue.revision + 1,
+                    tools,
+                    rejected,
+                });
+            }
+            changed
+        });
+        Ok(())
+    }
+}
+
+/// Keeps the descriptors that did not change, so that their tools are not resolved again.
+fn keep_unchanged(
+    before: &[Arc<tool_core::Descriptor>],
+    now: Vec<Arc<tool_core::Descriptor>>,
+) -> Vec<Arc<tool_core::Descriptor>> {
+    let known: std::collections::HashMap<_, _> = before.iter().map(|tool| (&tool.name, tool)).collect();
+    now.into_iter()
+        .map(|tool| {
+            known
+                .get(&tool.name)
+                .filter(|same| ***same == tool)
+                .map_or(tool.clone(), |same| (*same).clone())
+        })
+        .collect()
+}
+
+/// Reads the list again whenever the server says that it changed, at most once a second, for as long as the server
+/// is held by anyone else.
+async fn follow(server: Weak<McpServer>) {
+    let Some(mut changes) = server
+        .upgrade()
+        .and_then(|server| Some(server.upstream.get()?.changes()))
+    else {
+        return;
+    };
+    // Counted from the start of the server: what changed while the first list was read counts as well.
+    let mut seen = 0;
+    loop {
+        let now = changes.borrow_and_update().tools;
+        if now == seen {
+            if changes.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        sleep(COALESCE).await;
+        seen = changes.borrow_and_update().tools;
+        let Some(server) = server.upgrade() else { return };
+        if let Err(reason) = server.list().await {
+            tracing::warn!(
+                server = server.settings.name,
+                "the list of tools changed and cannot be read: {reason}"
+            );
+        }
+    }
+}
+
+/// A server as a source of tools.
+struct ServerSource(Arc<McpServer>);
+
+impl Source for ServerSource {
+    fn name(&self) -> &str {
+        &self.0.settings.name
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        self.0.catalogue.borrow().clone()
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.load())
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
+        let mut catalogue = self.0.catalogue.subscribe();
+        Box::pin(async move {
+            // The sender lives as long as the server that this borrows.
+            let _ = catalogue.wait_for(|catalogue| catalogue.revision != seen).await;
+        })
+    }
+
+    /// Any name could be a renamed tool's, so those count as well.
+    fn may_hold(&self, name: &str) -> bool {
+        let settings = &self.0.settings;
+        let renamed = settings.rename.keys().any(|own| settings.outward(own) == name);
+        // A prefix as long as a name may be is cut with the name.
+        let prefix = tool_core::outward_name(&settings.prefix);
+        renamed || settings.prefix.is_empty() || settings.prefix.len() > 55 || name.starts_with(&prefix)
+    }
+
+    fn status(&self) -> SourceStatus {
+        let tries = self.0.tries.borrow().clone();
+        let client = self.0.status();
+        let listed = self.0.catalogue.borrow().revision > 0;
+        let state = match client.as_ref().map(|status| status.state) {
+            None if tries.failure.is_none() => SourceState::NotStarted,
+            Some(State::Starting) => SourceState::Starting,
+            Some(State::Ready) if listed => SourceState::Ready,
+            Some(State::Ready) if tries.failure.is_none() => SourceState::Starting,
+            Some(State::Stopped) => SourceState::Failed("it was shut down".to_owned()),
+            _ => SourceState::Failed(reason(&tries, client.as_ref())),
+        };
+        SourceStatus {
+            state,
+            n_tools: self.0.catalogue.borrow().tools.len(),
+            detail: client.as_ref().and_then(detail),
+            n_restarts: client.map_or(0, |status| status.restarts),
+            start_took: tries.took,
+        }
+    }
+}
+
+fn reason(tries: &Tries, client: Option<&Status>) -> String {
+    let reason = client
+        .and_then(|status| status.reason.clone())
+        .or_else(|| tries.failure.clone());
+    reason.unwrap_or_else(|| "it is not running".to_owned())
+}
+
+/// The revision it speaks and what it calls itself, or the end of what it wrote to stderr if it does not run.
+fn detail(status: &Status) -> Option<String> {
+    match (&status.state, &status.server) {
+        (State::Ready, Some(server)) => {
+            let name = server.name().unwrap_or_default();
+            let version = server.version().unwrap_or_default();
+            Some(
+                format!("{name} {version}, MCP {}", server.revision)
+                    .trim_start()
+                    .to_owned(),
+            )
+        }
+        (State::Ready, None) => None,
+        _ => status
+            .stderr
+            .as_deref()
+            .map(|stderr| stderr.trim().to_owned())
+            .filter(|stderr| !stderr.is_empty()),
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer")
+            .field("name", &self.settings.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use mcp_client::{Command, Endpoint, EraChoice, HttpEndpoint};
+use tool_core::{Pattern, SecretError, Secrets, Template, outward_name};
+
+/// An MCP server, as configured.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerSettings {
+    /// Its name among servers.
+    pub name: String,
+    /// How it is reached.
+    pub target: ServerTarget,
+    /// How long one call of a tool may take; the default of the configuration if absent.
+    pub timeout: Option<Duration>,
+    /// How long it may take to start and list its tools.
+    pub start_timeout: Duration,
+    /// The only tools to take, by their own names; all of them if absent.
+    pub include: Option<Vec<Pattern>>,
+    /// Tools to leave out, by their own names.
+    pub exclude: Vec<Pattern>,
+    /// Other names for tools, by their own names.
+    pub rename: BTreeMap<String, String>,
+    /// What stands before a tool's name.
+    pub prefix: String,
+    /// Which era of the protocol it speaks.
+    pub era: EraChoice,
+    /// How large a message of it may be, in bytes.
+    pub max_message: usize,
+}
+
+/// How a server is reached. References in the texts get their values when the server is started.
+#[derive(Debug, Clone)]
+pub enum ServerTarget {
+    /// A program that speaks on its standard input and output.
+    Stdio {
+        /// The program.
+        command: Template,
+        /// Its arguments.
+        args: Vec<Template>,
+        /// Variables of its environment beyond the safe base.
+        env: BTreeMap<String, Template>,
+        /// The directory that it runs in.
+        cwd: Option<Template>,
+    },
+    /// A Streamable HTTP endpoint.
+    Http {
+        /// Its URL.
+        url: Template,
+        /// Headers to send with every request.
+        headers: BTreeMap<String, Template>,
+    },
+}
+
+impl ServerSettings {
+    /// A server with the usual settings.
+    #[must_use]
+    pub fn new(name: impl Into<String>, target: ServerTarget) -> Self {
+        let name = name.into();
+        Self {
+            prefix: format!("{name}__"),
+            name,
+            target,
+            timeout: None,
+            start_timeout: Duration::from_secs(20),
+            include: None,
+            exclude: Vec::new(),
+            rename: BTreeMap::new(),
+            era: EraChoice::default(),
+            max_message: 16 * 1024 * 1024,
+        }
+    }
+
+    /// Whether a tool is taken, by its own name.
+    pub(crate) fn takes(&self, tool: &str) -> bool {
+        let included = self
+            .include
+            .as_ref()
+            .is_none_or(|list| list.iter().any(|pattern| pattern.matches(tool)));
+        included && !self.exclude.iter().any(|pattern| pattern.matches(tool))
+    }
+
+    /// The name under which a tool is shown.
+    #[must_use]
+    pub fn outward(&self, tool: &str) -> String {
+        let own = self.rename.get(tool).map_or(tool, String::as_str);
+        outward_name(&format!("{}{own}", self.prefix))
+    }
+
+    /// Checks, without waiting, that every reference has a value.
+    ///
+    /// # Errors
+    /// The first one that has none.
+    pub fn check(&self, secrets: &dyn Secrets) -> Result<(), SecretError> {
+        match &self.target {
+            ServerTarget::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
+                let texts = [command].into_iter().chain(args).chain(env.values()).chain(cwd);
+                texts.into_iter().try_for_each(|text| text.check(secrets))
+            }
+            ServerTarget::Http { url, headers } => [url]
+                .into_iter()
+                .chain(headers.values())
+                .try_for_each(|text| text.check(secrets)),
+        }
+    }
+}
+
+impl ServerTarget {
+    /// Where the server is, with every reference's present value.
+    pub(crate) async fn resolve(&self, secrets: &dyn Secrets) -> Result<Endpoint, ResolveError> {
+        match self {
+            Self::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
+                let mut resolved = Command::new(command.resolve(secrets).await?.expose());
+                for arg in args {
+                    resolved = resolved.args([arg.resolve(secrets).await?.expose()]);
+                }
+                for (name, value) in env {
+                    resolved = resolved.env(name, value.resolve(secrets).await?.expose());
+                }
+                if let Some(cwd) = cwd {
+                    resolved = resolved.directory(cwd.resolve(secrets).await?.expose());
+                }
+                Ok(Endpoint::Stdio(resolved))
+            }
+            Self::Http { url, headers } => {
+                let mut endpoint = HttpEndpoint::new(url.resolve(secrets).await?.expose())?;
+                for (name, value) in headers {
+                    endpoint = endpoint.header(name, value.resolve(secrets).await?.expose())?;
+                }
+                Ok(Endpoint::Http(endpoint))
+            }
+        }
+    }
+}
+
+/// Why a server's settings do not say where it is.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ResolveError {
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Endpoint(#[from] mcp_client::Error),
+}

@@ -1,0 +1,85 @@
+//! What observers are told, also of calls that nobody waits for.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, ToolError};
+use tool_observe::{Observers, Watch, WatchAttempt};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+/// Writes events down in words.
+#[derive(Default)]
+struct Notebook(Mutex<Vec<String>>);
+
+impl Observe for Notebook {
+    fn observe(&self, event: &Event<'_>) {
+        let line = match event {
+            Event::CallStarted { cx } => format!("{} started", cx.tool().name()),
+            Event::CallFinished { cx, result, elapsed } => {
+                format!("call {} after {elapsed:?} and {} attempts", ending(*result), cx.attempt)
+            }
+            Event::AttemptFinished { cx, result, elapsed } => {
+                format!("attempt {} {} after {elapsed:?}", cx.attempt, ending(*result))
+            }
+            _ => unreachable!("no other events yet"),
+        };
+        self.0.lock().expect("no test panics with it").push(line);
+    }
+}
+
+fn ending(result: Option<&Result<tool_core::Outcome, ToolError>>) -> String {
+    match result {
+        Some(Ok(_)) => "ok".to_owned(),
+        Some(Err(error)) => error.kind().to_string(),
+        None => "dropped".to_owned(),
+    }
+}
+
+fn watched(script: &Script) -> (impl Invoke, Arc<Notebook>, CallContext) {
+    let notebook = Arc::new(Notebook::default());
+    let observers: Observers = [notebook.clone() as Arc<dyn Observe>].into_iter().collect();
+    let stack =
+        Layers::outermost(Watch::new(observers.clone())).then(WatchAttempt::new(observers)).around(script.clone());
+    let cx = call(TestTool::new("echo").build(script.clone()), json!({}), Arc::new(TokioClock::new()));
+    (stack, notebook, cx)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_told_from_start_to_end() {
+    let script = Script::new([Step::After(Duration::from_secs(2), json!(1))]);
+    let (stack, notebook, mut cx) = watched(&script);
+    stack.invoke(&mut cx).await.unwrap();
+    assert_eq!(
+        *notebook.0.lock().unwrap(),
+        ["echo started", "attempt 1 ok after 2s", "call ok after 2s and 1 attempts"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_with_its_kind() {
+    let script = Script::new([Step::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
+    let (stack, notebook, mut cx) = watched(&script);
+    stack.invoke(&mut cx).await.unwrap_err();
+    assert_eq!(
+        *notebook.0.lock().unwrap(),
+        ["echo started", "attempt 1 unavailable after 0ns", "call unavailable after 0ns and 1 attempts"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_told_as_well() {
+    let script = Script::new([Step::Hang(true)]);
+    let (stack, notebook, mut cx) = watched(&script);
+    timeout(Duration::from_secs(3), stack.invoke(&mut cx)).await.unwrap_err();
+    assert_eq!(
+        *notebook.0.lock().unwrap(),
+        ["echo started", "attempt 1 dropped after 3s", "call dropped after 3s and 1 attempts"]
+    );
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(notebook.0.lock().unwrap().len(), 3, "nothing is told twice");
+}

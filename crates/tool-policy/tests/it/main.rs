@@ -1,0 +1,109 @@
+//! Each policy layer alone, around a scripted executor.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{
+    CallContext, Caller, Category, ErrorKind, Invoke, Layer, Metadata, Outcome, Pattern, Reply, ToolError,
+};
+use tool_policy::{Admit, Rules, Validate, ValidateResult};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+fn context(tool: TestTool, script: &Script, arguments: Value) -> CallContext {
+    call(tool.build(script.clone()), arguments, Arc::new(TokioClock::new()))
+}
+
+async fn admit(rules: Rules, name: &str, required: &[&str], granted: &[&str]) -> Result<Outcome, ToolError> {
+    let script = Script::new([Step::Echo]);
+    let required = required.iter().map(ToString::to_string).collect();
+    let tool = TestTool::new(name).metadata(Metadata { required_permissions: required, ..Metadata::default() });
+    let mut cx = context(tool, &script, json!({}));
+    let permissions: BTreeSet<Arc<str>> = granted.iter().map(|&permission| permission.into()).collect();
+    cx.caller = Arc::new(Caller { permissions, ..Caller::new("ann") });
+    let result = Admit::new(Arc::new(rules)).layer(script.clone()).invoke(&mut cx).await;
+    assert_eq!(script.n_calls(), usize::from(result.is_ok()), "a refused call reaches nothing");
+    result
+}
+
+fn patterns(names: &[&str]) -> Vec<Pattern> {
+    names.iter().map(|&name| Pattern::new(name)).collect()
+}
+
+#[tokio::test]
+async fn rules_admit_and_refuse() {
+    let block = |names| Rules { blocklist: patterns(names), ..Rules::default() };
+    let allow = |names| Rules { allowlist: Some(patterns(names)), ..Rules::default() };
+    let cases: [(Rules, &str, &[&str], &[&str], Option<&str>); 9] = [
+        (Rules::default(), "files__read", &[], &[], None),
+        (block(&["files__write"]), "files__read", &[], &[], None),
+        (block(&["files__*"]), "files__read", &[], &[], Some("blocked by the policy rule `files__*`")),
+        (allow(&["files__*"]), "files__read", &[], &[], None),
+        (allow(&["git__*"]), "files__read", &[], &[], Some("not on the policy's allow-list")),
+        (allow(&[]), "files__read", &[], &[], Some("not on the policy's allow-list")),
+        (Rules::default(), "search", &["network"], &["network"], None),
+        (Rules::default(), "search", &["network", "cost"], &["network"], Some("lacks the permission `cost`")),
+        (Rules::default(), "search", &["network"], &[], Some("`ann` lacks the permission `network`")),
+    ];
+    for (rules, tool, required, granted, expected) in cases {
+        match (admit(rules.clone(), tool, required, granted).await, expected) {
+            (Ok(_), None) => {}
+            (Err(error), Some(expected)) => {
+                assert_eq!(error.kind(), ErrorKind::Denied);
+                assert_eq!(error.kind().category(), Category::Validation);
+                assert!(error.message().contains(expected), "{error}");
+            }
+            (result, expected) => panic!("{rules:?} {tool}: {result:?}, expected {expected:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_reach_nothing() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]});
+    for (arguments, fits) in
+        [(json!({"n": 1}), true), (json!({"n": 0}), false), (json!({"n": "1"}), false), (json!({}), false)]
+    {
+        let script = Script::new([Step::Echo]);
+        let mut cx = context(TestTool::new("count").input(schema.clone()), &script, arguments.clone());
+        let result = Validate.layer(script.clone()).invoke(&mut cx).await;
+        assert_eq!(result.is_ok(), fits, "{arguments}");
+        assert_eq!(script.n_calls(), usize::from(fits));
+        if let Err(error) = result {
+            assert_eq!(error.kind(), ErrorKind::InvalidArguments);
+            assert!(error.message().contains('n'), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn results_that_do_not_fit_are_refused_without_their_values() {
+    let schema = json!({"type": "object", "properties": {"t": {"type": "number"}}, "required": ["t"]});
+    let raw = |text: &str| RawJson::parse(text.to_owned()).unwrap();
+    let cases = [
+        (Reply::value(raw(r#"{"t": 1.5}"#)), true),
+        (Reply::value(raw(r#"{"t": "hunter2"}"#)), false),
+        (Reply::result(raw(r#"{"content": [], "structuredContent": {"t": 1}}"#), false), true),
+        (Reply::result(raw(r#"{"content": [], "structuredContent": {"t": "hunter2"}}"#), false), false),
+        (Reply::result(raw(r#"{"content": []}"#), false), false),
+        (Reply::result(raw(r#"{"content": [], "isError": true}"#), true), true),
+    ];
+    for (reply, fits) in cases {
+        let script = Script::new([Step::Reply(reply.clone())]);
+        let mut cx = context(TestTool::new("measure").output(schema.clone()), &script, json!({}));
+        let result = ValidateResult.layer(script).invoke(&mut cx).await;
+        assert_eq!(result.is_ok(), fits, "{}", reply.raw());
+        if let Err(error) = result {
+            assert_eq!(error.kind(), ErrorKind::ResultInvalid);
+            assert!(!error.message().contains("hunter2"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_without_an_output_schema_may_answer_anything() {
+    let script = Script::new([Step::Value(json!([1, 2]))]);
+    let mut cx = context(TestTool::new("free"), &script, json!({}));
+    assert!(ValidateResult.layer(script).invoke(&mut cx).await.is_ok());
+}

@@ -1,0 +1,210 @@
+//! Sources, names, resolution and what happens when sources change or fail.
+
+use std::{
+    future,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::sync::watch;
+use tool_core::{BoxFuture, Catalogue, Descriptor, Rejected, Source, SourceState, SourceStatus};
+use tool_registry::{FixedSource, Registry, RegistryParts};
+use tool_testkit::{Script, TestTool};
+
+/// A server whose tools become known when it is loaded.
+struct Lazy {
+    name: String,
+    offer: Mutex<Vec<Arc<Descriptor>>>,
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    n_loads: AtomicUsize,
+    fails: bool,
+}
+
+impl Lazy {
+    fn new(name: &str, tools: &[&str]) -> Self {
+        Self {
+            name: name.to_owned(),
+            offer: Mutex::new(tools.iter().map(|tool| descriptor(tool)).collect()),
+            catalogue: watch::Sender::default(),
+            n_loads: AtomicUsize::new(0),
+            fails: false,
+        }
+    }
+
+    /// Changes what it offers, as a server does that sends `list_changed`.
+    fn offer(&self, tools: Vec<Arc<Descriptor>>) {
+        let revision = self.catalogue.borrow().revision + 1;
+        self.catalogue.send_replace(Arc::new(Catalogue { revision, tools, rejected: Vec::new() }));
+    }
+}
+
+impl Source for Lazy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        self.catalogue.borrow().clone()
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        if self.n_loads.fetch_add(1, Ordering::SeqCst) == 0 && !self.fails {
+            let tools = self.offer.lock().expect("no test panics with it").clone();
+            self.offer(tools);
+        }
+        Box::pin(future::ready(()))
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
+        let mut catalogue = self.catalogue.subscribe();
+        Box::pin(async move {
+            let _ = catalogue.wait_for(|catalogue| catalogue.revision != seen).await;
+        })
+    }
+
+    fn may_hold(&self, name: &str) -> bool {
+        name.starts_with(&self.name)
+    }
+
+    fn status(&self) -> SourceStatus {
+        let state = if self.fails {
+            SourceState::Failed("it does not start".to_owned())
+        } else {
+            SourceState::Ready
+        };
+        SourceStatus { state, n_tools: 0, detail: None, n_restarts: 0, start_took: None }
+    }
+}
+
+fn descriptor(name: &str) -> Arc<Descriptor> {
+    Arc::new(TestTool::new(name).descriptor)
+}
+
+fn registry(sources: Vec<Arc<dyn Source>>) -> Registry {
+    let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(Script::new([]))];
+    Registry::new(RegistryParts { sources, executors, ..RegistryParts::default() })
+}
+
+fn names(registry: &Registry) -> Vec<String> {
+    registry.snapshot().tools().iter().map(|tool| tool.name().to_string()).collect()
+}
+
+#[tokio::test]
+async fn tools_are_listed_in_the_order_of_their_names() {
+    let registry = registry(vec![
+        Arc::new(FixedSource::new("configuration", vec![descriptor("zeta"), descriptor("alpha")])),
+        Arc::new(Lazy::new("mid", &["mid__b", "mid__a"])),
+    ]);
+    assert_eq!(names(&registry), ["alpha", "zeta"], "nothing is started for what is known");
+    registry.load().await;
+    assert_eq!(names(&registry), ["alpha", "mid__a", "mid__b", "zeta"]);
+}
+
+#[tokio::test]
+async fn only_the_source_that_may_hold_a_tool_is_loaded_for_it() {
+    let (one, two) = (Arc::new(Lazy::new("one", &["one__a"])), Arc::new(Lazy::new("two", &["two__a"])));
+    let registry = registry(vec![one.clone(), two.clone()]);
+    assert!(registry.find("one__a").await.is_some());
+    assert!(registry.find("one__b").await.is_none());
+    assert!(registry.find("three__a").await.is_none());
+    assert_eq!((one.n_loads.load(Ordering::SeqCst), two.n_loads.load(Ordering::SeqCst)), (2, 0));
+}
+
+#[tokio::test]
+async fn of_two_tools_with_one_name_the_first_is_kept_and_the_second_named() {
+    let registry = registry(vec![
+        Arc::new(FixedSource::new("configuration", vec![descriptor("same")])),
+        Arc::new(FixedSource::new("other", vec![descriptor("same"), descriptor("own")])),
+    ]);
+    assert_eq!(names(&registry), ["own", "same"]);
+    let snapshot = registry.snapshot();
+    let [refused] = snapshot.refused() else { panic!("{:?}", snapshot.refused()) };
+    assert_eq!((refused.source.as_str(), refused.name.as_str()), ("other", "same"));
+    assert!(refused.reason.contains("already a tool of `configuration`"), "{}", refused.reason);
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_prepared_is_refused_with_the_reason() {
+    let mut unknown = TestTool::new("unknown").descriptor;
+    unknown.executor.kind = "carrier-pigeon".to_owned();
+    let mut badly_named = TestTool::new("x").descriptor;
+    badly_named.name = "not a name".into();
+    let tools = vec![Arc::new(unknown), Arc::new(badly_named), descriptor("good")];
+    let registry = registry(vec![Arc::new(FixedSource::new("configuration", tools))]);
+    assert_eq!(names(&registry), ["good"]);
+    let snapshot = registry.snapshot();
+    let reasons: Vec<_> = snapshot.refused().iter().map(|refused| refused.reason.as_str()).collect();
+    assert!(reasons[0].contains("no executor `carrier-pigeon` here; there are `scripted`"), "{reasons:?}");
+    assert!(reasons[1].contains("`not a name` is no tool name"), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_did_not_change() {
+    let lazy = Arc::new(Lazy::new("srv", &["srv__a", "srv__b"]));
+    let registry = registry(vec![lazy.clone()]);
+    registry.follow();
+    registry.load().await;
+    let before = registry.snapshot();
+    let mut changes = registry.changes();
+    changes.mark_unchanged();
+    let kept = before.get("srv__a").unwrap().descriptor().clone();
+    let mut changed = TestTool::new("srv__b").descriptor;
+    changed.description = "Something else.".to_owned();
+    lazy.offer(vec![kept, Arc::new(changed), descriptor("srv__c")]);
+    changes.changed().await.unwrap();
+    let after = registry.snapshot();
+    assert!(after.revision() > before.revision());
+    assert_eq!(names(&registry), ["srv__a", "srv__b", "srv__c"]);
+    let (old, new) = (before.get("srv__b").unwrap(), after.get("srv__b").unwrap());
+    assert!(Arc::ptr_eq(before.get("srv__a").unwrap(), after.get("srv__a").unwrap()));
+    assert_ne!(old.digest(), new.digest());
+    assert!(Arc::ptr_eq(old.state(), new.state()), "state belongs to the name");
+}
+
+#[tokio::test]
+async fn a_failed_source_is_missing_with_its_reason() {
+    let failed = Lazy { fails: true, ..Lazy::new("bad", &["bad__a"]) };
+    let registry = registry(vec![Arc::new(failed), Arc::new(Lazy::new("good", &["good__a"]))]);
+    registry.load().await;
+    assert_eq!(names(&registry), ["good__a"]);
+    let owner = registry.failed_owner("bad__a");
+    assert_eq!(owner, Some(("bad".to_owned(), "it does not start".to_owned())));
+    assert_eq!(registry.failed_owner("good__b"), None);
+}
+
+#[tokio::test]
+async fn what_a_source_leaves_out_is_listed() {
+    let lazy = Lazy::new("srv", &[]);
+    let rejected = Rejected { name: "srv__x".to_owned(), reason: "no schema".to_owned() };
+    lazy.catalogue.send_replace(Arc::new(Catalogue { revision: 1, tools: Vec::new(), rejected: vec![rejected] }));
+    let registry = registry(vec![Arc::new(lazy)]);
+    assert_eq!(registry.snapshot().refused()[0].reason, "no schema");
+}
+
+#[tokio::test]
+async fn a_registry_that_is_gone_follows_nothing() {
+    let lazy = Arc::new(Lazy::new("srv", &["srv__a"]));
+    let registry = registry(vec![lazy.clone()]);
+    registry.follow();
+    tokio::task::yield_now().await;
+    assert!(Arc::strong_count(&lazy) > 2, "the following task holds its source");
+    drop(registry);
+    while Arc::strong_count(&lazy) > 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn definitions_show_what_a_server_says_under_our_name() {
+    let mut tool = TestTool::new("srv__a").descriptor;
+    let raw = r#"{"x-vendor": 1e2, "name": "a", "inputSchema": {"type":"object"}, "annotations": {"z": 1, "a": 2}}"#;
+    tool.definition = Some(raw_json::RawJson::parse(raw).unwrap());
+    let registry = registry(vec![Arc::new(FixedSource::new("srv", vec![Arc::new(tool)]))]);
+    let snapshot = registry.snapshot();
+    assert_eq!(
+        snapshot.get("srv__a").unwrap().definition().as_str(),
+        raw.replace("\"name\": \"a\"", "\"name\": \"srv__a\"")
+    );
+}

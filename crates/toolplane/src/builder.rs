@@ -1,0 +1,143 @@
+use std::{fmt, sync::Arc};
+
+use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
+use tool_manifest::{Configuration, ProcessSecrets};
+use tool_observe::Observers;
+use tool_policy::Rules;
+use tool_registry::{FixedSource, Registry, RegistryParts};
+use tool_runtime::TokioClock;
+
+use crate::{
+    BuildError, Toolplane, executors,
+    plane::Inner,
+    stack::{DryRun, Run, stack},
+};
+
+/// Puts a [`Toolplane`] together.
+#[derive(Default)]
+#[must_use]
+pub struct Builder {
+    configuration: Configuration,
+    tools: Vec<Arc<Descriptor>>,
+    executors: Vec<Arc<dyn Executor>>,
+    sources: Vec<Arc<dyn Source>>,
+    observers: Vec<Arc<dyn Observe>>,
+    secrets: Option<Arc<dyn Secrets>>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Builder {
+    /// Takes tools, servers, limits and policy from this.
+    pub fn configuration(mut self, configuration: Configuration) -> Self {
+        self.configuration = configuration;
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: Descriptor) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a primitive. One of a kind that there is already takes its place.
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.executors.push(executor);
+        self
+    }
+
+    /// Adds a source of tools.
+    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Tells this of every call.
+    pub fn observer(mut self, observer: Arc<dyn Observe>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// Takes the values of `${…}` references from this: without it, from the environment, from files and from the
+    /// configuration's `secrets`.
+    pub fn secrets(mut self, secrets: Arc<dyn Secrets>) -> Self {
+        self.secrets = Some(secrets);
+        self
+    }
+
+    /// Takes the time from this: without it, from tokio.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Puts it together. Nothing is started.
+    ///
+    /// # Errors
+    /// When an executor cannot be set up. A tool that cannot be used is left out: see [`Toolplane::refused`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn build(self) -> Result<Toolplane, BuildError> {
+        let configuration = self.configuration;
+        let secrets = self
+            .secrets
+            .unwrap_or_else(|| Arc::new(ProcessSecrets::new(configuration.secrets.clone())));
+        let mut primitives = executors::primitives(&configuration, &secrets)?;
+        primitives.executors.extend(self.executors);
+        let tools = configuration.tools.iter().cloned().chain(self.tools).collect();
+        let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
+        sources.extend(primitives.sources);
+        sources.extend(self.sources);
+        let defaults = settings(&configuration);
+        let registry = Registry::new(RegistryParts {
+            sources,
+            executors: primitives.executors,
+            defaults,
+        });
+        registry.follow();
+        let observers: Observers = self.observers.into_iter().collect();
+        let rules = Arc::new(rules(&configuration));
+        let policy = &configuration.policy;
+        Ok(Toolplane::from_inner(Inner {
+            stack: stack(&observers, rules.clone(), Run),
+            dry_stack: stack(&Observers::default(), rules.clone(), DryRun),
+            registry,
+            rules,
+            clock: self.clock.unwrap_or_else(|| Arc::new(TokioClock::new())),
+            local: Arc::new(caller(policy, Caller::local())),
+            anonymous: Arc::new(caller(policy, Caller::anonymous())),
+            servers: primitives.servers,
+        }))
+    }
+}
+
+fn settings(configuration: &Configuration) -> Settings {
+    let mut settings = Settings::default();
+    settings.call_timeout = configuration.defaults.call_timeout;
+    settings.attempt_timeout = configuration.defaults.attempt_timeout;
+    settings
+}
+
+fn rules(configuration: &Configuration) -> Rules {
+    Rules {
+        blocklist: configuration.policy.blocklist.clone(),
+        allowlist: configuration.policy.allowlist.clone(),
+    }
+}
+
+/// The caller with what the policy permits it.
+fn caller(policy: &tool_manifest::PolicySpec, caller: Caller) -> Caller {
+    let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
+    Caller {
+        permissions: granted.map(|permission| permission.as_str().into()).collect(),
+        ..caller
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("n_tools", &self.tools.len())
+            .finish_non_exhaustive()
+    }
+}

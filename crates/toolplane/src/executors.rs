@@ -1,0 +1,115 @@
+//! Which primitives this build has, and how a configuration sets them up.
+
+use std::sync::Arc;
+
+use tool_core::{Executor, Secrets, Source};
+use tool_manifest::Configuration;
+
+use crate::BuildError;
+
+/// What a configuration gives besides its own tools.
+#[derive(Default)]
+pub(crate) struct Primitives {
+    pub(crate) executors: Vec<Arc<dyn Executor>>,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) servers: Servers,
+}
+
+/// The servers to stop at the end.
+#[derive(Default)]
+pub(crate) struct Servers {
+    #[cfg(feature = "exec-mcp")]
+    list: Vec<Arc<tool_exec_mcp::McpServer>>,
+}
+
+impl Servers {
+    pub(crate) async fn shutdown(&self) {
+        #[cfg(feature = "exec-mcp")]
+        futures_util::future::join_all(self.list.iter().map(|server| server.shutdown())).await;
+    }
+}
+
+/// Sets up every primitive of this build.
+pub(crate) fn primitives(
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+) -> Result<Primitives, BuildError> {
+    let mut primitives = Primitives::default();
+    #[cfg(feature = "exec-mock")]
+    primitives.executors.push(Arc::new(mock()));
+    #[cfg(feature = "exec-http")]
+    primitives.executors.push(Arc::new(http(configuration, secrets)?));
+    #[cfg(feature = "exec-mcp")]
+    mcp(configuration, secrets, &mut primitives);
+    let _ = (configuration, secrets, &mut primitives);
+    Ok(primitives)
+}
+
+#[cfg(feature = "exec-mock")]
+fn mock() -> tool_exec_mock::MockExecutor {
+    tool_exec_mock::MockExecutor::new(Arc::new(|delay| Box::pin(tokio::time::sleep(delay))))
+}
+
+#[cfg(feature = "exec-http")]
+fn http(
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+) -> Result<tool_exec_http::HttpExecutor, BuildError> {
+    let mut options = tool_exec_http::HttpOptions::default();
+    options.connect_timeout = configuration.defaults.connect_timeout;
+    options.max_response_bytes = configuration.defaults.max_result_bytes;
+    tool_exec_http::HttpExecutor::new(options, secrets.clone()).map_err(|source| BuildError::Executor {
+        kind: "http",
+        source: Box::new(source),
+    })
+}
+
+#[cfg(feature = "exec-mcp")]
+fn mcp(configuration: &Configuration, secrets: &Arc<dyn Secrets>, primitives: &mut Primitives) {
+    for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
+        let settings = server_settings(spec, &configuration.defaults);
+        let server = tool_exec_mcp::McpServer::new(settings, secrets.clone());
+        primitives.sources.push(server.source());
+        primitives.servers.list.push(server);
+    }
+    let executor = tool_exec_mcp::McpExecutor::new(primitives.servers.list.iter().cloned());
+    primitives.executors.push(Arc::new(executor));
+}
+
+#[cfg(feature = "exec-mcp")]
+fn server_settings(
+    spec: &tool_manifest::ServerSpec,
+    defaults: &tool_manifest::Defaults,
+) -> tool_exec_mcp::ServerSettings {
+    use tool_exec_mcp::{EraChoice, ServerSettings, ServerTarget};
+    use tool_manifest::{Era, ServerTransport};
+
+    let target = match spec.transport.clone() {
+        ServerTransport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => ServerTarget::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        },
+        ServerTransport::Http { url, headers } => ServerTarget::Http { url, headers },
+    };
+    let mut settings = ServerSettings::new(spec.name.as_str(), target);
+    settings.timeout = spec.timeout;
+    settings.start_timeout = spec.start_timeout.unwrap_or(defaults.start_timeout);
+    settings.include = spec.include.clone();
+    settings.exclude = spec.exclude.clone();
+    settings.rename = spec.rename.clone();
+    settings.prefix = spec.prefix();
+    settings.max_message = defaults.max_result_bytes;
+    settings.era = match spec.era {
+        Era::Auto => EraChoice::Auto,
+        Era::Legacy => EraChoice::Legacy,
+        Era::Modern => EraChoice::Modern,
+    };
+    settings
+}

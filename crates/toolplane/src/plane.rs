@@ -1,0 +1,237 @@
+use std::{fmt, sync::Arc};
+
+use tool_core::{
+    CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Note, Outcome, SourceStatus, Target,
+    Tool, ToolError,
+};
+use tool_manifest::Configuration;
+use tool_policy::Rules;
+use tool_registry::{Refused, Registry};
+
+use crate::{BuildError, Builder, CallRequest, View, executors::Servers};
+
+/// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
+#[derive(Clone)]
+pub struct Toolplane(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) registry: Registry,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) stack: Arc<dyn DynInvoke>,
+    pub(crate) dry_stack: Arc<dyn DynInvoke>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) local: Arc<Caller>,
+    pub(crate) anonymous: Arc<Caller>,
+    pub(crate) servers: Servers,
+}
+
+/// How a call went and what each layer decided about it.
+#[derive(Debug)]
+pub struct Explained {
+    /// How it ended.
+    pub result: Result<Outcome, ToolError>,
+    /// What the layers decided, in the order in which they did.
+    pub notes: Vec<Note>,
+}
+
+impl Toolplane {
+    /// Begins a toolplane without tools.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A toolplane with the tools and servers of a configuration. No server is started before it is needed.
+    ///
+    /// # Errors
+    /// When an executor cannot be set up.
+    pub fn new(configuration: Configuration) -> Result<Self, BuildError> {
+        Self::builder().configuration(configuration).build()
+    }
+
+    /// A toolplane of a configuration given as text.
+    ///
+    /// # Errors
+    /// When the text is not usable: every problem with its line.
+    pub fn from_yaml(text: &str) -> Result<Self, BuildError> {
+        let loaded = tool_manifest::parse(text, "configuration").map_err(BuildError::Configuration)?;
+        Self::new(loaded.configuration)
+    }
+
+    pub(crate) fn from_inner(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// The tools that this caller may see. Servers that are not started yet are started for it, and those that fail
+    /// are missing: see [`Toolplane::servers`].
+    pub async fn list(&self, caller: &Caller) -> View {
+        let snapshot = self.0.registry.load().await;
+        self.view(&snapshot, caller)
+    }
+
+    /// The tools that this caller may see out of those known already: starts nothing.
+    #[must_use]
+    pub fn known(&self, caller: &Caller) -> View {
+        self.view(&self.0.registry.snapshot(), caller)
+    }
+
+    fn view(&self, snapshot: &tool_registry::Snapshot, caller: &Caller) -> View {
+        let admitted = snapshot
+            .tools()
+            .iter()
+            .filter(|tool| self.0.rules.admit(tool, caller).is_ok());
+        View {
+            revision: snapshot.revision(),
+            tools: admitted.cloned().collect(),
+        }
+    }
+
+    /// The tool of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], with the nearest name there is, if there is none that this caller may see.
+    pub async fn describe(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
+        let tool = self.0.registry.find(name).await;
+        match tool.filter(|tool| self.0.rules.admit(tool, caller).is_ok()) {
+            Some(tool) => Ok(tool),
+            None => Err(self.not_found(name, caller)),
+        }
+    }
+
+    /// Makes a call.
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the call; a tool that is told of cancellation is told.
+    ///
+    /// # Errors
+    /// When there is no result: see [`ErrorKind`].
+    pub async fn call(&self, request: CallRequest) -> Result<Outcome, ToolError> {
+        let mut cx = self.context(request).await?;
+        self.0.stack.invoke_boxed(&mut cx).await
+    }
+
+    /// Makes a call and keeps what each layer decided.
+    pub async fn call_explained(&self, request: CallRequest) -> Explained {
+        self.explained(request, &self.0.stack).await
+    }
+
+    /// Goes through everything that a call would, and stops where it would be sent.
+    pub async fn dry_run(&self, request: CallRequest) -> Explained {
+        self.explained(request, &self.0.dry_stack).await
+    }
+
+    async fn explained(&self, request: CallRequest, stack: &Arc<dyn DynInvoke>) -> Explained {
+        match self.context(request).await {
+            Ok(mut cx) => {
+                cx.explain();
+                let result = stack.invoke_boxed(&mut cx).await;
+                Explained {
+                    result,
+                    notes: cx.notes().to_vec(),
+                }
+            }
+            Err(error) => Explained {
+                result: Err(error),
+                notes: Vec::new(),
+            },
+        }
+    }
+
+    async fn context(&self, request: CallRequest) -> Result<CallContext, ToolError> {
+        let inner = &*self.0;
+        let caller = request.caller.unwrap_or_else(|| inner.local.clone());
+        let start = inner.clock.now();
+        let tool = match inner.registry.get(&request.tool) {
+            Some(tool) => tool,
+            None => self.find(&request.tool, &caller, request.deadline).await?,
+        };
+        let mut cx = CallContext::new(Target::Tool(tool), request.arguments, caller, inner.clock.clone());
+        cx.correlation_id = CorrelationId(uuid::Uuid::new_v4().as_u128());
+        // From where the caller began to wait: looking a tool up may have started its server.
+        cx.deadline = request.deadline.map(|deadline| start + deadline);
+        cx.progress = request.progress;
+        cx.trace = request.trace;
+        Ok(cx)
+    }
+
+    /// Looks up a tool whose server may have to be started first, within the caller's deadline.
+    async fn find(
+        &self,
+        name: &str,
+        caller: &Caller,
+        deadline: Option<std::time::Duration>,
+    ) -> Result<Arc<Tool>, ToolError> {
+        let find = self.0.registry.find(name);
+        let found = match deadline {
+            Some(deadline) => tokio::time::timeout(deadline, find).await.map_err(|_| {
+                let message = format!("the server of `{name}` did not start within {deadline:?}");
+                ToolError::new(ErrorKind::Timeout, message)
+            })?,
+            None => find.await,
+        };
+        found.ok_or_else(|| self.not_found(name, caller))
+    }
+
+    /// Says what is near, out of what this caller may see, and which failed server may have had the tool.
+    fn not_found(&self, name: &str, caller: &Caller) -> ToolError {
+        let failed = self.0.registry.failed_owner(name);
+        if let Some((server, reason)) = failed {
+            let message = format!("the server `{server}` of `{name}` is not available: {reason}");
+            return ToolError::new(ErrorKind::Unavailable, message);
+        }
+        let view = self.known(caller);
+        let nearest = view
+            .tools()
+            .iter()
+            .map(|tool| (strsim::damerau_levenshtein(name, tool.name()), tool.name()))
+            .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()) / 3)
+            .min();
+        let message = match nearest {
+            Some((_, nearest)) => format!("there is no tool `{name}`; did you mean `{nearest}`?"),
+            None => format!("there is no tool `{name}`"),
+        };
+        ToolError::new(ErrorKind::NotFound, message)
+    }
+
+    /// How each source of tools is: the configuration's own tools first, then each server.
+    #[must_use]
+    pub fn sources(&self) -> Vec<(String, SourceStatus)> {
+        self.0.registry.status()
+    }
+
+    /// The tools that are not offered, and why.
+    #[must_use]
+    pub fn refused(&self) -> Vec<Refused> {
+        self.0.registry.snapshot().refused().to_vec()
+    }
+
+    /// Tells when the tools have changed, by the revision of the new ones.
+    #[must_use]
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.registry.changes()
+    }
+
+    /// The caller at this machine, with the permissions that the configuration grants it.
+    #[must_use]
+    pub fn local_caller(&self) -> &Arc<Caller> {
+        &self.0.local
+    }
+
+    /// A caller that nothing is known of, with the permissions that the configuration grants it.
+    #[must_use]
+    pub fn anonymous_caller(&self) -> &Arc<Caller> {
+        &self.0.anonymous
+    }
+
+    /// Stops every server and waits for the end of its processes. Calls that are still running fail.
+    pub async fn shutdown(&self) {
+        self.0.servers.shutdown().await;
+    }
+}
+
+impl fmt::Debug for Toolplane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolplane")
+            .field("registry", &self.0.registry)
+            .finish_non_exhaustive()
+    }
+}

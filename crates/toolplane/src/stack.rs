@@ -1,0 +1,81 @@
+//! The order of layers, and the only place that knows it.
+
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, Reply, ToolError};
+use tool_observe::{Observers, Watch, WatchAttempt};
+use tool_policy::{Admit, Rules, Validate, ValidateResult};
+use tool_runtime::{Deadline, Timeout};
+
+/// The stack that every call goes down, around `innermost`.
+///
+/// Layers that are not built yet stand here as comments, at their places.
+pub(crate) fn stack(
+    observers: &Observers,
+    rules: Arc<Rules>,
+    innermost: impl Invoke + 'static,
+) -> Arc<dyn DynInvoke> {
+    // Outermost, so that nothing happens to a call unseen: a refusal is watched like a result.
+    let layers = Layers::outermost(Watch::new(observers.clone()))
+        // Audit: below Watch, which gives it the correlation id; above the deadline, so that a call that ran out of
+        // time has its record.
+        //
+        // Above everything that can wait, so that queueing and fallbacks count as well.
+        .then(Deadline)
+        // Outside everything that shares results, or a refused caller would read another's answer; before the
+        // arguments are looked at, or a refusal would tell what the tool takes.
+        .then(Admit::new(rules))
+        // Before whatever keys on arguments (idempotency, approval, cache): only valid ones make keys.
+        .then(Validate)
+        // Idempotency: outside Degrade, so that primary and fallback never both run under one key.
+        // Approve: a person decides on valid arguments, once for all attempts.
+        // Degrade: outside Share, so that a fallback's answer is never cached as the primary's.
+        // Share: outside Retry, so that all who wait for one result share its attempts as well.
+        // Retry: inside all of those, outside what guards a single attempt.
+        // BreakerPeek: before the queues, to fail fast.
+        // RateLimit, Concurrency: an attempt takes its turn, not a call.
+        // Breaker: taken right before dispatch, so that a probe is not lost in a queue.
+        // Intent: the durable record before a dispatch, the last thing before something can happen.
+        //
+        // Inside whatever repeats an attempt, outside whatever bounds one.
+        .then(WatchAttempt::new(observers.clone()))
+        // Bounds the tool alone: everything above may take its time within the deadline.
+        .then(Timeout)
+        // Redact: before anyone above sees the result.
+        //
+        // Innermost, so that an invalid result is a failed attempt.
+        .then(ValidateResult);
+    Arc::new(layers.around(innermost))
+}
+
+/// Runs the tool that the call is addressed to.
+pub(crate) struct Run;
+
+impl Invoke for Run {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let executor = cx.tool().executor().clone();
+        let result = executor.invoke_boxed(cx).await;
+        let tool = cx.tool().clone();
+        cx.note("executor", || {
+            let kind = &tool.descriptor().executor.kind;
+            match &result {
+                Ok(Outcome::Reply(reply)) => format!("`{kind}` answered with {} bytes", reply.raw().len()),
+                Ok(_) => format!("`{kind}` is not finished"),
+                Err(error) => format!("`{kind}` failed: {}", error.kind()),
+            }
+        });
+        result
+    }
+}
+
+/// Stands in for the tool in a dry run: every layer above decides as ever, and nothing is sent.
+pub(crate) struct DryRun;
+
+impl Invoke for DryRun {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let kind = cx.tool().descriptor().executor.kind.clone();
+        cx.note("executor", || format!("`{kind}` would run now"));
+        Ok(Reply::value(RawJson::null()).into())
+    }
+}
