@@ -1,0 +1,273 @@
+//! Values that count how often they are looked at. The validator is generic over the representation of values;
+//! this one charges the [meter](crate::meter) for every look, and when the budget is gone it shows nothing any
+//! more: no members, no items, no text. So a check ends soon, whatever schema and value are.
+
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    hash::{Hash, Hasher},
+};
+
+use jsonschema::{
+    JsonType,
+    json::{Array, Json, Node, NodeIdentity, Object, SerdeJson},
+};
+use serde_json::{Map, Number, Value};
+
+use crate::meter::{charge, charge_text, charge_value, is_exhausted};
+
+/// The representation.
+pub(crate) struct Metered;
+
+/// A value that counts.
+#[derive(Clone, Copy)]
+pub(crate) struct MeteredNode<'a>(pub(crate) &'a Value);
+
+/// An object that counts.
+pub(crate) struct MeteredObject<'a>(&'a Map<String, Value>);
+
+/// An array that counts.
+pub(crate) struct MeteredArray<'a>(&'a [Value]);
+
+/// What an error reports as its value: an error looks its value up by its path, so none is copied. It also tells
+/// an error that was found from one that only comes of an exhausted budget.
+static SEEN: Value = Value::Null;
+static EXHAUSTED: Value = Value::Bool(true);
+
+/// Whether an error that carries this value was found before the budget was gone.
+pub(crate) fn is_genuine(value: &Value) -> bool {
+    *value == SEEN
+}
+
+impl Json for Metered {
+    type Node<'a> = MeteredNode<'a>;
+    type PreparedKey = String;
+    type StringBuffer = Value;
+
+    fn prepare_key(key: &str) -> String {
+        key.to_owned()
+    }
+
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(MeteredNode<'_>) -> T) -> T {
+        SerdeJson::with_string_node(buffer, string, |value| f(MeteredNode(value)))
+    }
+}
+
+impl<'a> Node<'a, Metered> for MeteredNode<'a> {
+    type Object = MeteredObject<'a>;
+    type Array = MeteredArray<'a>;
+    type Number = &'a Number;
+
+    fn as_object(&self) -> Option<MeteredObject<'a>> {
+        charge(1).then_some(())?;
+        self.0.as_object().map(MeteredObject)
+    }
+
+    fn as_array(&self) -> Option<MeteredArray<'a>> {
+        charge(1).then_some(())?;
+        self.0.as_array().map(|items| MeteredArray(items))
+    }
+
+    fn as_string(&self) -> Option<Cow<'a, str>> {
+        let text = self.0.as_str()?;
+        charge_text(text).then_some(Cow::Borrowed(text))
+    }
+
+    fn as_number(&self) -> Option<&'a Number> {
+        charge(1).then_some(())?;
+        self.0.as_number()
+    }
+
+    fn as_boolean(&self) -> Option<bool> {
+        charge(1).then_some(())?;
+        self.0.as_bool()
+    }
+
+    fn is_null(&self) -> bool {
+        charge(1) && self.0.is_null()
+    }
+
+    fn json_type(&self) -> JsonType {
+        charge(1);
+        self.0.json_type()
+    }
+
+    fn string_length(&self) -> Option<u64> {
+        let text = self.0.as_str()?;
+        charge(1 + text.len() as u64 / 32).then_some(())?;
+        self.0.string_length()
+    }
+
+    fn equals_value(&self, expected: &Value) -> bool {
+        equal(self.0, expected)
+    }
+
+    fn to_value(&self) -> Cow<'a, Value> {
+        Cow::Borrowed(if is_exhausted() { &EXHAUSTED } else { &SEEN })
+    }
+
+    fn identity(&self) -> Option<NodeIdentity> {
+        Node::identity(&self.0)
+    }
+
+    fn container_identity(&self) -> Option<NodeIdentity> {
+        Node::container_identity(&self.0)
+    }
+}
+
+impl<'a> Object<'a, Metered> for MeteredObject<'a> {
+    type Node = MeteredNode<'a>;
+    type MemberName = &'a str;
+    type MembersIter = MeteredMembers<'a>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, key: &String) -> Option<MeteredNode<'a>> {
+        charge_value().then_some(())?;
+        self.0.get(key).map(MeteredNode)
+    }
+
+    fn members(&self) -> MeteredMembers<'a> {
+        MeteredMembers(self.0.iter())
+    }
+}
+
+/// The members of an object, counted.
+pub(crate) struct MeteredMembers<'a>(serde_json::map::Iter<'a>);
+
+impl<'a> Iterator for MeteredMembers<'a> {
+    type Item = (&'a str, MeteredNode<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, value) = self.0.next()?;
+        // Patterns are matched against names without another look.
+        (charge_value() && charge_text(name)).then_some((name, MeteredNode(value)))
+    }
+}
+
+impl<'a> Array<'a, Metered> for MeteredArray<'a> {
+    type Node = MeteredNode<'a>;
+    type ElementsIter = MeteredItems<'a>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn elements(&self) -> MeteredItems<'a> {
+        MeteredItems(self.0.iter())
+    }
+
+    /// The library's own way hashes numbers as doubles and arrays without their brackets, so that a crafted array
+    /// of a megabyte takes seconds.
+    fn is_unique(&self) -> bool {
+        let mut seen = HashSet::with_capacity(self.0.len().min(4096));
+        self.0
+            .iter()
+            .all(|item| charge_value() && seen.insert(Distinct(item)))
+    }
+}
+
+/// The items of an array, counted.
+pub(crate) struct MeteredItems<'a>(std::slice::Iter<'a, Value>);
+
+impl<'a> Iterator for MeteredItems<'a> {
+    type Item = MeteredNode<'a>;
+
+    fn next(&mut self) -> Option<MeteredNode<'a>> {
+        let item = self.0.next()?;
+        charge_value().then_some(MeteredNode(item))
+    }
+}
+
+/// JSON Schema's equality, counted: numbers by value, objects whatever the order of their members.
+fn equal(left: &Value, right: &Value) -> bool {
+    if !charge(1) {
+        return false;
+    }
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
+        }
+        (Value::String(left), Value::String(right)) => {
+            left.len() == right.len() && charge(left.len() as u64 / 64) && left == right
+        }
+        _ => jsonschema::json::cmp::equal(left, right),
+    }
+}
+
+/// A value in a set of distinct ones: equal as JSON Schema has it, and hashed so that different values differ.
+struct Distinct<'a>(&'a Value);
+
+impl PartialEq for Distinct<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        equal(self.0, other.0)
+    }
+}
+
+impl Eq for Distinct<'_> {}
+
+impl Hash for Distinct<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if !charge(1) {
+            return;
+        }
+        match self.0 {
+            Value::Null => state.write_u8(0),
+            Value::Bool(value) => {
+                state.write_u8(1);
+                value.hash(state);
+            }
+            Value::Number(number) => {
+                state.write_u8(2);
+                hash_number(number, state);
+            }
+            Value::String(text) => {
+                charge(text.len() as u64 / 32);
+                state.write_u8(3);
+                text.hash(state);
+            }
+            Value::Array(items) => {
+                state.write_u8(4);
+                state.write_usize(items.len());
+                for item in items {
+                    Distinct(item).hash(state);
+                }
+            }
+            Value::Object(members) => {
+                state.write_u8(5);
+                // The members in one order for all objects that are equal.
+                let mut members: Vec<_> = members.iter().collect();
+                charge(members.len() as u64);
+                members.sort_unstable_by_key(|(name, _)| *name);
+                state.write_usize(members.len());
+                for (name, value) in members {
+                    name.hash(state);
+                    Distinct(value).hash(state);
+                }
+            }
+        }
+    }
+}
+
+/// Equal numbers hash alike: whole ones as integers, whatever they are written as.
+fn hash_number<H: Hasher>(number: &Number, state: &mut H) {
+    if let Some(integer) = number.as_i64() {
+        i128::from(integer).hash(state);
+    } else if let Some(integer) = number.as_u64() {
+        i128::from(integer).hash(state);
+    } else if let Some(double) = number.as_f64() {
+        if double.fract() == 0.0 && double.abs() <= u64::MAX as f64 {
+            (double as i128).hash(state);
+        } else {
+            double.to_bits().hash(state);
+        }
+    }
+}

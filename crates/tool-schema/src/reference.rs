@@ -1,0 +1,56 @@
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// What a `$ref` points at, as far as that can be told without URIs.
+pub(crate) enum Target<'a> {
+    /// This part of the same document.
+    Part(&'a Value),
+    /// Something that only a resolver of URIs finds: an embedded resource, or a draft's own schema.
+    Elsewhere,
+}
+
+/// Resolves a reference within one document. `anchors` are the names that its subschemas give themselves.
+pub(crate) fn resolve<'a>(root: &'a Value, anchors: &[(&'a str, &'a Value)], reference: &str) -> Target<'a> {
+    let Some(fragment) = reference.strip_prefix('#') else {
+        return Target::Elsewhere;
+    };
+    if fragment.is_empty() {
+        return Target::Part(root);
+    }
+    let fragment = percent_decode(fragment);
+    let found = if fragment.starts_with('/') {
+        root.pointer(&fragment)
+    } else {
+        anchors
+            .iter()
+            .find(|(name, _)| *name == fragment)
+            .map(|(_, schema)| *schema)
+    };
+    found.map_or(Target::Elsewhere, Target::Part)
+}
+
+fn percent_decode(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = text
+            .get(at + 1..at + 3)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (bytes[at], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
