@@ -1,0 +1,50 @@
+use tokio::sync::watch;
+
+/// How often a server's lists have changed; a number that went up says that the list should be read again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Changes of the list of tools.
+    pub tools: u64,
+    /// Changes of the list of resources, or of templates.
+    pub resources: u64,
+    /// Changes of the list of prompts.
+    pub prompts: u64,
+}
+
+/// The sending side, shared by all connections that a server has over time.
+#[derive(Debug, Clone)]
+pub(crate) struct ChangeSink(watch::Sender<Changes>);
+
+impl Default for ChangeSink {
+    fn default() -> Self {
+        Self(watch::Sender::new(Changes::default()))
+    }
+}
+
+impl ChangeSink {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Changes> {
+        self.0.subscribe()
+    }
+
+    pub(crate) fn tools(&self) {
+        self.0.send_modify(|changes| changes.tools += 1);
+    }
+
+    pub(crate) fn resources(&self) {
+        self.0.send_modify(|changes| changes.resources += 1);
+    }
+
+    pub(crate) fn prompts(&self) {
+        self.0.send_modify(|changes| changes.prompts += 1);
+    }
+
+    /// A server that was started again may have other lists.
+    pub(crate) fn everything(&self) {
+        self.0.send_modify(|changes| {
+            changes.tools += 1;
+            changes.resources += 1;
+            changes.prompts += 1;
+        });
+    }
+}

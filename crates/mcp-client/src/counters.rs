@@ -1,0 +1,55 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a server sent that nobody waited for, counted since the connection opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Lines or events that are no message.
+    pub garbage: u64,
+    /// Answers to no request that is under way: unknown, answered twice, or cancelled before.
+    pub unmatched: u64,
+    /// Messages beyond the size limit.
+    pub oversize: u64,
+    /// Notifications that nobody reads.
+    pub notifications: u64,
+    /// Requests of the server that were refused.
+    pub refused: u64,
+    /// Frames that were not sent because the server did not read.
+    pub dropped: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    pub(crate) garbage: Count,
+    pub(crate) unmatched: Count,
+    pub(crate) oversize: Count,
+    pub(crate) notifications: Count,
+    pub(crate) refused: Count,
+    pub(crate) dropped: Count,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counting {
+    pub(crate) fn snapshot(&self) -> Counters {
+        Counters {
+            garbage: self.garbage.get(),
+            unmatched: self.unmatched.get(),
+            oversize: self.oversize.get(),
+            notifications: self.notifications.get(),
+            refused: self.refused.get(),
+            dropped: self.dropped.get(),
+        }
+    }
+}

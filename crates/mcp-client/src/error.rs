@@ -1,0 +1,132 @@
+use std::{error::Error as StdError, sync::Arc, time::Duration};
+
+use mcp_wire::RpcError;
+
+/// Why a request, or a server as a whole, failed.
+///
+/// Cheap to clone: one closed connection fails every request that waits on it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{kind}")]
+pub struct Error {
+    kind: ErrorKind,
+    sent: bool,
+    #[source]
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No answer came in time.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The connection closed before the answer came, or had closed before the request.
+    #[error("the connection is closed: {0}")]
+    Closed(String),
+    /// The server answered with an error.
+    #[error("the server answered with {0}")]
+    Rpc(RpcError),
+    /// The server sent something that is no answer.
+    #[error("{0}")]
+    Protocol(String),
+    /// The answer is larger than allowed.
+    #[error("the answer is larger than {limit} bytes")]
+    TooLarge {
+        /// How large an answer may be.
+        limit: usize,
+    },
+    /// The server could not be started, or did not open the connection.
+    #[error("the server did not start: {reason}")]
+    StartFailed {
+        /// What happened.
+        reason: String,
+        /// The last of what it wrote to stderr.
+        stderr: String,
+    },
+    /// The server wants something that this client does not do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The server wants other credentials.
+    #[error("the server refused the credentials with HTTP status {status}")]
+    Auth {
+        /// 401 or 403.
+        status: u16,
+        /// What `WWW-Authenticate` says.
+        challenge: Option<String>,
+    },
+    /// The server answered with an HTTP status that is no success.
+    #[error("the server answered with HTTP status {status}")]
+    HttpStatus {
+        /// The status.
+        status: u16,
+        /// The start of the body.
+        body: String,
+        /// What `Retry-After` says.
+        retry_after: Option<String>,
+    },
+    /// The server could not be reached.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The server failed a short while ago and is not tried again yet.
+    #[error("the server is unavailable for another {retry_in:.1?}: {reason}")]
+    Unavailable {
+        /// Why it failed.
+        reason: String,
+        /// How long until it is tried again.
+        retry_in: Duration,
+    },
+    /// The settings do not make a connection.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind) -> Self {
+        Self {
+            kind,
+            sent: false,
+            source: None,
+        }
+    }
+
+    pub(crate) fn closed(reason: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Closed(reason.into()))
+    }
+
+    pub(crate) fn protocol(detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Protocol(detail.into()))
+    }
+
+    pub(crate) fn sent(mut self, sent: bool) -> Self {
+        self.sent = sent;
+        self
+    }
+
+    pub(crate) fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// Whether the server may have seen the request, so that it may have run. When this is false the request can be
+    /// repeated whatever it does.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        self.sent
+    }
+
+    /// The error that the server answered with, if that is what happened.
+    #[must_use]
+    pub fn as_rpc(&self) -> Option<&RpcError> {
+        match &self.kind {
+            ErrorKind::Rpc(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use raw_json::RawJson;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{Error, ErrorKind, RequestOptions};
+
+/// What is known of one request while it is under way; both transports keep it, the caller's deadline reads it.
+pub(crate) struct Exchange {
+    options: RequestOptions,
+    sent: AtomicBool,
+    last_progress: Mutex<Option<Instant>>,
+}
+
+impl Exchange {
+    pub(crate) fn new(options: RequestOptions) -> Self {
+        Self {
+            options,
+            sent: AtomicBool::new(false),
+            last_progress: Mutex::new(None),
+        }
+    }
+
+    /// Marks the request as handed to the transport.
+    pub(crate) fn mark_sent(&self) {
+        if !self.sent.swap(true, Ordering::SeqCst)
+            && let Some(hook) = &self.options.on_sent
+        {
+            hook();
+        }
+    }
+
+    /// Takes the mark back: the transport can tell that no byte left.
+    pub(crate) fn mark_unsent(&self) {
+        self.sent.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn was_sent(&self) -> bool {
+        self.sent.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn mark_answered(&self) {
+        if let Some(hook) = &self.options.on_answered {
+            hook();
+        }
+    }
+
+    pub(crate) fn progress(&self, params: RawJson) {
+        *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        if let Some(on_progress) = &self.options.on_progress {
+            on_progress(params);
+        }
+    }
+
+    /// Runs `work` until the request's time is up. Progress moves the end, up to the hard one.
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let started = Instant::now();
+        let hard = started + self.options.max_total;
+        let mut soft = started + self.options.timeout;
+        let mut work = pin!(work);
+        loop {
+            if let Ok(done) = timeout_at(soft.min(hard), &mut work).await {
+                return done;
+            }
+            let last = *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = last.unwrap_or(started) + self.options.timeout;
+            if soft >= hard || next <= soft {
+                let waited = Instant::now() - started;
+                return Err(Error::new(ErrorKind::Timeout(waited)).sent(self.was_sent()));
+            }
+            soft = next;
+        }
+    }
+}

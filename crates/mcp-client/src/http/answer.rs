@@ -1,0 +1,216 @@
+//! Finds the answer to a request in what an HTTP server sends: one JSON body, or a stream of events.
+
+use bytes::{Bytes, BytesMut};
+use mcp_wire::{Message, Response, SseDecoder, SseItem, id_in_head, integer};
+use raw_json::RawJson;
+
+use super::{client::HttpAnswer, shared::HttpShared};
+use crate::{Error, ErrorKind, exchange::Exchange, incoming};
+
+/// How much of a body of an error is read, and how much of it is told.
+const ERROR_BODY: usize = 64 * 1024;
+const EXCERPT: usize = 256;
+
+/// Reads the answer to the request `id`.
+pub(super) async fn read(
+    mut answer: HttpAnswer,
+    id: u64,
+    exchange: &Exchange,
+    shared: &HttpShared,
+) -> Result<RawJson, Error> {
+    let status = answer.status();
+    if !(200..300).contains(&status) {
+        return Err(refusal(answer).await);
+    }
+    if matches!(status, 202 | 204) {
+        return Err(Error::protocol(
+            "the server accepted the request without an answer",
+        ));
+    }
+    let content_type = answer
+        .header("content-type")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let is_stream = content_type.starts_with("text/event-stream");
+    let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
+    if !is_stream && !is_json {
+        let shown: String = content_type.chars().take(EXCERPT).collect();
+        return Err(Error::protocol(format!(
+            "the answer is neither JSON nor a stream of events but `{shown}`"
+        )));
+    }
+    let first = answer.chunk().await?.unwrap_or_default();
+    // Some servers and proxies call a plain body a stream.
+    let begins_json = first
+        .iter()
+        .find(|byte| !byte.is_ascii_whitespace())
+        .is_some_and(|byte| *byte == b'{');
+    if is_json || begins_json {
+        let body = collect(&mut answer, first, shared.limit).await?;
+        return one(body, id, exchange, shared);
+    }
+    Stream {
+        answer,
+        id,
+        exchange,
+        shared,
+        others: 0,
+    }
+    .read(first)
+    .await
+}
+
+fn is_json_type(essence: &str) -> bool {
+    let essence = essence.trim();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// Reads a body up to the limit.
+async fn collect(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, Error> {
+    let too_large = || Error::new(ErrorKind::TooLarge { limit });
+    if answer.length().is_some_and(|length| length > limit as u64) || first.len() > limit {
+        return Err(too_large());
+    }
+    let Some(second) = answer.chunk().await? else {
+        return Ok(first);
+    };
+    let mut body = BytesMut::from(&first[..]);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
+        if body.len() + chunk.len() > limit {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+        next = answer.chunk().await?;
+    }
+    Ok(body.freeze())
+}
+
+/// Takes a body that must be the answer.
+fn one(body: Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, Error> {
+    match Message::from_server(body) {
+        Ok(Message::Response(response)) => {
+            if is_about(&response, id) {
+                return finish(response, exchange);
+            }
+            shared.counting.unmatched.add();
+            Err(Error::protocol(
+                "the server answered another request than the one it was sent",
+            ))
+        }
+        Ok(_) => Err(Error::protocol("the body is a message but no answer")),
+        Err(error) => {
+            shared.counting.garbage.add();
+            Err(Error::protocol("the answer is no valid message").because(error))
+        }
+    }
+}
+
+/// Whether a response in the answer to a request is about it. An error without an id can be about nothing else.
+fn is_about(response: &Response, id: u64) -> bool {
+    match &response.id {
+        Some(echoed) => integer(echoed) == Some(id),
+        None => response.outcome.is_err(),
+    }
+}
+
+fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, Error> {
+    exchange.mark_answered();
+    response
+        .outcome
+        .map_err(|error| Error::new(ErrorKind::Rpc(error)))
+}
+
+/// A stream of events in which the answer is looked for.
+struct Stream<'a> {
+    answer: HttpAnswer,
+    id: u64,
+    exchange: &'a Exchange,
+    shared: &'a HttpShared,
+    /// How many answers to other requests there were.
+    others: usize,
+}
+
+impl Stream<'_> {
+    async fn read(mut self, first: Bytes) -> Result<RawJson, Error> {
+        let mut decoder = SseDecoder::new(self.shared.limit);
+        let mut chunk = Some(first);
+        while let Some(bytes) = chunk {
+            decoder.push(&bytes);
+            while let Some(item) = decoder.next_item() {
+                if let Some(outcome) = self.item(item) {
+                    return outcome;
+                }
+            }
+            chunk = self.answer.chunk().await?;
+        }
+        Err(Error::protocol(match self.others {
+            0 => "the stream ended without an answer",
+            _ => "the stream ended with answers to other requests only",
+        }))
+    }
+
+    fn item(&mut self, item: SseItem) -> Option<Result<RawJson, Error>> {
+        let data = match item {
+            SseItem::Event(event) if event.data.is_empty() => return None,
+            SseItem::Event(event) => event.data,
+            SseItem::Oversize { head, .. } => {
+                self.shared.counting.oversize.add();
+                let other = id_in_head(&head).is_some_and(|id| id != self.id);
+                return (!other).then(|| {
+                    Err(Error::new(ErrorKind::TooLarge {
+                        limit: self.shared.limit,
+                    }))
+                });
+            }
+        };
+        match Message::from_server(data.clone()) {
+            Ok(Message::Response(response)) if is_about(&response, self.id) => {
+                return Some(finish(response, self.exchange));
+            }
+            Ok(Message::Response(_)) => {
+                self.others += 1;
+                self.shared.counting.unmatched.add();
+            }
+            Ok(Message::Request(request)) => self.shared.reply(&request),
+            Ok(Message::Notification(note)) => match incoming::progress_of(&note) {
+                Some((id, params)) if id == self.id => self.exchange.progress(params.clone()),
+                Some(_) => self.shared.counting.notifications.add(),
+                None => incoming::note(&note, &self.shared.changes, &self.shared.counting),
+            },
+            Err(error) => {
+                self.shared.counting.garbage.add();
+                if error.id().and_then(integer).or_else(|| id_in_head(&data)) == Some(self.id) {
+                    return Some(Err(
+                        Error::protocol("the answer is no valid message").because(error)
+                    ));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
+async fn refusal(mut answer: HttpAnswer) -> Error {
+    let status = answer.status();
+    if matches!(status, 401 | 403) {
+        let challenge = answer.header("www-authenticate").map(str::to_owned);
+        return Error::new(ErrorKind::Auth { status, challenge });
+    }
+    let retry_after = answer.header("retry-after").map(str::to_owned);
+    let first = answer.chunk().await.ok().flatten().unwrap_or_default();
+    let body = collect(&mut answer, first, ERROR_BODY).await.unwrap_or_default();
+    let excerpt = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
+    let status_error = Error::new(ErrorKind::HttpStatus {
+        status,
+        body: excerpt,
+        retry_after,
+    });
+    match Message::from_server(body) {
+        Ok(Message::Response(Response {
+            outcome: Err(error), ..
+        })) => Error::new(ErrorKind::Rpc(error)).because(status_error),
+        _ => status_error,
+    }
+}

@@ -1,0 +1,64 @@
+use std::fmt;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use crate::{Error, ErrorKind};
+
+/// Where an MCP server listens for Streamable HTTP, and what headers it is sent.
+#[derive(Clone)]
+pub struct HttpEndpoint {
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+}
+
+impl HttpEndpoint {
+    /// An endpoint without headers of its own.
+    ///
+    /// # Errors
+    /// When the URL is none, or is neither `http` nor `https`.
+    pub fn new(url: &str) -> Result<Self, Error> {
+        let invalid = |detail: &str| Error::new(ErrorKind::Invalid(detail.to_owned()));
+        let url = Url::parse(url).map_err(|error| invalid("the server's URL is not valid").because(error))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(invalid(
+                "the server's URL must begin with `http://` or `https://` and name a host",
+            ));
+        }
+        Ok(Self {
+            url,
+            headers: HeaderMap::new(),
+        })
+    }
+
+    /// Adds a header to every request. Its value never shows in a log.
+    ///
+    /// # Errors
+    /// When the name or the value cannot stand in a header.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
+        let invalid = || {
+            Error::new(ErrorKind::Invalid(format!(
+                "the header `{}` is not valid",
+                name.escape_debug()
+            )))
+        };
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+        value.set_sensitive(true);
+        self.headers.append(name, value);
+        Ok(self)
+    }
+}
+
+impl fmt::Debug for HttpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // User, password and query of a URL may be secrets, and so may the values of headers.
+        let names: Vec<&str> = self.headers.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("HttpEndpoint")
+            .field("host", &self.url.host_str())
+            .field("port", &self.url.port_or_known_default())
+            .field("path", &self.url.path())
+            .field("headers", &names)
+            .finish()
+    }
+}

@@ -1,0 +1,174 @@
+//! The Streamable HTTP transport: each request is one POST, made and read in the caller's own future.
+
+mod answer;
+mod client;
+mod endpoint;
+mod listen;
+mod shared;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use mcp_wire::{Era, cancelled_params, method};
+use raw_json::RawJson;
+use tokio::{sync::mpsc, time::timeout};
+
+pub use self::endpoint::HttpEndpoint;
+use self::{
+    client::HttpClient,
+    shared::{HttpShared, Posting},
+};
+use crate::{
+    ConnectionOptions, Counters, Error, ErrorKind, RequestOptions, ServerInfo, changes::ChangeSink,
+    exchange::Exchange,
+};
+
+/// A connection over Streamable HTTP.
+pub(crate) struct HttpLink {
+    shared: Arc<HttpShared>,
+}
+
+/// How many messages without an answer may wait to be posted.
+const QUEUE: usize = 256;
+
+impl HttpLink {
+    pub(crate) fn new(
+        endpoint: &HttpEndpoint,
+        options: &ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, Error> {
+        let client = HttpClient::new(endpoint.url.clone(), endpoint.headers.clone())?;
+        let (postman, letters) = mpsc::channel(QUEUE);
+        let shared = Arc::new(HttpShared::new(client, options.max_message, changes, postman));
+        tokio::spawn(post_letters(Arc::clone(&shared), letters));
+        Ok(Self { shared })
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.shared.next_id()
+    }
+
+    pub(crate) async fn request(
+        &self,
+        id: u64,
+        method: &str,
+        params: Option<&RawJson>,
+        options: RequestOptions,
+    ) -> Result<RawJson, Error> {
+        if self.is_closed() {
+            return Err(shut_down());
+        }
+        let exchange = Exchange::new(options);
+        let body = mcp_wire::request(id, method, params).into();
+        let posting = Posting {
+            id,
+            method,
+            params,
+            body,
+            exchange: &exchange,
+        };
+        let mut guard = CancelGuard {
+            link: self,
+            posting: &posting,
+            armed: true,
+        };
+        let done = tokio::select! {
+            done = exchange.in_time(self.shared.call(&posting)) => done,
+            error = self.closed() => Err(error.sent(exchange.was_sent())),
+        };
+        guard.armed = matches!(&done, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
+        drop(guard);
+        done
+    }
+
+    pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
+        self.shared
+            .notify(mcp_wire::notification(method, params).into(), method)
+            .await
+    }
+
+    pub(crate) fn opened(&self, server: &ServerInfo, initialize: RawJson) {
+        self.shared.opened(server, initialize);
+    }
+
+    /// Begins to listen for changes of lists, if the server says that it tells them.
+    pub(crate) fn listen(&self, server: &ServerInfo) {
+        if server.era() == Era::Legacy && server.tells_changes() {
+            tokio::spawn(listen::run(Arc::clone(&self.shared)));
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.shared.counting.snapshot()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        *self.shared.closed.borrow()
+    }
+
+    pub(crate) async fn closed(&self) -> Error {
+        // The sender lives as long as `self`.
+        let _ = self.shared.closed.subscribe().wait_for(|closed| *closed).await;
+        shut_down()
+    }
+
+    /// Fails what is under way and tells the server that the session is over.
+    pub(crate) async fn shutdown(&self) {
+        const LIMIT: Duration = Duration::from_secs(2);
+        if self.shared.closed.send_replace(true) {
+            return;
+        }
+        let session = self.shared.session();
+        if session.id.is_some()
+            && let Ok(headers) = session.headers("", None)
+        {
+            // A server may refuse or never answer: it will forget the session by itself.
+            let _ = timeout(LIMIT, self.shared.client.delete(headers)).await;
+        }
+    }
+}
+
+/// Why a closed connection is closed: nothing else closes it.
+pub(crate) fn shut_down() -> Error {
+    Error::closed("the connection was shut down")
+}
+
+impl Drop for HttpLink {
+    fn drop(&mut self) {
+        self.shared.closed.send_replace(true);
+    }
+}
+
+/// Posts what has no answer, one after the other, until the connection closes.
+async fn post_letters(shared: Arc<HttpShared>, mut letters: mpsc::Receiver<Bytes>) {
+    let mut closed = shared.closed.subscribe();
+    loop {
+        let letter = tokio::select! {
+            biased;
+            Some(letter) = letters.recv() => letter,
+            _ = closed.wait_for(|closed| *closed) => return,
+        };
+        if let Err(error) = shared.notify(letter, method::CANCELLED).await {
+            tracing::debug!(%error, "a message to the server was lost");
+        }
+    }
+}
+
+/// Tells the server when a caller leaves a request that may run. A modern server knows by the stream that closes.
+struct CancelGuard<'a> {
+    link: &'a HttpLink,
+    posting: &'a Posting<'a>,
+    armed: bool,
+}
+
+impl Drop for CancelGuard<'_> {
+    fn drop(&mut self) {
+        let Self { link, posting, armed } = self;
+        let is_call = posting.method != method::INITIALIZE && posting.method != method::DISCOVER;
+        if *armed && is_call && posting.exchange.was_sent() && link.shared.era() == Era::Legacy {
+            let params = cancelled_params(&RawJson::from(posting.id), None);
+            link.shared
+                .post_later(mcp_wire::notification(method::CANCELLED, Some(&params)).into());
+        }
+    }
+}

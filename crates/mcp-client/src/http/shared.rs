@@ -1,0 +1,290 @@
+use std::{
+    sync::{
+        OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use mcp_wire::{Era, Request, Revision, header, method};
+use raw_json::RawJson;
+use reqwest::header::HeaderValue;
+use tokio::{
+    sync::{Mutex, mpsc, watch},
+    time::timeout,
+};
+
+use super::{
+    answer,
+    client::{Headers, HttpAnswer, HttpClient},
+};
+use crate::{
+    Error, ErrorKind, RequestOptions, ServerInfo, changes::ChangeSink, counters::Counting,
+    exchange::Exchange, incoming,
+};
+
+/// What callers and the tasks of an HTTP connection share.
+pub(super) struct HttpShared {
+    pub(super) client: HttpClient,
+    session: RwLock<Session>,
+    /// Held while a session is opened again, so that it happens once.
+    reopening: Mutex<()>,
+    initialize: OnceLock<RawJson>,
+    next_id: AtomicU64,
+    postman: mpsc::Sender<Bytes>,
+    pub(super) closed: watch::Sender<bool>,
+    pub(super) changes: ChangeSink,
+    pub(super) counting: Counting,
+    pub(super) limit: usize,
+}
+
+/// What requests say of the connection they belong to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Session {
+    pub(super) id: Option<HeaderValue>,
+    revision: Option<Revision>,
+    /// How often the session was opened.
+    generation: u64,
+}
+
+/// One request as it is sent, maybe twice.
+pub(super) struct Posting<'a> {
+    pub(super) id: u64,
+    pub(super) method: &'a str,
+    pub(super) params: Option<&'a RawJson>,
+    pub(super) body: Bytes,
+    pub(super) exchange: &'a Exchange,
+}
+
+impl HttpShared {
+    pub(super) fn new(
+        client: HttpClient,
+        limit: usize,
+        changes: ChangeSink,
+        postman: mpsc::Sender<Bytes>,
+    ) -> Self {
+        Self {
+            client,
+            session: RwLock::default(),
+            reopening: Mutex::default(),
+            initialize: OnceLock::new(),
+            next_id: AtomicU64::new(1),
+            postman,
+            closed: watch::Sender::new(false),
+            changes,
+            counting: Counting::default(),
+            limit,
+        }
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn session(&self) -> Session {
+        self.session
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn era(&self) -> Era {
+        self.session().revision.map_or(Era::Legacy, Revision::era)
+    }
+
+    /// Notes what was agreed on, and how to agree on it again.
+    pub(super) fn opened(&self, server: &ServerInfo, initialize: RawJson) {
+        self.session
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .revision = Some(server.revision);
+        self.initialize.get_or_init(|| initialize);
+    }
+
+    /// Makes a request; a session that the server no longer knows is opened again, once.
+    pub(super) async fn call(&self, posting: &Posting<'_>) -> Result<RawJson, Error> {
+        let session = self.session();
+        let (has_session, generation) = (session.id.is_some(), session.generation);
+        match self.post(posting, session).await {
+            Err(error) if has_session && posting.method != method::INITIALIZE && is_expired(&error) => {
+                // The server says that it looked no further than at the session: the request has not run.
+                posting.exchange.mark_unsent();
+                self.reopen(generation).await.map_err(|error| error.sent(false))?;
+                self.post(posting, self.session()).await
+            }
+            done => done,
+        }
+    }
+
+    async fn post(&self, posting: &Posting<'_>, session: Session) -> Result<RawJson, Error> {
+        let exchange = posting.exchange;
+        let headers = session.headers(posting.method, posting.params)?;
+        exchange.mark_sent();
+        let answer = match self.client.post(headers, posting.body.clone()).await {
+            Ok(answer) => answer,
+            Err(failure) => {
+                if failure.unsent {
+                    exchange.mark_unsent();
+                }
+                return Err(failure.error);
+            }
+        };
+        if posting.method == method::INITIALIZE {
+            self.note_session(&answer);
+        }
+        answer::read(answer, posting.id, exchange, self)
+            .await
+            .map_err(|error| error.sent(exchange.was_sent()))
+    }
+
+    fn note_session(&self, answer: &HttpAnswer) {
+        if (200..300).contains(&answer.status()) {
+            let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+            session.id = answer.header_value(header::SESSION_ID);
+            session.generation += 1;
+        }
+    }
+
+    /// Opens the session again, unless another caller has done so in the meantime.
+    async fn reopen(&self, generation: u64) -> Result<(), Error> {
+        let _turn = self.reopening.lock().await;
+        if self.session().generation != generation {
+            return Ok(());
+        }
+        tracing::debug!("the server no longer knows the session: opening another");
+        let params = self.initialize.get();
+        let id = self.next_id();
+        let body = mcp_wire::request(id, method::INITIALIZE, params).into();
+        let exchange = Exchange::new(RequestOptions::default());
+        let posting = Posting {
+            id,
+            method: method::INITIALIZE,
+            params,
+            body,
+            exchange: &exchange,
+        };
+        // Without the old session.
+        let fresh = Session {
+            id: None,
+            revision: None,
+            generation,
+        };
+        let result = self.post(&posting, fresh).await?;
+        let server = ServerInfo::from_initialize(&result)?;
+        self.session
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .revision = Some(server.revision);
+        self.notify(
+            mcp_wire::notification(method::INITIALIZED, None).into(),
+            method::INITIALIZED,
+        )
+        .await?;
+        self.changes.everything();
+        Ok(())
+    }
+
+    /// Posts a message that has no answer.
+    pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), Error> {
+        const LIMIT: Duration = Duration::from_secs(10);
+        let headers = self.session().headers(method, None)?;
+        let answer = timeout(LIMIT, self.client.post(headers, body)).await;
+        let answer = answer.map_err(|_| Error::new(ErrorKind::Timeout(LIMIT)).sent(true))?;
+        let answer = answer.map_err(|failure| failure.error)?;
+        match answer.status() {
+            200..300 => Ok(()),
+            401 | 403 => Err(Error::new(ErrorKind::Auth {
+                status: answer.status(),
+                challenge: None,
+            })),
+            status => Err(Error::new(ErrorKind::HttpStatus {
+                status,
+                body: String::new(),
+                retry_after: None,
+            })),
+        }
+    }
+
+    /// Answers a request of the server, without waiting.
+    pub(super) fn reply(&self, request: &Request) {
+        self.post_later(incoming::answer(request, &self.counting).into());
+    }
+
+    /// Queues a message that has no answer, if there is room.
+    pub(super) fn post_later(&self, frame: Bytes) {
+        if self.postman.try_send(frame).is_err() {
+            self.counting.dropped.add();
+        }
+    }
+}
+
+impl Session {
+    /// What a request says of itself beside its body.
+    pub(super) fn headers(&self, method: &str, params: Option<&RawJson>) -> Result<Headers, Error> {
+        let mut headers: Headers = vec![
+            ("content-type", HeaderValue::from_static("application/json")),
+            (
+                "accept",
+                HeaderValue::from_static("application/json, text/event-stream"),
+            ),
+        ];
+        let revision = match method {
+            method::INITIALIZE => None,
+            method::DISCOVER => Some(Revision::LATEST),
+            _ => self.revision,
+        };
+        if let Some(revision) = revision {
+            headers.push((
+                header::PROTOCOL_VERSION,
+                HeaderValue::from_static(revision.as_str()),
+            ));
+        }
+        if revision.is_some_and(|revision| revision.era() == Era::Modern) {
+            headers.push((header::METHOD, header_text(method)?));
+            if let Some(name) = name_of(method, params) {
+                headers.push((header::NAME, header_text(&name)?));
+            }
+        } else if let Some(id) = &self.id {
+            headers.push((header::SESSION_ID, id.clone()));
+        }
+        Ok(headers)
+    }
+}
+
+/// What a modern request is about, for the header that says so.
+fn name_of(method: &str, params: Option<&RawJson>) -> Option<String> {
+    let key = match method {
+        method::TOOLS_CALL | method::PROMPTS_GET => "name",
+        method::RESOURCES_READ => "uri",
+        _ => return None,
+    };
+    params?.get(key)?.string()
+}
+
+fn header_text(text: &str) -> Result<HeaderValue, Error> {
+    let fits = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    HeaderValue::from_str(text).ok().filter(|_| fits).ok_or_else(|| {
+        Error::new(ErrorKind::Unsupported(
+            "a name that is not plain ASCII cannot be sent to this server".to_owned(),
+        ))
+    })
+}
+
+/// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice.
+fn is_expired(error: &Error) -> bool {
+    let status = |error: &Error| match error.kind() {
+        ErrorKind::HttpStatus { status, body, .. } => Some((*status, body.to_ascii_lowercase())),
+        _ => None,
+    };
+    let source = || {
+        std::error::Error::source(error)?
+            .downcast_ref::<Error>()
+            .and_then(status)
+    };
+    match status(error).or_else(source) {
+        Some((404, _)) => true,
+        Some((400, body)) => body.contains("session"),
+        _ => false,
+    }
+}

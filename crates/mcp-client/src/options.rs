@@ -1,0 +1,104 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+
+/// Takes what a server says of the progress of a request: the parameters of its notification, token and all.
+pub type OnProgress = Arc<dyn Fn(RawJson) + Send + Sync>;
+/// Is called at one point of a request's life.
+pub type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// How one request is made.
+#[derive(Clone)]
+pub struct RequestOptions {
+    /// How long to wait for the answer, counted from the start or from the last progress.
+    pub timeout: Duration,
+    /// How long to wait for the answer whatever progress there is.
+    pub max_total: Duration,
+    /// Takes progress, in order and before the answer. Runs on the connection's reader, so it must not block.
+    pub on_progress: Option<OnProgress>,
+    /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
+    pub on_sent: Option<Hook>,
+    /// Is called when the answer has arrived, before the caller has it.
+    pub on_answered: Option<Hook>,
+}
+
+impl Default for RequestOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            max_total: Duration::from_secs(300),
+            on_progress: None,
+            on_sent: None,
+            on_answered: None,
+        }
+    }
+}
+
+impl fmt::Debug for RequestOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestOptions")
+            .field("timeout", &self.timeout)
+            .field("max_total", &self.max_total)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RequestOptions {
+    /// Options with this timeout, which no progress extends.
+    #[must_use]
+    pub fn within(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            max_total: timeout,
+            ..Self::default()
+        }
+    }
+}
+
+/// Which era of the protocol to speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EraChoice {
+    /// The one that the server speaks: `initialize` first, `server/discover` when that is refused.
+    #[default]
+    Auto,
+    /// `initialize` only: up to 2025-11-25.
+    Legacy,
+    /// `server/discover` only: from 2026-07-28.
+    Modern,
+}
+
+/// How a connection is opened and what it tolerates.
+#[derive(Debug, Clone)]
+pub struct ConnectionOptions {
+    /// The name that the server is told.
+    pub client_name: String,
+    /// The version that the server is told.
+    pub client_version: String,
+    /// Which era to speak.
+    pub era: EraChoice,
+    /// How long the server may take until the connection is open.
+    pub start_timeout: Duration,
+    /// How large one message of the server may be.
+    pub max_message: usize,
+    /// How many lines in a row may be no message before the connection counts as broken.
+    pub max_garbage: u32,
+    /// How long the server may take no byte of a request before the connection counts as broken.
+    pub write_stall: Duration,
+    /// How long to wait in each step of shutting a child process down: after its input is closed, after SIGTERM.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            client_name: env!("CARGO_PKG_NAME").to_owned(),
+            client_version: env!("CARGO_PKG_VERSION").to_owned(),
+            era: EraChoice::Auto,
+            start_timeout: Duration::from_secs(20),
+            max_message: 16 * 1024 * 1024,
+            max_garbage: 1000,
+            write_stall: Duration::from_secs(10),
+            shutdown_grace: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The stdio transport over any pair of byte streams: one task writes, one reads, callers wait on their own answer.
+
+mod call;
+mod reader;
+mod shared;
+mod writer;
+
+use std::sync::Arc;
+
+use mcp_wire::{cancelled_params, method};
+use raw_json::RawJson;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+};
+
+use self::{call::Call, shared::Shared, writer::Outgoing};
+use crate::{
+    ConnectionOptions, Counters, Error, RequestOptions,
+    changes::ChangeSink,
+    exchange::Exchange,
+    process::{Process, Stop},
+};
+
+/// How many frames may wait for the writer. A frame belongs to a caller that waits, so this bounds no memory, only
+/// how far callers run ahead.
+const QUEUE: usize = 256;
+
+/// A connection over a pair of byte streams.
+pub(crate) struct StreamLink {
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<Outgoing>,
+    process: Option<Process>,
+}
+
+impl StreamLink {
+    /// Starts to read and write.
+    pub(crate) fn open(
+        reader: impl AsyncRead + Unpin + Send + 'static,
+        writer: impl AsyncWrite + Unpin + Send + 'static,
+        process: Option<Process>,
+        options: &ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Self {
+        let handle = process.as_ref().map(Process::handle);
+        let shared = Arc::new(Shared::new(handle, changes));
+        let (outgoing, queue) = mpsc::channel(QUEUE);
+        tokio::spawn(writer::run(
+            writer,
+            queue,
+            Arc::clone(&shared),
+            options.write_stall,
+        ));
+        let reading = reader::Reading::new(options, Arc::clone(&shared), outgoing.downgrade());
+        tokio::spawn(reading.run(reader));
+        Self {
+            shared,
+            outgoing,
+            process,
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.shared.next_id()
+    }
+
+    pub(crate) async fn request(
+        &self,
+        id: u64,
+        method: &str,
+        params: Option<&RawJson>,
+        options: RequestOptions,
+    ) -> Result<RawJson, Error> {
+        let frame = mcp_wire::into_line(mcp_wire::request(id, method, params));
+        let (call, answer) = Call::new(id, frame, Exchange::new(options));
+        let call = Arc::new(call);
+        self.shared.register(&call)?;
+        // A server need not expect that its opening is cancelled, and the connection ends anyway.
+        let guard = CallGuard {
+            link: self,
+            call: &call,
+            cancel: method != method::INITIALIZE,
+        };
+        let work = async {
+            let frame = Outgoing::Call(Arc::clone(&call));
+            if let Err(mpsc::error::TrySendError::Full(frame)) = self.outgoing.try_send(frame) {
+                // An error means that the writer has ended, and then the call has failed as well.
+                let _ = self.outgoing.send(frame).await;
+            }
+            answer
+                .await
+                .unwrap_or_else(|_| Err(Error::closed("the connection was dropped").sent(call.was_sent())))
+        };
+        let done = call.exchange.in_time(work).await;
+        drop(guard);
+        done
+    }
+
+    pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
+        let frame = mcp_wire::into_line(mcp_wire::notification(method, params));
+        self.outgoing
+            .send(Outgoing::Frame(frame))
+            .await
+            .map_err(|_| self.shared.reason())
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
+    /// Waits until the connection is closed, and says why.
+    pub(crate) async fn closed(&self) -> Error {
+        self.shared.closed().await;
+        self.shared.reason()
+    }
+
+    pub(crate) fn reason(&self) -> Error {
+        self.shared.reason()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.shared.counting.snapshot()
+    }
+
+    pub(crate) fn stderr_tail(&self) -> Option<String> {
+        self.process.as_ref().map(|process| process.stderr.text())
+    }
+
+    /// Ends the connection and its process in order; returns when the process is gone.
+    pub(crate) async fn shutdown(&self) {
+        self.shared
+            .close(Error::closed("the connection was shut down"), Stop::Orderly);
+        if let Some(handle) = self.process.as_ref().map(Process::handle) {
+            handle.wait().await;
+        }
+    }
+}
+
+impl Drop for StreamLink {
+    fn drop(&mut self) {
+        self.shared
+            .close(Error::closed("the connection was dropped"), Stop::Now);
+    }
+}
+
+/// Frees a call that its caller has left, and tells the server.
+struct CallGuard<'a> {
+    link: &'a StreamLink,
+    call: &'a Arc<Call>,
+    cancel: bool,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        let left_early = self.link.shared.remove(self.call.id).is_some();
+        if !left_early {
+            return;
+        }
+        // A frame that is still here was not sent, so there is nothing to cancel. Else the wish is queued without
+        // waiting: a server that does not read will not read this either.
+        let unsent = self.call.take_frame().is_some();
+        if !unsent && self.cancel && !self.link.shared.is_closed() {
+            let params = cancelled_params(&RawJson::from(self.call.id), None);
+            let frame = mcp_wire::into_line(mcp_wire::notification(method::CANCELLED, Some(&params)));
+            if self.link.outgoing.try_send(Outgoing::Frame(frame)).is_err() {
+                self.link.shared.counting.dropped.add();
+            }
+        }
+    }
+}

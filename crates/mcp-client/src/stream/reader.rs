@@ -1,0 +1,188 @@
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use mcp_wire::{Line, LineDecoder, Message, Response, id_in_head, integer};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    sync::mpsc,
+    time::sleep,
+};
+
+use super::{
+    call::Call,
+    shared::{CloseOnPanic, Shared},
+    writer::Outgoing,
+};
+use crate::{ConnectionOptions, Error, ErrorKind, incoming, process::Stop};
+
+/// Reads messages and hands them on, in order and without ever waiting for anyone.
+pub(super) struct Reading {
+    decoder: LineDecoder,
+    shared: Arc<Shared>,
+    /// Weak: the queue closes when the connection is dropped, not when the reader ends.
+    outgoing: mpsc::WeakSender<Outgoing>,
+    limit: usize,
+    /// How many more lines in a row may be no message.
+    patience: u32,
+    max_garbage: u32,
+    /// How long to read on after the connection was closed, so that a child which shuts down is not stuck.
+    linger: Duration,
+}
+
+impl Reading {
+    pub(super) fn new(
+        options: &ConnectionOptions,
+        shared: Arc<Shared>,
+        outgoing: mpsc::WeakSender<Outgoing>,
+    ) -> Self {
+        Self {
+            decoder: LineDecoder::new(options.max_message),
+            shared,
+            outgoing,
+            limit: options.max_message,
+            patience: options.max_garbage,
+            max_garbage: options.max_garbage,
+            linger: options.shutdown_grace * 3,
+        }
+    }
+
+    /// Reads until the stream ends or the connection is closed.
+    pub(super) async fn run(mut self, mut reader: impl AsyncRead + Unpin) {
+        // Also when a callback panics: nobody may wait for a reader that is gone.
+        let _guard = CloseOnPanic(Arc::clone(&self.shared));
+        let shared = Arc::clone(&self.shared);
+        let linger = self.linger;
+        let left = async {
+            shared.closed().await;
+            sleep(linger).await;
+        };
+        let ended = tokio::select! {
+            ended = self.read(&mut reader) => ended,
+            () = left => return,
+        };
+        let reason = match (ended, self.shared.process()) {
+            (Ended::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
+            (_, Some(process)) => process.epitaph().await,
+            (Ended::Eof, None) => "the server closed the connection".to_owned(),
+            (Ended::Failed(error), None) => format!("cannot read from the server: {error}"),
+        };
+        self.shared.close(Error::closed(reason), Stop::Orderly);
+    }
+
+    async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Ended {
+        loop {
+            match reader.read_buf(self.decoder.buffer()).await {
+                Ok(1..) => {}
+                Ok(0) => {
+                    while let Some(line) = self.decoder.finish() {
+                        self.line(line);
+                    }
+                    return Ended::Eof;
+                }
+                Err(error) => return Ended::Failed(error),
+            }
+            while let Some(line) = self.decoder.next_line() {
+                self.line(line);
+                if self.patience == 0 {
+                    return Ended::Unhealthy;
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, line: Line) {
+        match line {
+            Line::Complete(line) => self.message(&line),
+            Line::Oversize { head, .. } => self.oversize(&head),
+        }
+    }
+
+    fn message(&mut self, line: &Bytes) {
+        match Message::from_server(line.clone()) {
+            Ok(message) => {
+                self.patience = self.max_garbage;
+                match message {
+                    Message::Response(response) => self.response(response),
+                    Message::Notification(note) => match incoming::progress_of(&note) {
+                        Some((id, params)) => match self.shared.get(id) {
+                            Some(call) => call.exchange.progress(params.clone()),
+                            None => self.shared.counting.notifications.add(),
+                        },
+                        None => incoming::note(&note, &self.shared.changes, &self.shared.counting),
+                    },
+                    Message::Request(request) => {
+                        let answer = incoming::answer(&request, &self.shared.counting);
+                        self.send(mcp_wire::into_line(answer));
+                    }
+                }
+            }
+            Err(error) => {
+                let id = error.id().and_then(integer).or_else(|| id_in_head(line));
+                let call = id.and_then(|id| self.shared.remove(id));
+                self.garbage(call.as_deref(), error);
+            }
+        }
+    }
+
+    fn response(&self, response: Response) {
+        let call = match &response.id {
+            Some(id) => integer(id).and_then(|id| self.shared.remove(id)),
+            // A server that could not read a request cannot name it.
+            None if response.outcome.is_err() => self.shared.remove_only(),
+            None => None,
+        };
+        let Some(call) = call else {
+            self.shared.counting.unmatched.add();
+            tracing::debug!("an answer to no request that is under way");
+            return;
+        };
+        call.exchange.mark_answered();
+        call.finish(
+            response
+                .outcome
+                .map_err(|error| Error::new(ErrorKind::Rpc(error))),
+        );
+    }
+
+    /// A line that is no message: fails the call that it is about, if that can be told.
+    fn garbage(&mut self, call: Option<&Call>, error: mcp_wire::ParseError) {
+        self.shared.counting.garbage.add();
+        self.patience = self.patience.saturating_sub(1);
+        tracing::debug!(%error, "a line of the server is no message");
+        if let Some(call) = call {
+            call.finish(Err(
+                Error::protocol("the answer is no valid message").because(error)
+            ));
+        }
+    }
+
+    /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
+    fn oversize(&self, head: &[u8]) {
+        self.shared.counting.oversize.add();
+        let calls = match id_in_head(head) {
+            Some(id) => self.shared.remove(id).into_iter().collect(),
+            None => self.shared.remove_all_sent(),
+        };
+        tracing::debug!(calls = calls.len(), "a line of the server is too long");
+        for call in calls {
+            call.finish(Err(Error::new(ErrorKind::TooLarge { limit: self.limit })));
+        }
+    }
+
+    /// Queues a frame if there is room.
+    fn send(&self, frame: Bytes) {
+        let sent = self
+            .outgoing
+            .upgrade()
+            .is_some_and(|queue| queue.try_send(Outgoing::Frame(frame)).is_ok());
+        if !sent {
+            self.shared.counting.dropped.add();
+        }
+    }
+}
+
+enum Ended {
+    Eof,
+    Failed(std::io::Error),
+    Unhealthy,
+}

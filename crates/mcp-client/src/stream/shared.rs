@@ -1,0 +1,143 @@
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::sync::watch;
+
+use super::call::Call;
+use crate::{
+    Error,
+    changes::ChangeSink,
+    counters::Counting,
+    process::{ProcessHandle, Stop},
+};
+
+/// What the caller's side and the two tasks of a connection share. It keeps no process alive.
+pub(super) struct Shared {
+    pending: Mutex<Pending>,
+    next_id: AtomicU64,
+    /// The request that was written last, 0 when a notification was: tells what an error without an id is about.
+    last_written: AtomicU64,
+    closed: watch::Sender<bool>,
+    process: Option<ProcessHandle>,
+    pub(super) changes: ChangeSink,
+    pub(super) counting: Counting,
+}
+
+#[derive(Default)]
+struct Pending {
+    calls: HashMap<u64, Arc<Call>>,
+    closed: Option<Error>,
+}
+
+impl Shared {
+    pub(super) fn new(process: Option<ProcessHandle>, changes: ChangeSink) -> Self {
+        Self {
+            pending: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            last_written: AtomicU64::new(0),
+            closed: watch::Sender::new(false),
+            process,
+            changes,
+            counting: Counting::default(),
+        }
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes a call, unless the connection is closed.
+    pub(super) fn register(&self, call: &Arc<Call>) -> Result<(), Error> {
+        let mut pending = self.pending();
+        if let Some(error) = &pending.closed {
+            return Err(error.clone().sent(false));
+        }
+        pending.calls.insert(call.id, Arc::clone(call));
+        Ok(())
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<Arc<Call>> {
+        self.pending().calls.get(&id).cloned()
+    }
+
+    pub(super) fn remove(&self, id: u64) -> Option<Arc<Call>> {
+        self.pending().calls.remove(&id)
+    }
+
+    /// Takes the one call that an error without an id can only be about, if there is such a call.
+    pub(super) fn remove_only(&self) -> Option<Arc<Call>> {
+        let last = self.last_written.load(Ordering::SeqCst);
+        let mut pending = self.pending();
+        if pending.calls.values().filter(|call| call.was_sent()).count() != 1 {
+            return None;
+        }
+        pending.calls.remove(&last)
+    }
+
+    pub(super) fn remove_all_sent(&self) -> Vec<Arc<Call>> {
+        self.pending()
+            .calls
+            .extract_if(|_, call| call.was_sent())
+            .map(|(_, call)| call)
+            .collect()
+    }
+
+    pub(super) fn note_written(&self, id: u64) {
+        self.last_written.store(id, Ordering::SeqCst);
+    }
+
+    /// Closes the connection: every call fails, the tasks end, the process is stopped. Only the first reason counts.
+    pub(super) fn close(&self, error: Error, stop: Stop) {
+        let mut pending = self.pending();
+        let calls = std::mem::take(&mut pending.calls);
+        let error = pending.closed.get_or_insert(error).clone();
+        drop(pending);
+        for call in calls.into_values() {
+            call.finish(Err(error.clone()));
+        }
+        self.closed.send_replace(true);
+        if let Some(process) = &self.process {
+            process.stop(stop);
+        }
+    }
+
+    pub(super) fn process(&self) -> Option<&ProcessHandle> {
+        self.process.as_ref()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
+    pub(super) async fn closed(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
+    }
+
+    /// Why the connection is closed.
+    pub(super) fn reason(&self) -> Error {
+        let error = self.pending().closed.clone();
+        error.unwrap_or_else(|| Error::closed("the connection is closed"))
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the connection when a caller's hook panics on one of its tasks: nobody may wait for a task that is gone.
+pub(super) struct CloseOnPanic(pub(super) Arc<Shared>);
+
+impl Drop for CloseOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0
+                .close(Error::closed("a hook of a request panicked"), Stop::Now);
+        }
+    }
+}

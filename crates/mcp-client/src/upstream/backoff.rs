@@ -1,0 +1,66 @@
+use std::{
+    collections::hash_map::RandomState,
+    hash::{BuildHasher as _, Hasher as _},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// How long a server rests after it failed: at most six starts in the first minute, then one a minute.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    failures: u32,
+    last_start: Option<Instant>,
+    random: u64,
+}
+
+/// A server that lived this long did not fail by starting.
+const HEALTHY: Duration = Duration::from_secs(60);
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl Backoff {
+    pub(super) fn new(seed: Option<u64>) -> Self {
+        let random = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+        Self {
+            failures: 0,
+            last_start: None,
+            random,
+        }
+    }
+
+    pub(super) fn started(&mut self, now: Instant) {
+        self.last_start = Some(now);
+    }
+
+    pub(super) fn last_start(&self) -> Instant {
+        self.last_start.unwrap_or_else(Instant::now)
+    }
+
+    /// Notes a failure and returns the pause that it asks for. Jitter only ever makes it longer, so that the limits
+    /// on the number of starts hold.
+    pub(super) fn failed(&mut self, now: Instant) -> Duration {
+        if now - self.last_start() >= HEALTHY {
+            self.failures = 0;
+            return Duration::ZERO;
+        }
+        self.failures += 1;
+        let doubled = FIRST * 2_u32.pow((self.failures - 1).min(16));
+        let pause = if self.failures > 6 {
+            LONGEST
+        } else {
+            doubled.min(LONGEST)
+        };
+        pause + pause.mul_f64(0.25 * self.fraction())
+    }
+
+    /// The next number of a splitmix64 sequence, from 0 to 1.
+    fn fraction(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        (mixed >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}

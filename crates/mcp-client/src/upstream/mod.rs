@@ -1,0 +1,315 @@
+//! A server under supervision.
+
+mod backoff;
+mod status;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use raw_json::RawJson;
+use tokio::{sync::watch, task::AbortHandle, time::Instant};
+
+use self::backoff::Backoff;
+pub use self::status::{State, Status};
+use crate::{
+    Changes, Command, Connection, ConnectionOptions, Error, ErrorKind, HttpEndpoint, RequestOptions,
+    ServerInfo, changes::ChangeSink,
+};
+
+/// Where a server is, or how it is started.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// A program that is started.
+    Stdio(Command),
+    /// A server that listens.
+    Http(HttpEndpoint),
+}
+
+/// How a server is supervised.
+#[derive(Debug, Clone, Default)]
+pub struct UpstreamOptions {
+    /// How its connections are opened.
+    pub connection: ConnectionOptions,
+    /// What the jitter of pauses is computed from; chosen at random when not set.
+    pub jitter_seed: Option<u64>,
+}
+
+/// An MCP server that is started when it is first needed, once however many callers need it, and started again when
+/// it has failed.
+///
+/// # Restart
+/// A server that fails within a minute of its start is started again after 1 s, then 2, 4, 8, 16, 32 s and then once a
+/// minute, when it is needed; meanwhile callers get [`ErrorKind::Unavailable`] at once. One that has lived longer is
+/// started again without a pause. No request is ever sent twice.
+///
+/// Cloning shares the server; dropping the last clone ends it at once.
+#[derive(Clone)]
+pub struct Upstream(Arc<Inner>);
+
+struct Inner {
+    endpoint: Endpoint,
+    options: ConnectionOptions,
+    changes: ChangeSink,
+    supervision: Mutex<Supervision>,
+}
+
+struct Supervision {
+    phase: Phase,
+    backoff: Backoff,
+    starts: u64,
+    /// The last failure, kept for those who ask.
+    failure: Option<Failure>,
+    server: Option<ServerInfo>,
+}
+
+enum Phase {
+    NotStarted,
+    Starting {
+        outcome: Outcome,
+        task: AbortHandle,
+    },
+    Ready {
+        connection: Connection,
+    },
+    /// Failed; not started again before this instant.
+    Waiting {
+        until: Instant,
+    },
+    Stopped,
+}
+
+type Outcome = watch::Receiver<Option<Result<Connection, Error>>>;
+
+#[derive(Clone)]
+struct Failure {
+    reason: String,
+    stderr: Option<String>,
+}
+
+/// What a caller is to do.
+enum Step {
+    Done(Result<Connection, Error>),
+    Wait(Outcome),
+}
+
+impl Upstream {
+    /// A server that is not started yet.
+    #[must_use]
+    pub fn new(endpoint: Endpoint, options: UpstreamOptions) -> Self {
+        let supervision = Supervision {
+            phase: Phase::NotStarted,
+            backoff: Backoff::new(options.jitter_seed),
+            starts: 0,
+            failure: None,
+            server: None,
+        };
+        Self(Arc::new(Inner {
+            endpoint,
+            options: options.connection,
+            changes: ChangeSink::default(),
+            supervision: Mutex::new(supervision),
+        }))
+    }
+
+    /// The connection to the server, which is started if need be. A caller that leaves does not stop the start.
+    ///
+    /// # Errors
+    /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ErrorKind::Unavailable`] at once
+    /// while a server that failed rests.
+    pub async fn connection(&self) -> Result<Connection, Error> {
+        let mut outcome = match self.step() {
+            Step::Done(done) => return done,
+            Step::Wait(outcome) => outcome,
+        };
+        match outcome.wait_for(Option::is_some).await {
+            Ok(outcome) => outcome.clone().unwrap_or_else(|| Err(interrupted())),
+            Err(_) => Err(interrupted()),
+        }
+    }
+
+    /// Makes a request, see [`Connection::request`].
+    ///
+    /// # Errors
+    /// As [`connection`](Self::connection) and [`Connection::request`].
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        options: RequestOptions,
+    ) -> Result<RawJson, Error> {
+        self.connection().await?.request(method, params, options).await
+    }
+
+    fn step(&self) -> Step {
+        let mut supervision = self.0.supervision();
+        supervision.notice_end();
+        match &supervision.phase {
+            Phase::Ready { connection } => Step::Done(Ok(connection.clone())),
+            Phase::Starting { outcome, .. } => Step::Wait(outcome.clone()),
+            Phase::Stopped => Step::Done(Err(Error::closed("the server was shut down"))),
+            Phase::Waiting { until } if *until > Instant::now() => {
+                let reason = supervision
+                    .failure
+                    .as_ref()
+                    .map_or(String::new(), |failure| failure.reason.clone());
+                let retry_in = *until - Instant::now();
+                Step::Done(Err(Error::new(ErrorKind::Unavailable { reason, retry_in })))
+            }
+            Phase::NotStarted | Phase::Waiting { .. } => Step::Wait(self.start(&mut supervision)),
+        }
+    }
+
+    fn start(&self, supervision: &mut Supervision) -> Outcome {
+        let (sender, outcome) = watch::channel(None);
+        let inner = Arc::clone(&self.0);
+        supervision.starts += 1;
+        supervision.backoff.started(Instant::now());
+        let task = tokio::spawn(async move {
+            let done = inner.connect().await;
+            inner.started(&done);
+            sender.send_replace(Some(done));
+        });
+        supervision.phase = Phase::Starting {
+            outcome: outcome.clone(),
+            task: task.abort_handle(),
+        };
+        outcome
+    }
+
+    /// How the server is doing.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let mut supervision = self.0.supervision();
+        supervision.notice_end();
+        supervision.status()
+    }
+
+    /// How often the server's lists have changed, over all its connections.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Changes> {
+        self.0.changes.subscribe()
+    }
+
+    /// Ends the server in order, see [`Connection::shutdown`]. It is not started again.
+    pub async fn shutdown(&self) {
+        let phase = std::mem::replace(&mut self.0.supervision().phase, Phase::Stopped);
+        match phase {
+            Phase::Ready { connection } => connection.shutdown().await,
+            Phase::Starting { task, .. } => task.abort(),
+            Phase::NotStarted | Phase::Waiting { .. } | Phase::Stopped => {}
+        }
+    }
+}
+
+fn interrupted() -> Error {
+    Error::closed("the server was shut down while it started")
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("endpoint", &self.0.endpoint)
+            .field("status", &self.status())
+            .finish()
+    }
+}
+
+impl Inner {
+    fn supervision(&self) -> MutexGuard<'_, Supervision> {
+        self.supervision.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connect(&self) -> Result<Connection, Error> {
+        let (options, changes) = (self.options.clone(), self.changes.clone());
+        match &self.endpoint {
+            Endpoint::Stdio(command) => Connection::spawn_with(command, options, changes).await,
+            Endpoint::Http(endpoint) => Connection::http_with(endpoint, options, changes).await,
+        }
+    }
+
+    /// Takes note of what came of a start.
+    fn started(&self, done: &Result<Connection, Error>) {
+        let mut supervision = self.supervision();
+        if matches!(supervision.phase, Phase::Stopped) {
+            return;
+        }
+        match done {
+            Ok(connection) => {
+                supervision.server = Some(connection.server().clone());
+                supervision.phase = Phase::Ready {
+                    connection: connection.clone(),
+                };
+                if supervision.starts > 1 {
+                    self.changes.everything();
+                }
+            }
+            Err(error) => supervision.failed(error, None, Instant::now()),
+        }
+    }
+}
+
+impl Supervision {
+    /// Notices that a connection has closed since the last look, or that a start was broken off.
+    fn notice_end(&mut self) {
+        let gone = match &self.phase {
+            Phase::Ready { connection } if connection.is_closed() => Some((
+                connection.reason(),
+                connection.stderr_tail(),
+                self.backoff.last_start(),
+            )),
+            Phase::Starting { outcome, .. }
+                if outcome.has_changed().is_err() && outcome.borrow().is_none() =>
+            {
+                Some((interrupted(), None, Instant::now()))
+            }
+            _ => None,
+        };
+        if let Some((error, stderr, from)) = gone {
+            self.failed(&error, stderr, from);
+        }
+    }
+
+    /// Begins the pause before the next start, counted from the given instant.
+    fn failed(&mut self, error: &Error, stderr: Option<String>, from: Instant) {
+        let stderr = match error.kind() {
+            ErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
+            _ => stderr,
+        };
+        self.failure = Some(Failure {
+            reason: error.to_string(),
+            stderr: stderr.filter(|stderr| !stderr.is_empty()),
+        });
+        let pause = self.backoff.failed(Instant::now());
+        self.phase = Phase::Waiting { until: from + pause };
+    }
+
+    fn status(&self) -> Status {
+        let retry_in = match self.phase {
+            Phase::Waiting { until } => until
+                .checked_duration_since(Instant::now())
+                .filter(|left| *left > Duration::ZERO),
+            _ => None,
+        };
+        let (state, stderr) = match &self.phase {
+            Phase::NotStarted => (State::NotStarted, None),
+            Phase::Starting { .. } => (State::Starting, None),
+            Phase::Ready { connection } => (State::Ready, connection.stderr_tail()),
+            Phase::Waiting { .. } if retry_in.is_some() => (State::Backoff, None),
+            Phase::Waiting { .. } => (State::Failed, None),
+            Phase::Stopped => (State::Stopped, None),
+        };
+        let failure = self.failure.clone();
+        Status {
+            state,
+            retry_in,
+            stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),
+            reason: failure.map(|failure| failure.reason),
+            restarts: self.starts.saturating_sub(1),
+            server: self.server.clone(),
+        }
+    }
+}

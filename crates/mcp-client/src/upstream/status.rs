@@ -1,0 +1,52 @@
+use std::{fmt, time::Duration};
+
+use crate::ServerInfo;
+
+/// How a supervised server is doing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Status {
+    /// Where it stands.
+    pub state: State,
+    /// Why it failed last, even if it runs again.
+    pub reason: Option<String>,
+    /// The end of what it wrote to stderr.
+    pub stderr: Option<String>,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// How long until it may be started again.
+    pub retry_in: Option<Duration>,
+    /// What it said of itself when it last started.
+    pub server: Option<ServerInfo>,
+}
+
+/// Where a supervised server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// Nobody has needed it yet.
+    NotStarted,
+    /// It is being started.
+    Starting,
+    /// It takes requests.
+    Ready,
+    /// It failed and is started again when it is needed.
+    Failed,
+    /// It failed and rests before it may be started again.
+    Backoff,
+    /// It was shut down.
+    Stopped,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotStarted => "not started",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+            Self::Backoff => "backoff",
+            Self::Stopped => "stopped",
+        })
+    }
+}

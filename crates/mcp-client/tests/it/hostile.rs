@@ -1,0 +1,1 @@
+//! Servers that break the protocol, played over an in-memory stream.

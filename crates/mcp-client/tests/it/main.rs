@@ -1,0 +1,6 @@
+//! Tests of the client against servers that misbehave in every way known of.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod hostile;
+mod peer;
+mod processes;
