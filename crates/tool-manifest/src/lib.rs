@@ -1,1 +1,41 @@
 //! Manifests and configuration files: every accepted spelling, read into descriptors with errors that show the line.
+//!
+//! [`load`] reads files, directories and texts into one [`Configuration`] and collects all problems of a run, each
+//! with file, line, column and field, the line itself and what to try. [`ProcessSecrets`] gives the `${…}`
+//! references in it their values.
+
+mod configuration;
+mod diagnostic;
+mod document;
+mod draft;
+mod field;
+mod file;
+mod json;
+mod kiwi;
+mod load;
+mod metadata;
+mod node;
+mod place;
+mod read;
+mod render;
+mod report;
+mod scalar;
+mod search;
+mod secrets;
+mod sections;
+mod server;
+mod source;
+mod suggest;
+mod tool;
+mod units;
+mod yaml;
+
+pub use self::{
+    configuration::{Configuration, Defaults, GatewaySpec, PolicySpec},
+    diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
+    load::{LoadOptions, Loaded, Part, load},
+    search::find_configuration,
+    secrets::ProcessSecrets,
+    server::{Era, ServerSpec, ServerTransport},
+    source::Syntax,
+};

@@ -1,0 +1,187 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use tool_core::Template;
+
+use crate::{
+    Configuration, Defaults, Diagnostic, GatewaySpec, PolicySpec, ServerSpec,
+    node::NodeId,
+    place::{Cx, Place},
+    report::Report,
+    sections::{self, PolicyBody},
+    server::patterns,
+    tool::{ToolDraft, ToolPlaces},
+};
+
+/// What was read so far, with the places that messages about clashes need.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) servers: Vec<ServerDraft>,
+    pub(crate) tools: Vec<ToolDraft>,
+    defaults: Option<(Place, Defaults)>,
+    gateway: Option<(Place, GatewaySpec)>,
+    policy: PolicySpec,
+    allowlist: Option<Place>,
+    pub(crate) secrets: BTreeMap<String, Template>,
+    pub(crate) includes: Vec<(Place, PathBuf)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ServerDraft {
+    pub(crate) spec: ServerSpec,
+    pub(crate) place: Place,
+    /// Whether it is written inside a tool that it serves. Such a server may be written several times.
+    pub(crate) inline: bool,
+}
+
+impl Draft {
+    pub(crate) fn add_server(&mut self, cx: Cx<'_>, at: NodeId, spec: ServerSpec) {
+        let place = cx.place(at);
+        self.put_server(
+            cx.report,
+            ServerDraft {
+                spec,
+                place,
+                inline: false,
+            },
+        );
+    }
+
+    pub(crate) fn put_server(&mut self, report: &Report, new: ServerDraft) {
+        let Some(known) = self
+            .servers
+            .iter_mut()
+            .find(|known| known.spec.name == new.spec.name)
+        else {
+            self.servers.push(new);
+            return;
+        };
+        let name = &new.spec.name;
+        if !known.inline && !new.inline {
+            report.push(clash(
+                &format!("the server `{name}` is configured twice"),
+                &new.place,
+                &known.place,
+            ));
+        } else if known.spec.transport != new.spec.transport {
+            let message = format!("the server `{name}` is reached in another way elsewhere");
+            report.push(clash(&message, &new.place, &known.place));
+        } else if known.inline && !new.inline {
+            *known = new;
+        }
+    }
+
+    pub(crate) fn add_tool(&mut self, cx: Cx<'_>, tool: ToolDraft) {
+        self.put_tool(cx.report, tool);
+    }
+
+    pub(crate) fn put_tool(&mut self, report: &Report, new: ToolDraft) {
+        let name = &new.descriptor.name;
+        let known = self.tools.iter().find(|known| known.descriptor.name == *name);
+        if let Some(known) = known {
+            let message = format!("the tool `{name}` is defined twice");
+            report.push(clash(&message, &new.places.tool, &known.places.tool));
+        } else {
+            self.tools.push(new);
+        }
+    }
+
+    pub(crate) fn set_defaults(&mut self, cx: Cx<'_>, at: NodeId, defaults: Defaults) {
+        set_once(
+            &mut self.defaults,
+            cx.report,
+            "`defaults`",
+            (cx.place(at), defaults),
+        );
+    }
+
+    pub(crate) fn set_gateway(&mut self, cx: Cx<'_>, at: NodeId, gateway: GatewaySpec) {
+        set_once(&mut self.gateway, cx.report, "`gateway`", (cx.place(at), gateway));
+    }
+
+    pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
+        self.policy.blocklist.extend(patterns(body.blocklist));
+        if let Some(at) = body.allowlist.given() {
+            let place = cx.place(at);
+            match &self.allowlist {
+                Some(first) => cx.report.push(clash("`allowlist` is given twice", &place, first)),
+                None => self.policy.allowlist = Some(patterns(body.allowlist)),
+            }
+            self.allowlist.get_or_insert(place);
+        }
+        for (principal, permissions) in sections::permissions(body.permissions) {
+            self.policy
+                .permissions
+                .entry(principal)
+                .or_default()
+                .extend(permissions);
+        }
+    }
+
+    /// Takes over what another file holds.
+    pub(crate) fn merge(&mut self, report: &Report, other: Self) {
+        for server in other.servers {
+            self.put_server(report, server);
+        }
+        for tool in other.tools {
+            self.put_tool(report, tool);
+        }
+        if let Some(defaults) = other.defaults {
+            set_once(&mut self.defaults, report, "`defaults`", defaults);
+        }
+        if let Some(gateway) = other.gateway {
+            set_once(&mut self.gateway, report, "`gateway`", gateway);
+        }
+        self.policy.blocklist.extend(other.policy.blocklist);
+        if let (Some(list), Some(place)) = (other.policy.allowlist, other.allowlist) {
+            match &self.allowlist {
+                Some(first) => report.push(clash("`allowlist` is given twice", &place, first)),
+                None => self.policy.allowlist = Some(list),
+            }
+            self.allowlist.get_or_insert(place);
+        }
+        for (principal, permissions) in other.policy.permissions {
+            self.policy
+                .permissions
+                .entry(principal)
+                .or_default()
+                .extend(permissions);
+        }
+        self.secrets.extend(other.secrets);
+        self.includes.extend(other.includes);
+    }
+
+    pub(crate) fn finish(self) -> (Configuration, HashMap<Arc<str>, ToolPlaces>) {
+        let places = self
+            .tools
+            .iter()
+            .map(|tool| (tool.descriptor.name.clone(), tool.places.clone()))
+            .collect();
+        let configuration = Configuration {
+            servers: self.servers.into_iter().map(|server| server.spec).collect(),
+            tools: self.tools.into_iter().map(|tool| tool.descriptor).collect(),
+            defaults: self.defaults.map(|(_, defaults)| defaults).unwrap_or_default(),
+            policy: self.policy,
+            secrets: self.secrets,
+            gateway: self.gateway.map(|(_, gateway)| gateway).unwrap_or_default(),
+        };
+        (configuration, places)
+    }
+}
+
+fn set_once<T>(slot: &mut Option<(Place, T)>, report: &Report, what: &str, new: (Place, T)) {
+    match slot {
+        Some((first, _)) => report.push(clash(&format!("{what} is given twice"), &new.0, first)),
+        None => *slot = Some(new),
+    }
+}
+
+/// A problem of two places.
+fn clash(message: &str, second: &Place, first: &Place) -> Diagnostic {
+    Diagnostic::error(message)
+        .with_location(Some(second.key_location()))
+        .with_related("first given here", first.key_location())
+}

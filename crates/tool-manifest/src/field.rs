@@ -1,0 +1,258 @@
+//! The building blocks of file types: values that know where they stand, and that do not stop a whole file from
+//! being read when one of them is wrong.
+
+use std::{borrow::Cow, fmt, marker::PhantomData};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
+};
+
+use crate::node::NodeId;
+
+/// The names by which these types tell our deserializer what they are. No other deserializer can read them.
+pub(crate) const FIELD: &str = "$field";
+pub(crate) const NODE: &str = "$node";
+pub(crate) const TEXT: &str = "$text";
+
+/// A value of a file with its place: absent, given, or given but wrong. `null` counts as absent.
+///
+/// What is wrong was reported when it was read, so that one run shows the problems of all fields.
+#[derive(Debug)]
+pub(crate) struct Field<T> {
+    at: Option<NodeId>,
+    value: Option<T>,
+    wrong: bool,
+}
+
+impl<T> Default for Field<T> {
+    fn default() -> Self {
+        Self {
+            at: None,
+            value: None,
+            wrong: false,
+        }
+    }
+}
+
+impl<T> Field<T> {
+    /// The value, if it is given and right.
+    pub(crate) fn get(self) -> Option<T> {
+        self.value
+    }
+
+    /// The value with its place, if it is given and right.
+    pub(crate) fn located(self) -> Option<(NodeId, T)> {
+        Some((self.at?, self.value?))
+    }
+
+    /// Where it is written, if it is given and right.
+    pub(crate) fn given(&self) -> Option<NodeId> {
+        self.at.filter(|_| self.value.is_some())
+    }
+
+    /// The same field with another value.
+    pub(crate) fn map<U>(self, with: impl FnOnce(T) -> U) -> Field<U> {
+        Field {
+            at: self.at,
+            value: self.value.map(with),
+            wrong: self.wrong,
+        }
+    }
+
+    /// Where it is written, `null` and wrong values included.
+    pub(crate) fn place(&self) -> Option<NodeId> {
+        self.at
+    }
+
+    pub(crate) fn as_ref(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
+    /// Whether it was given but wrong, which was reported.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.wrong
+    }
+
+    /// Whether it is neither given nor wrong.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.value.is_none() && !self.wrong
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Field<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(FIELD, FieldVisitor(PhantomData))
+    }
+}
+
+struct FieldVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
+    type Value = Field<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field")
+    }
+
+    /// The place, whether it is null, and the value unless it is wrong.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let at = seq.next_element::<u32>()?.map(NodeId);
+        let is_null = seq.next_element::<bool>()?.unwrap_or_default();
+        let value = if is_null { None } else { seq.next_element()? };
+        let wrong = !is_null && value.is_none();
+        Ok(Field { at, value, wrong })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Field<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A map from names that the user chooses, in the order of the file.
+#[derive(Debug)]
+pub(crate) struct Entries<T>(Vec<(String, Field<T>)>);
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> IntoIterator for Entries<T> {
+    type Item = (String, Field<T>);
+    type IntoIter = std::vec::IntoIter<(String, Field<T>)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+struct EntriesVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+    type Value = Entries<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Entries(entries))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Entries<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Map_of_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<T>()})
+    }
+}
+
+/// Any value, left as it stands in its document. Here `null` is a value.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Raw(pub(crate) Option<NodeId>);
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(NODE, RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl Visitor<'_> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_u32<E: Error>(self, id: u32) -> Result<Raw, E> {
+        Ok(Raw(Some(NodeId(id))))
+    }
+}
+
+impl JsonSchema for Raw {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Any".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!(true)
+    }
+}
+
+/// A text that may also be written as a number or truth value, taken as it is written: `PORT: 8080`, `version: 1.10`.
+#[derive(Debug, Clone)]
+pub(crate) struct Text(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(TEXT, TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+        Ok(Text(text.to_owned()))
+    }
+}
+
+impl JsonSchema for Text {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "number", "boolean"]})
+    }
+}

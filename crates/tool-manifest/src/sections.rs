@@ -1,0 +1,104 @@
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    Defaults, GatewaySpec,
+    field::{Entries, Field},
+    metadata::texts,
+    place::Cx,
+    units::{Bytes, Listen, Period},
+};
+
+/// Limits for whatever sets none of its own.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Defaults")]
+pub(crate) struct DefaultsBody {
+    /// How long a call may take in all, queueing and retries included; 60s if it is not given.
+    call_timeout: Field<Period>,
+    /// How long one attempt may take; 30s if it is not given. A tool's `timeout_ms` wins.
+    attempt_timeout: Field<Period>,
+    /// How long a connection may take; 5s if it is not given.
+    connect_timeout: Field<Period>,
+    /// How long a server may take to start; 20s if it is not given.
+    start_timeout: Field<Period>,
+    /// How large a result may be; 16MiB if it is not given.
+    max_result_bytes: Field<Bytes>,
+}
+
+/// How tools are served over HTTP.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Gateway")]
+pub(crate) struct GatewayBody {
+    /// The address to listen on; `127.0.0.1:7080` if it is not given.
+    listen: Field<Listen>,
+    /// Hosts that requests may be addressed to, besides the address itself, such as `tools.example.com`.
+    allowed_hosts: Field<Vec<Field<String>>>,
+    /// Origins that a browser may send requests from, such as `https://inspector.example.com`.
+    allowed_origins: Field<Vec<Field<String>>>,
+}
+
+/// Who may call what.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Policy")]
+pub(crate) struct PolicyBody {
+    /// Tools that nobody may call, by the names that agents see; `*` stands for any characters.
+    pub(crate) blocklist: Field<Vec<Field<String>>>,
+    /// The only tools that may be called, by the names that agents see; `*` stands for any characters.
+    pub(crate) allowlist: Field<Vec<Field<String>>>,
+    /// What each principal is permitted: `local: [network.external]`.
+    pub(crate) permissions: Field<Entries<Vec<Field<String>>>>,
+}
+
+pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
+    let mut defaults = Defaults::default();
+    for (field, limit) in [
+        (body.call_timeout, &mut defaults.call_timeout),
+        (body.attempt_timeout, &mut defaults.attempt_timeout),
+        (body.connect_timeout, &mut defaults.connect_timeout),
+        (body.start_timeout, &mut defaults.start_timeout),
+    ] {
+        let Some((at, Period(period))) = field.located() else {
+            continue;
+        };
+        if period.is_zero() {
+            cx.error(
+                at,
+                "a time limit must be longer than 0",
+                "leave it out for the default",
+            );
+        }
+        *limit = period;
+    }
+    if let Some((at, Bytes(bytes))) = body.max_result_bytes.located() {
+        if bytes == 0 {
+            cx.error(at, "no result fits into 0 bytes", "leave it out for the default");
+        }
+        defaults.max_result_bytes = bytes;
+    }
+    defaults
+}
+
+pub(crate) fn gateway(body: GatewayBody) -> GatewaySpec {
+    let mut gateway = GatewaySpec {
+        allowed_hosts: texts(body.allowed_hosts),
+        allowed_origins: texts(body.allowed_origins),
+        ..GatewaySpec::default()
+    };
+    if let Some(Listen(listen)) = body.listen.get() {
+        gateway.listen = listen;
+    }
+    gateway
+}
+
+/// What each principal is permitted.
+pub(crate) fn permissions(field: Field<Entries<Vec<Field<String>>>>) -> BTreeMap<String, Vec<String>> {
+    let entries = field.get().unwrap_or_default().into_iter();
+    entries
+        .map(|(principal, list)| (principal, texts(list)))
+        .collect()
+}

@@ -1,0 +1,431 @@
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{Origin, Pattern, Template};
+
+use crate::{
+    field::{Entries, Field, Text},
+    node::NodeId,
+    place::Cx,
+    suggest,
+};
+
+/// An MCP server to take tools from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerSpec {
+    /// Its name, unique in the configuration.
+    pub name: String,
+    /// Where it is configured.
+    pub origin: Origin,
+    /// How it is reached.
+    pub transport: ServerTransport,
+    /// How long one call may take; the default of the configuration if absent.
+    pub timeout: Option<Duration>,
+    /// How long it may take to start; the default of the configuration if absent.
+    pub start_timeout: Option<Duration>,
+    /// The only tools that are offered, by the server's own names; all if absent.
+    pub include: Option<Vec<Pattern>>,
+    /// Tools that are not offered, by the server's own names.
+    pub exclude: Vec<Pattern>,
+    /// Other names for tools, by the server's own names. The prefix goes before the new names too.
+    pub rename: BTreeMap<String, String>,
+    /// What goes before the names of its tools; see [`ServerSpec::prefix`].
+    pub prefix: Option<String>,
+    /// Whether it is left alone.
+    pub disabled: bool,
+    /// Which revisions of the protocol are tried.
+    pub era: Era,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerTransport {
+    /// A process that is started and spoken to through its standard input and output.
+    Stdio {
+        /// What to start.
+        command: Template,
+        /// Its arguments.
+        args: Vec<Template>,
+        /// Variables of its environment. Nothing else is handed down but what a process needs to start.
+        env: BTreeMap<String, Template>,
+        /// The directory to start it in.
+        cwd: Option<Template>,
+    },
+    /// An endpoint of Streamable HTTP.
+    Http {
+        /// Its URL.
+        url: Template,
+        /// Headers of every request.
+        headers: BTreeMap<String, Template>,
+    },
+}
+
+/// Which revisions of the protocol are tried with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    /// The present one first, then those with a handshake.
+    #[default]
+    Auto,
+    /// Only those with a handshake: up to 2025-11-25.
+    Legacy,
+    /// Only those without: from 2026-07-28.
+    Modern,
+}
+
+impl ServerSpec {
+    /// What goes before the names of the server's tools: the configured prefix, which may be empty, or the server's
+    /// name and `__`.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        match &self.prefix {
+            Some(prefix) => prefix.clone(),
+            None => format!("{}__", self.name),
+        }
+    }
+}
+
+/// An MCP server: a `command` that is started, or a `url` that is asked.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Server")]
+pub(crate) struct ServerBody {
+    /// The program to start. `${…}` references are resolved when it is started.
+    pub(crate) command: Field<String>,
+    /// Its arguments.
+    pub(crate) args: Field<Vec<Field<Text>>>,
+    /// Variables for its environment, such as `TOKEN: ${env:TOKEN}`. No other variable is handed down but what a
+    /// process needs to start.
+    pub(crate) env: Field<Entries<Text>>,
+    /// The directory to start it in, relative to this file.
+    pub(crate) cwd: Field<String>,
+    /// The URL of a Streamable HTTP endpoint.
+    #[serde(alias = "serverUrl", alias = "httpUrl")]
+    pub(crate) url: Field<String>,
+    /// Headers of every request, such as `Authorization: Bearer ${env:TOKEN}`.
+    pub(crate) headers: Field<Entries<Text>>,
+    /// How the server is reached. It is known from `command` or `url` and need not be said.
+    #[serde(rename = "type", alias = "transport")]
+    pub(crate) transport: Field<String>,
+    /// How long one call may take, in milliseconds.
+    pub(crate) timeout_ms: Field<u64>,
+    /// How long the server may take to start, in milliseconds.
+    pub(crate) start_timeout_ms: Field<u64>,
+    /// The only tools to offer, by the server's own names; `*` stands for any characters.
+    #[serde(alias = "includeTools")]
+    pub(crate) include: Field<Vec<Field<String>>>,
+    /// Tools not to offer, by the server's own names; `*` stands for any characters.
+    #[serde(alias = "excludeTools", alias = "disabledTools")]
+    pub(crate) exclude: Field<Vec<Field<String>>>,
+    /// Other names for tools: the server's own name, then the new one.
+    pub(crate) rename: Field<Entries<String>>,
+    /// What goes before the names of the tools; the server's name and `__` if it is not given. An empty text means
+    /// nothing.
+    pub(crate) prefix: Field<String>,
+    /// Whether the server is left alone.
+    pub(crate) disabled: Field<bool>,
+    /// Which revisions of the protocol are tried.
+    pub(crate) era: Field<Era>,
+}
+
+/// Makes a server from what a file says; nothing if it is not usable, which is then reported.
+pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Option<ServerSpec> {
+    check_name(cx, name, at);
+    let include = body.include.given().is_some().then(|| patterns(body.include));
+    let timeout = milliseconds(cx, body.timeout_ms);
+    let start_timeout = milliseconds(cx, body.start_timeout_ms);
+    let rename = rename(cx, body.rename);
+    let prefix = prefix(cx, body.prefix);
+    let written = Written {
+        command: body.command,
+        args: body.args,
+        env: body.env,
+        cwd: body.cwd,
+        url: body.url,
+        headers: body.headers,
+        kind: body.transport,
+    };
+    Some(ServerSpec {
+        name: name.to_owned(),
+        origin: cx.place(at).origin(),
+        transport: transport(cx, at, written)?,
+        timeout,
+        start_timeout,
+        include,
+        exclude: patterns(body.exclude),
+        rename,
+        prefix,
+        disabled: body.disabled.get().unwrap_or_default(),
+        era: body.era.get().unwrap_or_default(),
+    })
+}
+
+/// The fields of which a transport is made.
+pub(crate) struct Written {
+    pub(crate) command: Field<String>,
+    pub(crate) args: Field<Vec<Field<Text>>>,
+    pub(crate) env: Field<Entries<Text>>,
+    pub(crate) cwd: Field<String>,
+    pub(crate) url: Field<String>,
+    pub(crate) headers: Field<Entries<Text>>,
+    pub(crate) kind: Field<String>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Means {
+    Process,
+    Http,
+}
+
+pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<ServerTransport> {
+    let stated = stated_means(cx, &written.kind).ok()?;
+    if written.command.is_wrong() || written.url.is_wrong() {
+        return None;
+    }
+    let known = match (written.command.given(), written.url.given()) {
+        (Some(_), Some(url)) => {
+            cx.key_error(
+                url,
+                "a server has either a `command` or a `url`, not both",
+                "remove one of them",
+            );
+            return None;
+        }
+        (Some(_), None) => Means::Process,
+        (None, Some(_)) => Means::Http,
+        (None, None) => {
+            cx.key_error(
+                at,
+                "the server has neither a `command` to start nor a `url` to ask",
+                "add `command: ..` or `url: ..`",
+            );
+            return None;
+        }
+    };
+    if stated.is_some_and(|stated| stated != known) {
+        let place = written.kind.place().unwrap_or(at);
+        let (given, word) = match known {
+            Means::Process => ("`command`", "stdio"),
+            Means::Http => ("`url`", "http"),
+        };
+        cx.error(
+            place,
+            format!("the server has a {given}, which this does not go with"),
+            format!("write `{word}`, or remove the line"),
+        );
+        return None;
+    }
+    match known {
+        Means::Process => process(cx, written),
+        Means::Http => http(cx, written),
+    }
+}
+
+/// Something was wrong, and was reported.
+struct Reported;
+
+/// What `type:` says, if anything.
+fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Reported> {
+    let (Some(at), Some(text)) = (kind.given(), kind.as_ref()) else {
+        return if kind.is_wrong() { Err(Reported) } else { Ok(None) };
+    };
+    let (message, hint) = match text.as_str() {
+        "stdio" | "local" => return Ok(Some(Means::Process)),
+        "http" | "streamable-http" | "streamable_http" | "streamableHttp" | "streamableHTTP" | "remote" => {
+            return Ok(Some(Means::Http));
+        }
+        "sse" => (
+            "the transport `sse` (HTTP with server-sent events, replaced in 2025-03-26) is not supported"
+                .to_owned(),
+            "ask for the server's Streamable HTTP endpoint, often `/mcp`, and write `http`".to_owned(),
+        ),
+        "websocket" | "ws" => (
+            format!("the transport `{text}` is not supported"),
+            "there are `stdio` and `http`".to_owned(),
+        ),
+        other => (
+            format!("unknown transport `{}`", suggest::shown(other)),
+            suggest::value(other, &["stdio", "http"]),
+        ),
+    };
+    cx.error(at, message, hint);
+    Err(Reported)
+}
+
+fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
+    if let Some(headers) = written.headers.given() {
+        cx.key_error(
+            headers,
+            "`headers` belong to a server with a `url`",
+            "use `env`, or remove them",
+        );
+    }
+    let command = template(cx, written.command);
+    let args: Vec<Option<Template>> = items(written.args)
+        .map(|arg| template(cx, arg.map(|Text(text)| text)))
+        .collect();
+    let env = templates(cx, written.env);
+    let cwd = written.cwd.located().map(|(at, text)| {
+        let text = below(&cx.document.source.directory, &text);
+        parse(cx, at, &text)
+    });
+    let cwd = match cwd {
+        Some(None) => return None,
+        Some(Some(cwd)) => Some(cwd),
+        None => None,
+    };
+    Some(ServerTransport::Stdio {
+        command: command?,
+        args: args.into_iter().collect::<Option<_>>()?,
+        env: env?,
+        cwd,
+    })
+}
+
+fn http(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
+    for (name, place) in [
+        ("args", written.args.given()),
+        ("env", written.env.given()),
+        ("cwd", written.cwd.given()),
+    ] {
+        if let Some(place) = place {
+            let message = format!("`{name}` belongs to a server with a `command`");
+            cx.key_error(place, message, "remove it");
+        }
+    }
+    let headers = templates(cx, written.headers);
+    let (at, url) = written.url.located()?;
+    let url = parse(cx, at, &url)?;
+    let start = url.parts().next();
+    if let Some(Ok(start)) = start
+        && !start.starts_with("http://")
+        && !start.starts_with("https://")
+    {
+        cx.error(
+            at,
+            "a server's URL begins with `http://` or `https://`",
+            "write the whole URL",
+        );
+        return None;
+    }
+    Some(ServerTransport::Http {
+        url,
+        headers: headers?,
+    })
+}
+
+/// A relative path made to begin in the directory of its file. What begins with a reference is left alone.
+fn below(directory: &Path, path: &str) -> String {
+    if Path::new(path).is_absolute() || path.starts_with("${") || directory.as_os_str().is_empty() {
+        return path.to_owned();
+    }
+    let directory = directory.to_string_lossy().replace('$', "$$");
+    format!("{directory}/{path}")
+}
+
+fn template(cx: Cx<'_>, field: Field<String>) -> Option<Template> {
+    let (at, text) = field.located()?;
+    parse(cx, at, &text)
+}
+
+/// Reads `${…}` references.
+pub(crate) fn parse(cx: Cx<'_>, at: NodeId, text: &str) -> Option<Template> {
+    let problem = match Template::parse(text) {
+        Ok(template) => return Some(template),
+        Err(problem) => problem,
+    };
+    let hint = if problem.message.contains("provider `input`") {
+        "an input of an editor has no counterpart here; use `${env:NAME}` or `${secret:NAME}`"
+    } else {
+        ""
+    };
+    cx.error(at, problem.to_string(), hint);
+    None
+}
+
+/// A map of templates; nothing if one of them is wrong.
+pub(crate) fn templates(cx: Cx<'_>, field: Field<Entries<Text>>) -> Option<BTreeMap<String, Template>> {
+    if field.is_wrong() {
+        return None;
+    }
+    let entries: Vec<Option<(String, Template)>> = field
+        .get()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, value)| {
+            if let (true, Some(at)) = (value.is_absent(), value.place()) {
+                cx.key_error(
+                    at,
+                    format!("`{name}` has no value"),
+                    "write `\"\"` for an empty one",
+                );
+            }
+            let template = template(cx, value.map(|Text(text)| text))?;
+            Some((name, template))
+        })
+        .collect();
+    entries.into_iter().collect()
+}
+
+fn items<T>(field: Field<Vec<Field<T>>>) -> impl Iterator<Item = Field<T>> {
+    field.get().unwrap_or_default().into_iter()
+}
+
+/// The usable items of a list as patterns.
+pub(crate) fn patterns(field: Field<Vec<Field<String>>>) -> Vec<Pattern> {
+    items(field).filter_map(Field::get).map(Pattern::new).collect()
+}
+
+/// A time in milliseconds, which cannot be zero.
+pub(crate) fn milliseconds(cx: Cx<'_>, field: Field<u64>) -> Option<Duration> {
+    let (at, value) = field.located()?;
+    if value == 0 {
+        cx.error(
+            at,
+            "a time limit must be longer than 0",
+            "leave it out for the default",
+        );
+        return None;
+    }
+    Some(Duration::from_millis(value))
+}
+
+fn check_name(cx: Cx<'_>, name: &str, at: NodeId) {
+    let fits = !name.is_empty()
+        && name.len() <= 64
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-. ".contains(&byte));
+    if !fits {
+        cx.key_error(
+            at,
+            format!("`{}` is no server name", suggest::shown(name)),
+            "use 1 to 64 letters, digits, `_`, `-`, `.` and spaces",
+        );
+    }
+}
+
+fn rename(cx: Cx<'_>, field: Field<Entries<String>>) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    for (name, field) in field.get().unwrap_or_default() {
+        let Some((at, new)) = field.located() else {
+            continue;
+        };
+        if let Err(problem) = tool_core::check_name(&new) {
+            cx.error(at, problem.to_string(), "");
+        }
+        names.insert(name, new);
+    }
+    names
+}
+
+fn prefix(cx: Cx<'_>, field: Field<String>) -> Option<String> {
+    let (at, prefix) = field.located()?;
+    if !prefix.is_empty()
+        && let Err(problem) = tool_core::check_name(&prefix)
+    {
+        cx.error(at, format!("this cannot begin a tool's name: {problem}"), "");
+    }
+    Some(prefix)
+}

@@ -1,0 +1,385 @@
+use std::{borrow::Cow, sync::Arc};
+
+use raw_json::RawJson;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tool_core::{Descriptor, ExecutorSpec, Metadata};
+
+use crate::{
+    field::{Field, Raw, Text},
+    kiwi,
+    metadata::{self, Classification, Latency, MetadataFields, Pii, RateLimitBody},
+    node::{Kind, NodeId},
+    place::{Cx, Place},
+    server::milliseconds,
+    suggest,
+    units::Percent,
+};
+
+/// Settings whose values are paths: relative ones begin in the directory of their file.
+const PATH_SETTINGS: [&str; 1] = ["result_file"];
+
+/// A tool: what agents are told of it, what runs it, and what is known of its guarantees and needs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Tool", extend("required" = ["description", "executor"]))]
+pub(crate) struct ToolBody {
+    /// A name for people.
+    title: Field<String>,
+    /// What the tool does and when to use it: this is what a model chooses by.
+    description: Field<String>,
+    /// Its version, by convention a semantic one.
+    version: Field<Text>,
+    /// The JSON Schema of its arguments; any object if it is not given.
+    #[serde(alias = "inputSchema")]
+    input_schema: SchemaField,
+    /// Its arguments: another name for `input_schema`, or a list of `{name, type, required, description}`.
+    parameters: ParametersField,
+    /// The JSON Schema of its results, which are then checked.
+    #[serde(alias = "outputSchema")]
+    output_schema: SchemaField,
+    /// How long one attempt may take, in milliseconds.
+    timeout_ms: Field<u64>,
+    /// What runs it: `kind`, and the settings of that kind.
+    executor: ExecutorField,
+    /// What it can do, such as `search`: agents and routes ask for these.
+    capabilities: Field<Vec<Field<String>>>,
+    /// Free labels, such as `production-ready`.
+    tags: Field<Vec<Field<String>>>,
+    /// How fast it usually is.
+    #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
+    latency: Field<Latency>,
+    /// How often it may be called.
+    #[serde(alias = "rateLimit")]
+    rate_limit: Field<RateLimitBody>,
+    /// What a call costs, in US dollars.
+    #[serde(alias = "costPerCall")]
+    cost_per_call: Field<f64>,
+    /// The share of calls that succeed by agreement, such as `99.5%`.
+    sla: Field<Percent>,
+    /// Whether a failed call may be tried again.
+    retryable: Field<bool>,
+    /// Whether calling it twice has the effect of calling it once.
+    idempotent: Field<bool>,
+    /// Whether it changes nothing.
+    #[serde(alias = "readOnly")]
+    read_only: Field<bool>,
+    /// What a caller must be permitted, such as `network.external`.
+    #[serde(alias = "requiredPermissions")]
+    required_permissions: Field<Vec<Field<String>>>,
+    /// How confidential its data are.
+    #[serde(alias = "dataClassification")]
+    data_classification: Field<Classification>,
+    /// What happens to personal data in its arguments.
+    #[serde(alias = "piiHandling")]
+    pii_handling: Field<Pii>,
+    /// Tools to use in its place when it fails, best first.
+    fallbacks: Field<Vec<Field<String>>>,
+    /// A URL that answers 2xx while the tool is well.
+    #[serde(alias = "healthCheckEndpoint")]
+    health_check_endpoint: Field<String>,
+}
+
+/// A JSON Schema, left as it stands.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct SchemaField(pub(crate) Raw);
+
+/// A JSON Schema or a list of parameters, left as it stands.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ParametersField(pub(crate) Raw);
+
+/// What runs a tool, left as it stands: the settings are the executor's.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ExecutorField(pub(crate) Raw);
+
+macro_rules! named_schemas {
+    ($($type:ident is $name:literal: $schema:tt;)*) => {$(
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+named_schemas! {
+    SchemaField is "JsonSchema": {"type": ["object", "boolean"]};
+    ParametersField is "Parameters": {
+        "type": ["object", "boolean", "array"],
+        "items": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "type": {"type": "string"},
+                "required": {"type": "boolean"},
+                "description": {"type": "string"},
+            },
+            "required": ["name"],
+        },
+    };
+    ExecutorField is "Executor": {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}},
+        "required": ["kind"],
+    };
+}
+
+/// A descriptor with the places of its parts.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolDraft {
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) places: ToolPlaces,
+}
+
+/// Where the parts of a tool are written.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolPlaces {
+    pub(crate) tool: Place,
+    pub(crate) settings: Settings,
+    pub(crate) input_schema: Option<NodeId>,
+    pub(crate) output_schema: Option<NodeId>,
+}
+
+/// Where an executor's settings are written: each on its own, since some spellings put them under other names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) root: Option<NodeId>,
+    pub(crate) entries: Vec<(String, NodeId)>,
+}
+
+/// What a tool is made of, whatever spelling it was written in.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    pub(crate) at: NodeId,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Field<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) input_schema: Option<(Option<NodeId>, RawJson)>,
+    pub(crate) output_schema: Option<(NodeId, RawJson)>,
+    pub(crate) timeout: Option<std::time::Duration>,
+    pub(crate) executor: Option<(ExecutorSpec, Settings)>,
+    pub(crate) metadata: Metadata,
+}
+
+/// Puts a tool together; nothing if it is not usable, which is then reported.
+pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
+    if let Err(problem) = tool_core::check_name(&parts.name) {
+        let hint = format!("call it `{}`", tool_core::outward_name(&parts.name));
+        cx.key_error(parts.at, problem.to_string(), hint);
+    }
+    if parts.description.is_absent() {
+        cx.key_error(
+            parts.at,
+            format!("the tool `{}` has no `description`", suggest::shown(&parts.name)),
+            "say what it does and when to use it: a model chooses by it",
+        );
+    }
+    let place = cx.place(parts.at);
+    let (executor, settings) = parts.executor?;
+    let (input_place, input_schema) = parts.input_schema.unwrap_or_else(|| (None, any_object()));
+    let descriptor = Descriptor {
+        name: parts.name.into(),
+        title: parts.title,
+        description: parts.description.get().unwrap_or_default(),
+        version: parts.version,
+        input_schema,
+        output_schema: parts.output_schema.as_ref().map(|(_, schema)| schema.clone()),
+        executor,
+        timeout: parts.timeout,
+        metadata: parts.metadata,
+        definition: None,
+        origin: place.origin(),
+    };
+    Some(ToolDraft {
+        descriptor: Arc::new(descriptor),
+        places: ToolPlaces {
+            tool: place,
+            settings,
+            input_schema: input_place,
+            output_schema: parts.output_schema.map(|(at, _)| at),
+        },
+    })
+}
+
+/// Makes a tool from our own spelling.
+pub(crate) fn tool(cx: Cx<'_>, name: &str, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
+    let input_schema = arguments(cx, body.input_schema, body.parameters);
+    let parts = Parts {
+        name: name.to_owned(),
+        at,
+        title: body.title.get(),
+        description: body.description,
+        version: body.version.get().map(|Text(version)| version),
+        input_schema,
+        output_schema: schema(cx, body.output_schema.0),
+        timeout: milliseconds(cx, body.timeout_ms),
+        executor: executor(cx, at, body.executor.0),
+        metadata: metadata::metadata(
+            cx,
+            MetadataFields {
+                capabilities: body.capabilities,
+                tags: body.tags,
+                latency: body.latency,
+                rate_limit: body.rate_limit,
+                cost_per_call: body.cost_per_call,
+                sla: body.sla,
+                retryable: body.retryable,
+                idempotent: body.idempotent,
+                read_only: body.read_only,
+                required_permissions: body.required_permissions,
+                data_classification: body.data_classification,
+                pii_handling: body.pii_handling,
+                fallbacks: body.fallbacks,
+                health_check_endpoint: body.health_check_endpoint,
+            },
+        ),
+    };
+    assemble(cx, parts)
+}
+
+/// The schema of arguments, which has two names.
+fn arguments(
+    cx: Cx<'_>,
+    input_schema: SchemaField,
+    parameters: ParametersField,
+) -> Option<(Option<NodeId>, RawJson)> {
+    let (schema_field, parameters) = (input_schema.0, parameters.0);
+    if let (Some(_), Some(second)) = (schema_field.0, parameters.0) {
+        cx.key_error(
+            second,
+            "`parameters` and `input_schema` say the same thing",
+            "remove one of them",
+        );
+        return None;
+    }
+    match parameters.0 {
+        Some(at) if matches!(cx.document.kind(at), Kind::List(_)) => {
+            kiwi::parameters(cx, at).map(|schema| (Some(at), schema))
+        }
+        Some(_) => schema(cx, parameters).map(|(at, schema)| (Some(at), schema)),
+        None => schema(cx, schema_field).map(|(at, schema)| (Some(at), schema)),
+    }
+}
+
+/// A JSON Schema as it stands; null counts as absent.
+pub(crate) fn schema(cx: Cx<'_>, raw: Raw) -> Option<(NodeId, RawJson)> {
+    let at = raw.0?;
+    match cx.document.kind(at) {
+        Kind::Null => None,
+        Kind::Map(_) | Kind::Bool(_) => Some((at, json(cx, at)?)),
+        _ => {
+            let found = cx.document.describe(at);
+            cx.error(
+                at,
+                format!("expected a JSON Schema, found {found}"),
+                "write a map, such as `{type: object}`",
+            );
+            None
+        }
+    }
+}
+
+/// A value as JSON text.
+pub(crate) fn json(cx: Cx<'_>, at: NodeId) -> Option<RawJson> {
+    match RawJson::parse(cx.document.to_json(at)) {
+        Ok(json) => Some(json),
+        Err(problem) => {
+            cx.error(at, format!("this cannot be written as JSON: {problem}"), "");
+            None
+        }
+    }
+}
+
+/// The schema of a tool that says nothing of its arguments.
+pub(crate) fn any_object() -> RawJson {
+    RawJson::parse(r#"{"type":"object"}"#).expect("the text is JSON")
+}
+
+/// Splits `{kind, ..settings}`.
+fn executor(cx: Cx<'_>, tool: NodeId, raw: Raw) -> Option<(ExecutorSpec, Settings)> {
+    let Some(at) = raw.0.filter(|at| !matches!(cx.document.kind(*at), Kind::Null)) else {
+        cx.key_error(
+            tool,
+            "the tool has no `executor`",
+            "say what runs it, such as `executor: {kind: http, ..}`",
+        );
+        return None;
+    };
+    if !matches!(cx.document.kind(at), Kind::Map(_)) {
+        let found = cx.document.describe(at);
+        cx.error(
+            at,
+            format!("expected a map, found {found}"),
+            "write `{kind: .., ..}`",
+        );
+        return None;
+    }
+    let Some(kind) = cx.document.get(at, "kind") else {
+        let keys: Vec<&str> = cx
+            .document
+            .entries(at)
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .collect();
+        let hint = match suggest::nearest("kind", &keys) {
+            Some(near) => format!("did you mean it by `{near}`?"),
+            None => "add `kind: http`, `kind: mock` or another".to_owned(),
+        };
+        cx.key_error(at, "the executor has no `kind`", hint);
+        return None;
+    };
+    let Some(kind_text) = cx.document.text(kind).filter(|text| !text.is_empty()) else {
+        let found = cx.document.describe(kind);
+        cx.error(
+            kind,
+            format!("expected the name of an executor, found {found}"),
+            "",
+        );
+        return None;
+    };
+    let entries = cx.document.entries(at).iter();
+    let settings = Settings {
+        root: Some(at),
+        entries: entries.filter(|(key, _)| key != "kind").cloned().collect(),
+    };
+    Some((spec(cx, kind_text, &settings), settings))
+}
+
+/// An executor's name and its settings as a tree.
+pub(crate) fn spec(cx: Cx<'_>, kind: &str, settings: &Settings) -> ExecutorSpec {
+    let mut config = Map::new();
+    for (key, at) in &settings.entries {
+        if let Some(number) = cx.document.imprecise(*at) {
+            cx.warning(
+                number,
+                "this number has more digits than are kept",
+                "put it in quotation marks if every digit matters",
+            );
+        }
+        let mut value = cx.document.to_value(*at);
+        if PATH_SETTINGS.contains(&key.as_str())
+            && let Value::String(path) = &mut value
+        {
+            *path = cx
+                .document
+                .source
+                .directory
+                .join(&*path)
+                .to_string_lossy()
+                .into_owned();
+        }
+        config.insert(key.clone(), value);
+    }
+    ExecutorSpec {
+        kind: kind.to_owned(),
+        config: Value::Object(config),
+    }
+}

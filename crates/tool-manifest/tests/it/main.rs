@@ -1,0 +1,3 @@
+//! Files in every accepted spelling, and what is said of those that are wrong.
+
+mod short_form;

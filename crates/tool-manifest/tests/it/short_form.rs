@@ -1,0 +1,84 @@
+use std::time::Duration;
+
+use tool_manifest::{Era, LoadOptions, Loaded, ServerTransport, Syntax, load};
+
+const EVERYTHING: &str = r#"
+# yaml-language-server: $schema=./schema.json
+defaults:
+  call_timeout: 90s
+  max_result_bytes: 1MiB
+gateway:
+  listen: localhost:8080
+  allowed_hosts: [tools.example.com]
+policy:
+  blocklist: ["files__delete*"]
+  permissions:
+    local: [network.external]
+secrets:
+  token: ${env:API_TOKEN}
+servers:
+  files:
+    command: npx
+    args: ["-y", server-filesystem, 8080, 012]
+    env: {PORT: 8080, DEBUG: true, TOKEN: "${secret:token}"}
+    exclude: [write_*]
+    rename: {read_file: read}
+    timeout_ms: 5000
+mcp_servers:
+  remote:
+    url: https://example.com/mcp
+    headers: {Authorization: "Bearer ${secret:token}"}
+    prefix: ""
+    era: modern
+tools:
+  greet:
+    description: Says hello
+    version: 1.10
+    parameters: {type: object, properties: {name: {type: string}}, required: [name]}
+    estimatedLatency: fast
+    rateLimit: {requests: 100, period: 1m}
+    sla: 99.5%
+    requiredPermissions: [greet]
+    executor:
+      kind: mock
+      template: '{"text": {{ name }}}'
+      ratio: 1e2
+"#;
+
+fn loaded(text: &str) -> Loaded {
+    load(&LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text))
+        .unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+}
+
+#[test]
+fn all_of_it() {
+    let loaded = loaded(&EVERYTHING.replace(", 012", ""));
+    let configuration = &loaded.configuration;
+    assert_eq!(configuration.defaults.call_timeout, Duration::from_secs(90));
+    assert_eq!(configuration.defaults.attempt_timeout, Duration::from_secs(30));
+    assert_eq!(configuration.defaults.max_result_bytes, 1 << 20);
+    assert_eq!(configuration.gateway.listen.to_string(), "127.0.0.1:8080");
+    assert!(configuration.policy.blocklist[0].matches("files__delete_all"));
+
+    let files = &configuration.servers[0];
+    assert_eq!(files.prefix(), "files__");
+    assert_eq!(files.timeout, Some(Duration::from_secs(5)));
+    assert_eq!(files.origin.place, "toolplane.yaml:16");
+    let ServerTransport::Stdio { args, env, .. } = &files.transport else {
+        panic!()
+    };
+    assert_eq!(args[2].literal(), Some("8080"));
+    assert_eq!(env["DEBUG"].literal(), Some("true"));
+    let remote = &configuration.servers[1];
+    assert_eq!((remote.prefix().as_str(), remote.era), ("", Era::Modern));
+
+    let tool = &configuration.tools[0];
+    assert_eq!(tool.version.as_deref(), Some("1.10"));
+    assert_eq!(tool.metadata.sla, Some(99.5));
+    assert_eq!(tool.executor.kind, "mock");
+    assert_eq!(tool.executor.config["ratio"], 100.0);
+    assert_eq!(
+        tool.input_schema.as_str(),
+        r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#
+    );
+}
