@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
-use tool_manifest::{Configuration, ProcessSecrets};
+use tool_manifest::{Configuration, Loaded, ProcessSecrets};
 use tool_observe::Observers;
 use tool_policy::Rules;
 use tool_registry::{FixedSource, Registry, RegistryParts};
@@ -31,6 +31,13 @@ impl Builder {
     pub fn configuration(mut self, configuration: Configuration) -> Self {
         self.configuration = configuration;
         self
+    }
+
+    /// Takes everything from files that were loaded: their configuration, and the values of their `${…}`
+    /// references.
+    pub fn loaded(self, loaded: &Loaded) -> Self {
+        self.configuration(loaded.configuration.clone())
+            .secrets(Arc::new(loaded.secrets()))
     }
 
     /// Adds a tool.
@@ -81,7 +88,7 @@ impl Builder {
         let configuration = self.configuration;
         let secrets = self
             .secrets
-            .unwrap_or_else(|| Arc::new(ProcessSecrets::new(configuration.secrets.clone())));
+            .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
         let mut primitives = executors::primitives(&configuration, &secrets)?;
         primitives.executors.extend(self.executors);
         let tools = configuration.tools.iter().cloned().chain(self.tools).collect();

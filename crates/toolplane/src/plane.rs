@@ -1,10 +1,10 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use tool_core::{
     CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Note, Outcome, SourceStatus, Target,
     Tool, ToolError,
 };
-use tool_manifest::Configuration;
+use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::Rules;
 use tool_registry::{Refused, Registry};
 
@@ -40,21 +40,25 @@ impl Toolplane {
         Builder::default()
     }
 
-    /// A toolplane with the tools and servers of a configuration. No server is started before it is needed.
+    /// A toolplane with the tools and servers of a configuration file. No server is started before it is needed.
     ///
     /// # Errors
-    /// When an executor cannot be set up.
-    pub fn new(configuration: Configuration) -> Result<Self, BuildError> {
-        Self::builder().configuration(configuration).build()
+    /// When the file is not usable, with every problem's line, or an executor cannot be set up.
+    pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, BuildError> {
+        Self::load(&LoadOptions::new().path(path))
     }
 
     /// A toolplane of a configuration given as text.
     ///
     /// # Errors
-    /// When the text is not usable: every problem with its line.
-    pub fn from_yaml(text: &str) -> Result<Self, BuildError> {
-        let loaded = tool_manifest::parse(text, "configuration").map_err(BuildError::Configuration)?;
-        Self::new(loaded.configuration)
+    /// As [`Toolplane::from_file`].
+    pub fn from_yaml(text: impl Into<String>) -> Result<Self, BuildError> {
+        Self::load(&LoadOptions::new().text("configuration", Syntax::Yaml, text))
+    }
+
+    fn load(options: &LoadOptions) -> Result<Self, BuildError> {
+        let loaded = tool_manifest::load(options).map_err(BuildError::Configuration)?;
+        Self::builder().loaded(&loaded).build()
     }
 
     pub(crate) fn from_inner(inner: Inner) -> Self {
@@ -158,7 +162,7 @@ impl Toolplane {
         &self,
         name: &str,
         caller: &Caller,
-        deadline: Option<std::time::Duration>,
+        deadline: Option<Duration>,
     ) -> Result<Arc<Tool>, ToolError> {
         let find = self.0.registry.find(name);
         let found = match deadline {
