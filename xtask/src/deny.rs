@@ -55,6 +55,7 @@ fn program(repository: &Repository) -> Result<PathBuf> {
             "--root",
         ])
         .arg(&tools)
-        .args(["--target-dir".as_ref(), tools.join("build").as_os_str()]))?;
+        // Without it cargo builds in a folder that it removes at the end.
+        .env_remove("CARGO_TARGET_DIR"))?;
     Ok(own)
 }

@@ -43,7 +43,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         bail!(
             "`{line}` ended with {}:\n{}",
             output.status,
-            last_lines(&String::from_utf8_lossy(&said), 20)
+            last_lines(&String::from_utf8_lossy(&said), 60)
         );
     }
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` wrote something that is no text"))

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::console::say;
 use crate::peers::{Part, folder, install_peers};
-use crate::process::{cargo, run, succeeds};
+use crate::process::{cargo, run, run_quietly, succeeds};
 use crate::repository::Repository;
 
 /// What to test.
@@ -37,7 +37,10 @@ pub fn test(repository: &Repository, options: &TestOptions) -> Result<()> {
         command
     };
     let tested = run(&mut prepared(test_command(repository, options)));
-    let documented = tested.and_then(|()| run(&mut prepared(doc_test_command(repository, options))));
+    let documented = tested.and_then(|()| {
+        say("test: examples in the documentation ...");
+        run_quietly(&mut prepared(doc_test_command(repository, options)))
+    });
     let n_skips = report_skips(&fs::read_to_string(&skips).unwrap_or_default(), &parts);
     documented?;
     if n_skips == 0 && options.filter.is_none() {
