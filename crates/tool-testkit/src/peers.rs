@@ -34,7 +34,15 @@ impl Peers {
     /// # Errors
     /// When nothing is installed there.
     pub fn from_env() -> Result<Self, Skip> {
-        let folder = env::var_os("TOOLPLANE_PEERS").map_or_else(default_folder, PathBuf::from);
+        Self::at(env::var_os("TOOLPLANE_PEERS").map_or_else(default_folder, PathBuf::from))
+    }
+
+    /// Finds the peers in `folder`.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Result<Self, Skip> {
+        let folder = folder.into();
         if folder.is_dir() {
             Ok(Self { folder })
         } else {

@@ -1,0 +1,4 @@
+//! Tests of what other tests rely on.
+#![cfg(test)]
+
+mod peers;
