@@ -1,0 +1,18 @@
+//! The Streamable HTTP transport.
+
+mod body;
+mod exchange;
+mod guard;
+mod headers;
+mod options;
+mod response;
+mod serve;
+mod service;
+mod session;
+
+pub use self::{
+    options::{AllowedHosts, HttpOptions, Identify, Refusal},
+    response::ResponseBody,
+    serve::{ServeOptions, serve_http},
+    service::HttpService,
+};

@@ -1,0 +1,92 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use http::{HeaderValue, StatusCode, request::Parts};
+
+use crate::{Notices, Principal};
+
+/// How requests over HTTP are served. The defaults suit a server on loopback.
+#[derive(Clone)]
+pub struct HttpOptions {
+    /// The path that is served, such as `/mcp`; every path when it is nothing, for a service that a router mounts.
+    pub path: Option<String>,
+    /// The names by which the server may be called, besides those of loopback. A web page whose name was bound
+    /// to this machine's address calls it by another name, and is refused.
+    pub allowed_hosts: AllowedHosts,
+    /// The origins of web pages that may use the server, such as `https://example.com`, besides those on loopback.
+    pub allowed_origins: Vec<String>,
+    /// Tells on whose behalf a request is made; without it every request is `anonymous`'s.
+    pub identify: Option<Identify>,
+    /// The largest request body in bytes: 4 MiB. A larger one is answered with 413.
+    pub max_body: usize,
+    /// How long a request body may take to arrive: 30 s.
+    pub body_timeout: Duration,
+    /// How many sessions are kept: 1,024. When there is no room, the one that has been idle longest goes.
+    pub max_sessions: usize,
+    /// How long an idle session is kept: 30 min.
+    pub session_idle: Duration,
+    /// Whether legacy requests must belong to a session: no. Sessions are opened for every client that initializes.
+    pub requires_session: bool,
+    /// How often a quiet stream is given a sign of life: 15 s.
+    pub keep_alive: Duration,
+    /// How many legacy requests whose connection was lost may work on: 256. The protocol does not take a lost
+    /// connection of that era for a cancellation.
+    pub max_detached: usize,
+    /// What listening clients are told about changes.
+    pub notices: Notices,
+}
+
+/// The names by which a server may be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowedHosts {
+    /// The names of loopback, and these: with a port to allow that port only, else any port.
+    Loopback(Vec<String>),
+    /// Any name: for a server behind a proxy that checks it.
+    Any,
+}
+
+/// Tells on whose behalf a request is made, from the head of the request; the extensions hold what layers in front
+/// have found out.
+pub type Identify = Arc<dyn Fn(&Parts) -> Result<Principal, Refusal> + Send + Sync>;
+
+/// Why a request is not served.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// The status to answer with, such as 401.
+    pub status: StatusCode,
+    /// The `WWW-Authenticate` header of the answer.
+    pub authenticate: Option<HeaderValue>,
+    /// What to tell the client.
+    pub message: String,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            path: None,
+            allowed_hosts: AllowedHosts::Loopback(Vec::new()),
+            allowed_origins: Vec::new(),
+            identify: None,
+            max_body: 4 * 1024 * 1024,
+            body_timeout: Duration::from_secs(30),
+            max_sessions: 1024,
+            session_idle: Duration::from_secs(30 * 60),
+            requires_session: false,
+            keep_alive: Duration::from_secs(15),
+            max_detached: 256,
+            notices: Notices::default(),
+        }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("path", &self.path)
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("allowed_origins", &self.allowed_origins)
+            .field("identify", &self.identify.is_some())
+            .field("max_body", &self.max_body)
+            .field("max_sessions", &self.max_sessions)
+            .finish_non_exhaustive()
+    }
+}

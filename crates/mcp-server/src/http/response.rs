@@ -1,0 +1,225 @@
+use std::{
+    convert::Infallible,
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE},
+};
+use hyper::body::{Body, Frame, SizeHint};
+use mcp_wire::{RpcError, SSE_KEEP_ALIVE, code, sse_event};
+use raw_json::RawJson;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, Sleep, sleep},
+};
+
+use super::{
+    Refusal,
+    exchange::{Exchange, Step},
+};
+
+/// The body of an answer: one message, or a stream of events.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Whole(Bytes),
+    Stream(Box<Stream>),
+}
+
+struct Stream {
+    source: Source,
+    keep_alive: Pin<Box<Sleep>>,
+    every: Duration,
+}
+
+enum Source {
+    /// A message that is there already, and the exchange that follows it.
+    Started(Bytes, Exchange),
+    Exchange(Exchange),
+    /// What a listening client is told; the second half keeps the way open as long as somebody listens.
+    Notices(mpsc::Receiver<Vec<u8>>),
+    Ended,
+}
+
+/// One message as JSON.
+pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = whole(status, message);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// No body at all.
+pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
+    whole(status, Vec::new())
+}
+
+/// An error that answers no request in particular, or one whose id is known.
+pub(super) fn error(status: StatusCode, id: Option<&RawJson>, error: &RpcError) -> Response<ResponseBody> {
+    json(status, mcp_wire::error(id, error))
+}
+
+/// A refusal before anything was read.
+pub(super) fn refuse(status: StatusCode, message: &str) -> Response<ResponseBody> {
+    error(status, None, &RpcError::new(code::INVALID_REQUEST, message))
+}
+
+pub(super) fn refusal(refusal: Refusal) -> Response<ResponseBody> {
+    let mut response = refuse(refusal.status, &refusal.message);
+    if let Some(authenticate) = refusal.authenticate {
+        response.headers_mut().insert(WWW_AUTHENTICATE, authenticate);
+    }
+    response
+}
+
+pub(super) fn method_not_allowed() -> Response<ResponseBody> {
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed here");
+    let allowed = HeaderValue::from_static("POST, GET, DELETE");
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+/// A message as the only event of a stream, for a client that takes no JSON.
+pub(super) fn single_event(message: &[u8]) -> Response<ResponseBody> {
+    let mut response = whole(StatusCode::OK, sse_event(message, None, None));
+    mark_as_stream(&mut response);
+    response
+}
+
+/// The rest of an exchange as events, after its first report.
+pub(super) fn events(first: &[u8], exchange: Exchange, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(
+        Source::Started(sse_event(first, None, None).into(), exchange),
+        keep_alive,
+    )
+}
+
+/// What a listening client is told.
+pub(super) fn notices(notices: mpsc::Receiver<Vec<u8>>, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(Source::Notices(notices), keep_alive)
+}
+
+/// A stream without an event: what a cancelled request is answered with.
+pub(super) fn no_events() -> Response<ResponseBody> {
+    let mut response = empty(StatusCode::OK);
+    mark_as_stream(&mut response);
+    response
+}
+
+fn whole(status: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody(Kind::Whole(body.into())));
+    *response.status_mut() = status;
+    response
+}
+
+fn stream(source: Source, every: Duration) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody(Kind::Stream(Box::new(Stream {
+        source,
+        keep_alive: Box::pin(sleep(every)),
+        every,
+    }))));
+    mark_as_stream(&mut response);
+    response
+}
+
+fn mark_as_stream(response: &mut Response<ResponseBody>) {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that collect a stream before they pass it on would hold back progress.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+}
+
+impl Stream {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let event = match &mut self.source {
+            Source::Started(..) => {
+                let Source::Started(first, exchange) = mem::replace(&mut self.source, Source::Ended) else {
+                    unreachable!("matched right above");
+                };
+                self.source = Source::Exchange(exchange);
+                return Poll::Ready(Some(first));
+            }
+            Source::Exchange(exchange) => match exchange.poll_step(cx) {
+                Poll::Ready(Step::Report(report)) => Some(report),
+                Poll::Ready(Step::End(reply)) => {
+                    self.source = Source::Ended;
+                    let Some(reply) = reply else {
+                        return Poll::Ready(None);
+                    };
+                    Some(reply.frame)
+                }
+                Poll::Pending => None,
+            },
+            Source::Notices(notices) => match notices.poll_recv(cx) {
+                Poll::Ready(Some(notice)) => Some(notice),
+                Poll::Ready(None) => {
+                    self.source = Source::Ended;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => None,
+            },
+            Source::Ended => return Poll::Ready(None),
+        };
+        let next = Instant::now() + self.every;
+        if let Some(event) = event {
+            self.keep_alive.as_mut().reset(next);
+            return Poll::Ready(Some(sse_event(&event, None, None).into()));
+        }
+        if self.keep_alive.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.keep_alive.as_mut().reset(next);
+        Poll::Ready(Some(Bytes::from_static(SSE_KEEP_ALIVE)))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
+            Kind::Stream(stream) => stream
+                .poll_event(cx)
+                .map(|event| event.map(|event| Ok(Frame::data(event)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Stream(stream) => matches!(stream.source, Source::Ended),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Whole(bytes) => write!(f, "ResponseBody({} bytes)", bytes.len()),
+            Kind::Stream(_) => f.write_str("ResponseBody(events)"),
+        }
+    }
+}

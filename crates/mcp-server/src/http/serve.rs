@@ -1,0 +1,136 @@
+use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::{
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::Service,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+/// How connections are served.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// How many connections are served at a time: 1,024. More wait to be accepted.
+    pub max_connections: usize,
+    /// How long a client may take to send the head of a request, and how long a connection may idle: 30 s.
+    pub header_timeout: Duration,
+    /// How long connections may take to finish after the server is shut down: 30 s.
+    pub drain: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 1024,
+            header_timeout: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Serves HTTP/1.1 on a listener until `shutdown` comes, and then until what is in flight is answered.
+///
+/// `make` gives the service of a connection, by the address of its peer; [`HttpService`](crate::HttpService) is one,
+/// and so is anything that puts routes around it.
+///
+/// # Errors
+/// None for now: connections that cannot be accepted are retried, since they free what was lacking when others end.
+pub async fn serve_http<M, S, B>(
+    listener: TcpListener,
+    options: ServeOptions,
+    make: M,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    M: Fn(SocketAddr) -> S,
+    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let room = Arc::new(Semaphore::new(options.max_connections));
+    let (stop, stopped) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepting = async {
+            let place = Arc::clone(&room)
+                .acquire_owned()
+                .await
+                .expect("the semaphore is never closed");
+            (place, listener.accept().await)
+        };
+        tokio::select! {
+            () = &mut shutdown => break,
+            (place, accepted) = accepting => match accepted {
+                Ok((stream, peer)) => {
+                    let connection = serve_connection(stream, make(peer), options.header_timeout, stopped.clone());
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop((listener, stop));
+    let finish = async { while connections.join_next().await.is_some() {} };
+    if timeout(options.drain, finish).await.is_err() {
+        tracing::warn!(
+            left = connections.len(),
+            "connections were cut off at the end of the drain time"
+        );
+    }
+    Ok(())
+}
+
+/// How long to wait for file handles and the like to become free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves one connection until it ends, or until the server stops and what it has begun is answered.
+async fn serve_connection<S, B>(
+    stream: TcpStream,
+    service: S,
+    header_timeout: Duration,
+    mut stopped: watch::Receiver<()>,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // Small answers must not wait for the acknowledgement of earlier ones.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a socket keeps its delay");
+    }
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_timeout)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}

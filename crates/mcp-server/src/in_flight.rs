@@ -1,0 +1,65 @@
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::future::{AbortHandle, AbortRegistration};
+use mcp_wire::Id;
+use raw_json::RawJson;
+
+/// The requests of one connection or session that have no answer yet: an id names one of them, and a client may
+/// cancel it by that name.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight(Mutex<HashMap<Id, AbortHandle>>);
+
+/// Keeps a request's id taken until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    in_flight: Arc<InFlight>,
+    id: Id,
+}
+
+impl InFlight {
+    /// Takes an id; nothing when a request with this id is in flight already.
+    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<(Taken, AbortRegistration)> {
+        let (handle, registration) = AbortHandle::new_pair();
+        match self.lock().entry(id.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(entry) => entry.insert(handle),
+        };
+        let taken = Taken {
+            in_flight: Arc::clone(self),
+            id: id.clone(),
+        };
+        Some((taken, registration))
+    }
+
+    /// Cancels a request. One that is not in flight, or never was, is none of our business.
+    pub(crate) fn cancel(&self, id: &RawJson) {
+        let handle = Id::new(id).and_then(|id| self.lock().get(&id).cloned());
+        if let Some(handle) = handle {
+            handle.abort();
+        }
+    }
+
+    /// Cancels every request.
+    pub(crate) fn cancel_all(&self) {
+        for handle in self.lock().values() {
+            handle.abort();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.in_flight.lock().remove(&self.id);
+    }
+}

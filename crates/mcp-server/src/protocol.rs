@@ -1,0 +1,235 @@
+//! The protocol's own housekeeping, the same on both transports.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use mcp_wire::{Era, Id, Request, Revision, RpcError, code, meta_key, method};
+use raw_json::{Kind, RawJson};
+
+use crate::{Answer, RequestContext, ServerInfo, Service, context::Client, unknown_method};
+
+/// A service and what the housekeeping knows of it.
+#[derive(Debug)]
+pub(crate) struct Core<S> {
+    pub(crate) service: S,
+    info: RawJson,
+    instructions: Option<RawJson>,
+}
+
+/// The answer to a request, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) frame: Vec<u8>,
+    /// The code of the error, if it is one.
+    pub(crate) error: Option<i64>,
+}
+
+/// What a legacy client may say of itself when it opens a connection: it is kept as long as the session.
+const MAX_CLIENT: usize = 16 * 1024;
+
+impl<S: Service> Core<S> {
+    pub(crate) fn new(service: S) -> Self {
+        let info = service.info();
+        Self {
+            service,
+            info: implementation(&info),
+            instructions: info.instructions.as_deref().map(RawJson::from),
+        }
+    }
+
+    /// Opens a legacy connection.
+    pub(crate) fn initialize(&self, request: &Request) -> Result<(Client, RawJson), RpcError> {
+        let invalid = |message: &str| RpcError::new(code::INVALID_PARAMS, message);
+        let params = request
+            .params
+            .as_ref()
+            .ok_or_else(|| invalid("`params` are missing"))?;
+        let asked = params.get("protocolVersion").and_then(|version| version.string());
+        let asked = asked.ok_or_else(|| invalid("`protocolVersion` must be a string"))?;
+        let revision = Revision::negotiate(&asked);
+        let said = |key| {
+            let value = params.get(key).filter(|value| value.kind() == Kind::Object);
+            // A copy of its own, so that a session does not keep the whole message alive.
+            value.map(|value| RawJson::parse(value.as_str().to_owned()).unwrap_or(RawJson::object()))
+        };
+        let client = Client {
+            revision,
+            info: said("clientInfo"),
+            capabilities: said("capabilities"),
+        };
+        let size = |part: &Option<RawJson>| part.as_ref().map_or(0, RawJson::len);
+        if size(&client.info) + size(&client.capabilities) > MAX_CLIENT {
+            return Err(invalid("`clientInfo` and `capabilities` are larger than 16 KiB"));
+        }
+        let mut members = vec![
+            ("protocolVersion", RawJson::from(revision.as_str())),
+            ("capabilities", self.service.capabilities(revision)),
+            ("serverInfo", self.info.clone()),
+        ];
+        members.extend(self.instructions.clone().map(|text| ("instructions", text)));
+        Ok((client, object(&members)))
+    }
+
+    /// Answers what is not the service's business; nothing for a request that is.
+    pub(crate) fn housekeeping(
+        &self,
+        request: &Request,
+        revision: Revision,
+    ) -> Option<Result<RawJson, RpcError>> {
+        let unknown = || Some(Err(unknown_method(&request.method)));
+        match (revision.era(), &*request.method) {
+            (_, method::TOOLS_CALL) => None,
+            (Era::Legacy, method::PING) => Some(Ok(RawJson::object())),
+            (Era::Modern, method::DISCOVER) => Some(Ok(self.discover())),
+            (Era::Legacy, method::LOGGING_SET_LEVEL) => {
+                if self.service.capabilities(revision).get("logging").is_none() {
+                    return unknown();
+                }
+                None
+            }
+            (Era::Legacy, method::DISCOVER | method::SUBSCRIPTIONS_LISTEN)
+            | (
+                Era::Modern,
+                method::INITIALIZE
+                | method::PING
+                | method::LOGGING_SET_LEVEL
+                | method::RESOURCES_SUBSCRIBE
+                | method::RESOURCES_UNSUBSCRIBE
+                | method::SUBSCRIPTIONS_LISTEN,
+            ) => unknown(),
+            _ => None,
+        }
+    }
+
+    fn discover(&self) -> RawJson {
+        let mut members = vec![
+            ("resultType", RawJson::from("complete")),
+            ("supportedVersions", supported_versions()),
+            ("capabilities", self.service.capabilities(Revision::LATEST)),
+        ];
+        members.extend(self.instructions.clone().map(|text| ("instructions", text)));
+        members.extend([
+            // What is offered may differ with who asks, and a restart may change it.
+            ("ttlMs", RawJson::from(0_u64)),
+            ("cacheScope", RawJson::from("private")),
+            ("_meta", object(&[(meta_key::SERVER_INFO, self.info.clone())])),
+        ]);
+        object(&members)
+    }
+
+    /// Lets the service answer, and ends the request's progress before its answer. A service that panics fails the
+    /// one request.
+    pub(crate) async fn answer(self: Arc<Self>, request: Request, cx: RequestContext) -> Reply {
+        let (id, era) = (request.id.clone(), cx.era());
+        let call = AssertUnwindSafe(self.service.call(request, &cx)).catch_unwind();
+        let outcome = call.await.unwrap_or_else(|_| {
+            tracing::error!("the service panicked");
+            Err(RpcError::new(code::INTERNAL_ERROR, "internal error"))
+        });
+        cx.progress.close();
+        reply(&id, outcome, era)
+    }
+}
+
+/// The revision that a request itself says it is written in: the mark of the modern era.
+pub(crate) fn declared_version(meta: Option<&RawJson>) -> Option<RawJson> {
+    meta?.get(meta_key::PROTOCOL_VERSION)
+}
+
+/// Checks what a modern request says of itself.
+pub(crate) fn modern_revision(declared: &RawJson, meta: Option<&RawJson>) -> Result<Revision, RpcError> {
+    let Some(version) = declared.string() else {
+        return Err(missing_meta(meta_key::PROTOCOL_VERSION));
+    };
+    let revision = version.parse::<Revision>().ok();
+    let Some(revision) = revision.filter(|revision| revision.era() == Era::Modern) else {
+        return Err(unsupported_version(&version));
+    };
+    let capabilities = meta.and_then(|meta| meta.get(meta_key::CLIENT_CAPABILITIES));
+    if capabilities.is_none_or(|capabilities| capabilities.kind() != Kind::Object) {
+        return Err(missing_meta(meta_key::CLIENT_CAPABILITIES));
+    }
+    Ok(revision)
+}
+
+pub(crate) fn missing_meta(key: &str) -> RpcError {
+    RpcError::new(
+        code::INVALID_PARAMS,
+        format!("`params._meta` must hold `{key}` in this revision"),
+    )
+}
+
+pub(crate) fn unsupported_version(requested: &str) -> RpcError {
+    let requested: String = requested.chars().take(64).collect();
+    let data = [
+        ("supported", supported_versions()),
+        ("requested", RawJson::from(&*requested)),
+    ];
+    RpcError::new(
+        code::UNSUPPORTED_PROTOCOL_VERSION,
+        format!("unsupported protocol version `{requested}`"),
+    )
+    .with_data(object(&data))
+}
+
+pub(crate) fn duplicate_id(id: &Id) -> RpcError {
+    let message = format!("a request with the id {id} is in flight already");
+    RpcError::new(code::INVALID_REQUEST, message)
+}
+
+/// Writes the answer to a request.
+pub(crate) fn reply(id: &Id, outcome: Result<Answer, RpcError>, era: Era) -> Reply {
+    match outcome {
+        Ok(answer) => Reply {
+            frame: answer_frame(id, &answer, era),
+            error: None,
+        },
+        Err(error) => Reply {
+            frame: mcp_wire::error(Some(id.as_raw()), &error),
+            error: Some(error.code),
+        },
+    }
+}
+
+fn answer_frame(id: &Id, answer: &Answer, era: Era) -> Vec<u8> {
+    let result = &answer.result;
+    let is_typed = era == Era::Legacy
+        || answer
+            .has_type
+            .unwrap_or_else(|| result.get("resultType").is_some());
+    let inner = result.as_bytes().strip_prefix(b"{").filter(|_| !is_typed);
+    let Some(inner) = inner else {
+        return mcp_wire::result(id, result);
+    };
+    let is_empty = inner.trim_ascii_start() == b"}";
+    let mut out = Vec::with_capacity(72 + id.as_raw().len() + result.len());
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_raw().as_bytes());
+    out.extend_from_slice(b",\"result\":{\"resultType\":\"complete\"");
+    out.extend_from_slice(if is_empty { b"" } else { b"," });
+    out.extend_from_slice(inner);
+    out.push(b'}');
+    out
+}
+
+fn supported_versions() -> RawJson {
+    let newest_first: Vec<&str> = Revision::ALL
+        .iter()
+        .rev()
+        .map(|revision| revision.as_str())
+        .collect();
+    RawJson::from_serialize(&newest_first).expect("strings can be written")
+}
+
+fn implementation(info: &ServerInfo) -> RawJson {
+    let mut members = vec![("name", RawJson::from(&*info.name))];
+    members.extend(info.title.as_deref().map(|title| ("title", RawJson::from(title))));
+    members.push(("version", RawJson::from(&*info.version)));
+    object(&members)
+}
+
+pub(crate) fn object(members: &[(&str, RawJson)]) -> RawJson {
+    RawJson::object()
+        .with_members(members)
+        .expect("an empty object is an object")
+}

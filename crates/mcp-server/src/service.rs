@@ -1,0 +1,110 @@
+use std::future::Future;
+
+use mcp_wire::{Notification, Request, Revision, RpcError, code};
+use raw_json::RawJson;
+
+use crate::RequestContext;
+
+/// What a server offers: everything that is not the protocol's own housekeeping.
+///
+/// One value serves every connection of both transports and both eras. Opening a connection, discovery, `ping`, versions,
+/// ids, sessions, cancellation and framing are done before a request gets here.
+///
+/// # Cancellation
+/// The future of [`call`](Self::call) is dropped when the client no longer wants the answer: it said so, or it closed
+/// the stream that the answer belongs to. What must survive that belongs in a task of its own.
+pub trait Service: Send + Sync + 'static {
+    /// Who is serving. Asked once per transport.
+    fn info(&self) -> ServerInfo;
+
+    /// What is offered to clients of this revision: the `capabilities` object as it is written in messages.
+    fn capabilities(&self, revision: Revision) -> RawJson;
+
+    /// Answers a request, such as `tools/list` or `tools/call`.
+    ///
+    /// # Errors
+    /// What the client gets in place of a result; [`unknown_method`] for a method that is not offered.
+    fn call(
+        &self,
+        request: Request,
+        cx: &RequestContext,
+    ) -> impl Future<Output = Result<Answer, RpcError>> + Send;
+
+    /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
+    fn notified(&self, notification: &Notification, cx: &RequestContext) {
+        let _ = (notification, cx);
+    }
+}
+
+/// Who is serving, as clients see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerInfo {
+    /// The server's name for programs.
+    pub name: String,
+    /// The server's name for people.
+    pub title: Option<String>,
+    /// The server's own version.
+    pub version: String,
+    /// Advice for the model on how to use what is offered.
+    pub instructions: Option<String>,
+}
+
+impl ServerInfo {
+    /// A name and a version.
+    #[must_use]
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The result of a request: an object, as text.
+///
+/// Clients of the modern era want a `resultType` in it. It is added when it is missing, and everything else is
+/// written as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub(crate) result: RawJson,
+    pub(crate) has_type: Option<bool>,
+}
+
+impl Answer {
+    /// A result that is known to have no `resultType`, so that nobody needs to look for one.
+    #[must_use]
+    pub fn untyped(result: RawJson) -> Self {
+        Self {
+            result,
+            has_type: Some(false),
+        }
+    }
+
+    /// A result that is to be written as it is.
+    #[must_use]
+    pub fn verbatim(result: RawJson) -> Self {
+        Self {
+            result,
+            has_type: Some(true),
+        }
+    }
+}
+
+impl From<RawJson> for Answer {
+    fn from(result: RawJson) -> Self {
+        Self {
+            result,
+            has_type: None,
+        }
+    }
+}
+
+/// The error for a method that is not offered.
+#[must_use]
+pub fn unknown_method(method: &str) -> RpcError {
+    RpcError::new(
+        code::METHOD_NOT_FOUND,
+        format!("method `{method}` is not offered"),
+    )
+}

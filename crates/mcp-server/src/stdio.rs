@@ -1,0 +1,311 @@
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, future::Abortable, stream::FuturesUnordered};
+use mcp_wire::{Era, Line, LineDecoder, Message, Notification, Request, Revision, RpcError, code, method};
+use raw_json::RawJson;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+    time::timeout,
+};
+
+use crate::{
+    Notices, Principal, Progress, RequestContext, Service,
+    context::Client,
+    in_flight::InFlight,
+    protocol::{self, Core},
+};
+
+/// How a connection over stdio is served.
+#[derive(Debug, Clone)]
+pub struct StdioOptions {
+    /// On whose behalf requests are made: `local`.
+    pub principal: Principal,
+    /// How many requests are worked on at a time: 256. No more are read until one is answered.
+    pub max_in_flight: usize,
+    /// The longest message in bytes: 16 MiB. A longer one is answered with an error.
+    pub max_message: usize,
+    /// How long requests may take to finish after the input has ended or the server is shut down: 30 s.
+    pub drain: Duration,
+    /// What the client is told about changes.
+    pub notices: Notices,
+}
+
+impl Default for StdioOptions {
+    fn default() -> Self {
+        Self {
+            principal: Principal::new("local"),
+            max_in_flight: 256,
+            max_message: LineDecoder::DEFAULT_MAX_LENGTH,
+            drain: Duration::from_secs(30),
+            notices: Notices::default(),
+        }
+    }
+}
+
+/// Serves one client that writes a message per line, until its input ends or `shutdown` comes, and then until what
+/// is in flight is answered.
+///
+/// Requests are worked on at the same time and answered as they finish. A line that is no message gets an error and
+/// does no further harm.
+///
+/// # Errors
+/// When the input cannot be read or the output cannot be written; what was in flight is cancelled then.
+pub async fn serve_stdio<S, R, W>(
+    service: S,
+    reader: R,
+    writer: W,
+    options: StdioOptions,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    S: Service,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (out, answers) = mpsc::channel(QUEUE);
+    let drain = options.drain;
+    let mut writing = Box::pin(write(answers, writer));
+    let connection = Connection {
+        core: Arc::new(Core::new(service)),
+        in_flight: Arc::default(),
+        client: None,
+        out,
+        running: FuturesUnordered::new(),
+        options,
+    };
+    tokio::select! {
+        // The queue is open while the connection is served, so this is an error.
+        written = &mut writing => return written,
+        read = connection.serve(reader, shutdown) => read?,
+    }
+    timeout(drain, writing).await.unwrap_or(Ok(()))
+}
+
+/// How many answers and notifications may wait to be written.
+const QUEUE: usize = 256;
+
+struct Connection<S> {
+    core: Arc<Core<S>>,
+    in_flight: Arc<InFlight>,
+    /// What opened the connection in the legacy era.
+    client: Option<Arc<Client>>,
+    out: mpsc::Sender<Vec<u8>>,
+    running: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    options: StdioOptions,
+}
+
+impl<S: Service> Connection<S> {
+    async fn serve<R: AsyncRead + Unpin>(
+        mut self,
+        reader: R,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            read = self.read(reader) => read?,
+        }
+        // Nobody waits for those that take longer: they are cancelled with the connection.
+        let finish = async { while self.running.next().await.is_some() {} };
+        let _ = timeout(self.options.drain, finish).await;
+        Ok(())
+    }
+
+    /// Reads and starts requests, and works on them, until the input ends.
+    async fn read<R: AsyncRead + Unpin>(&mut self, mut reader: R) -> io::Result<()> {
+        let mut decoder = LineDecoder::new(self.options.max_message);
+        loop {
+            let has_room = self.running.len() < self.options.max_in_flight;
+            tokio::select! {
+                biased;
+                Some(()) = self.running.next() => {}
+                read = reader.read_buf(decoder.buffer()), if has_room => {
+                    let has_ended = read? == 0;
+                    while let Some(line) = decoder.next_line() {
+                        self.line(line).await;
+                    }
+                    if has_ended {
+                        if let Some(line) = decoder.finish() {
+                            self.line(line).await;
+                        }
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn line(&mut self, line: Line) {
+        // One read may bring more requests than there is room for.
+        while self.running.len() >= self.options.max_in_flight {
+            self.running.next().await;
+        }
+        let message = match line {
+            Line::Complete(line) => Message::from_client(line),
+            Line::Oversize { head, length } => return self.refuse_oversize(&head, length).await,
+        };
+        match message {
+            Ok(Message::Request(request)) => self.request(request).await,
+            Ok(Message::Notification(notification)) => self.notification(&notification),
+            // Nothing was asked of the client.
+            Ok(Message::Response(_)) => {}
+            Err(error) => {
+                let frame = mcp_wire::error(error.id(), &error.to_rpc_error());
+                self.send(frame).await;
+            }
+        }
+    }
+
+    async fn refuse_oversize(&mut self, head: &[u8], length: usize) {
+        let message = format!(
+            "the message has {length} bytes, of {} allowed",
+            self.options.max_message
+        );
+        let id = mcp_wire::id_in_head(head).map(RawJson::from);
+        let error = RpcError::new(code::INVALID_REQUEST, message);
+        self.send(mcp_wire::error(id.as_ref(), &error)).await;
+    }
+
+    async fn request(&mut self, request: Request) {
+        let meta = request.params.as_ref().and_then(mcp_wire::meta);
+        let revision = match self.revision(meta.as_ref()) {
+            Ok(revision) => revision,
+            Err(error) => {
+                return self
+                    .send(mcp_wire::error(Some(request.id.as_raw()), &error))
+                    .await;
+            }
+        };
+        let opens = revision.era() == Era::Legacy && request.method == method::INITIALIZE;
+        let outcome = match opens {
+            true => Some(self.initialize(&request)),
+            false => self.core.housekeeping(&request, revision),
+        };
+        match outcome {
+            Some(outcome) => {
+                let outcome = outcome.map(Into::into);
+                self.send(protocol::reply(&request.id, outcome, revision.era()).frame)
+                    .await;
+            }
+            None => self.start(request, revision, meta).await,
+        }
+    }
+
+    fn initialize(&mut self, request: &Request) -> Result<RawJson, RpcError> {
+        if self.client.is_some() {
+            let message = "the connection is open already";
+            return Err(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        let (client, result) = self.core.initialize(request)?;
+        self.client = Some(Arc::new(client));
+        Ok(result)
+    }
+
+    /// What a message is written in: what it says itself, or else what was agreed on, or else the oldest revision that
+    /// may go without saying so.
+    fn revision(&self, meta: Option<&RawJson>) -> Result<Revision, RpcError> {
+        match protocol::declared_version(meta) {
+            Some(declared) => protocol::modern_revision(&declared, meta),
+            None => Ok(self
+                .client
+                .as_ref()
+                .map_or(Revision::WITHOUT_HEADER, |client| client.revision)),
+        }
+    }
+
+    async fn start(&mut self, request: Request, revision: Revision, meta: Option<RawJson>) {
+        let Some((taken, registration)) = self.in_flight.begin(&request.id) else {
+            let error = protocol::duplicate_id(&request.id);
+            // Not under the id: the answer would be taken for that of the other request.
+            return self.send(mcp_wire::error(None, &error)).await;
+        };
+        let token = request.params.as_ref().and_then(mcp_wire::progress_token);
+        let mut cx = self.context(revision, meta);
+        if let Some(token) = token {
+            cx.progress = Progress::new(token, self.out.clone());
+        }
+        let answer = Abortable::new(Arc::clone(&self.core).answer(request, cx), registration);
+        let out = self.out.clone();
+        self.running.push(Box::pin(async move {
+            let answer = answer.await;
+            // The id is free before the client can see the answer and use it again.
+            drop(taken);
+            if let Ok(reply) = answer {
+                // The queue is closed when the connection is: then nobody wants the answer.
+                let _ = out.send(reply.frame).await;
+            }
+        }));
+    }
+
+    fn notification(&mut self, notification: &Notification) {
+        match &*notification.method {
+            method::CANCELLED => {
+                let id = notification
+                    .params
+                    .as_ref()
+                    .and_then(|params| params.get("requestId"));
+                if let Some(id) = id {
+                    self.in_flight.cancel(&id);
+                }
+            }
+            method::INITIALIZED => {
+                if self.client.is_some() {
+                    self.options.notices.subscribe(&self.out);
+                }
+            }
+            _ => {
+                let meta = notification.params.as_ref().and_then(mcp_wire::meta);
+                if let Ok(revision) = self.revision(meta.as_ref()) {
+                    let cx = self.context(revision, meta);
+                    self.core.service.notified(notification, &cx);
+                }
+            }
+        }
+    }
+
+    fn context(&self, revision: Revision, meta: Option<RawJson>) -> RequestContext {
+        RequestContext {
+            revision,
+            meta,
+            client: self.client.clone(),
+            session: None,
+            principal: self.options.principal.clone(),
+            progress: Progress::default(),
+            http: None,
+        }
+    }
+
+    async fn send(&mut self, frame: Vec<u8>) {
+        // Closed means that writing has failed, which ends the connection anyway.
+        let _ = self.out.send(frame).await;
+    }
+}
+
+/// Frames up to this size are put together into one write; larger ones are written as they are.
+const COALESCE: usize = 16 * 1024;
+
+/// Writes what is queued until every sender is gone.
+async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::Receiver<Vec<u8>>, mut writer: W) -> io::Result<()> {
+    let mut frames = Vec::new();
+    let mut batch: Vec<u8> = Vec::new();
+    while queue.recv_many(&mut frames, 64).await > 0 {
+        for frame in frames.drain(..) {
+            let line: Bytes = mcp_wire::into_line(frame);
+            if batch.len() + line.len() > COALESCE {
+                writer.write_all(&batch).await?;
+                batch.clear();
+            }
+            if line.len() > COALESCE {
+                writer.write_all(&line).await?;
+            } else {
+                batch.extend_from_slice(&line);
+            }
+        }
+        writer.write_all(&batch).await?;
+        batch.clear();
+        writer.flush().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderValue, StatusCode};
+use mcp_server::{AllowedHosts, HttpOptions, Principal, Refusal, ServeOptions};
+
+use crate::support::{Head, Served};
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
+#[tokio::test]
+async fn only_known_names_are_answered_to() {
+    let served = Served::start(HttpOptions {
+        allowed_hosts: AllowedHosts::Loopback(vec![
+            "tools.example.com".to_owned(),
+            "only.example.com:8443".to_owned(),
+        ]),
+        ..HttpOptions::default()
+    })
+    .await;
+    for (host, status) in [
+        ("localhost", 200),
+        ("localhost:1", 200),
+        ("LOCALHOST:99", 200),
+        ("127.0.0.1:7080", 200),
+        ("[::1]:7080", 200),
+        ("[::1]", 200),
+        ("tools.example.com", 200),
+        ("tools.example.com:443", 200),
+        ("only.example.com:8443", 200),
+        ("only.example.com", 403),
+        ("only.example.com:80", 403),
+        ("evil.example.com", 403),
+        ("localhost.evil.example.com", 403),
+        ("localhost:80:90", 403),
+        ("localhost:evil", 403),
+        ("127.0.0.1.evil.example.com", 403),
+        ("evil.example.com#localhost", 403),
+        ("127.0.0.2", 403),
+        ("", 403),
+    ] {
+        let answer = served.once(&Head::post().with("Host", host), PING).await;
+        assert_eq!(answer.status, status, "{host}");
+    }
+    let mut twice = Head::post();
+    twice.headers.push(("Host", "localhost".to_owned()));
+    assert_ne!(served.once(&twice, PING).await.status, 200);
+    // An address in the request line counts, too.
+    let mut absolute = Head::post();
+    absolute.path = "http://evil.example.com/mcp";
+    assert_eq!(served.once(&absolute, PING).await.status, 403);
+}
+
+#[tokio::test]
+async fn only_known_pages_may_call() {
+    let served = Served::start(HttpOptions {
+        allowed_origins: vec!["https://app.example.com/".to_owned()],
+        ..HttpOptions::default()
+    })
+    .await;
+    for (origin, status) in [
+        ("http://localhost:3000", 200),
+        ("https://127.0.0.1", 200),
+        ("http://[::1]:3000", 200),
+        ("https://app.example.com", 200),
+        ("https://app.example.com:444", 403),
+        ("http://app.example.com", 403),
+        ("https://evil.example.com", 403),
+        ("http://localhost.evil.example.com", 403),
+        ("http://localhost@evil.example.com", 403),
+        ("null", 403),
+        ("file://", 403),
+        ("localhost", 403),
+    ] {
+        let answer = served.once(&Head::post().with("Origin", origin), PING).await;
+        assert_eq!(answer.status, status, "{origin}");
+    }
+    let mut twice = Head::post().with("Origin", "http://localhost");
+    twice
+        .headers
+        .push(("Origin", "https://evil.example.com".to_owned()));
+    assert_eq!(served.once(&twice, PING).await.status, 403);
+}
+
+#[tokio::test]
+async fn names_and_pages_are_checked_before_anything_else() {
+    let served = Served::start(HttpOptions::default()).await;
+    for method in ["POST", "GET", "DELETE", "OPTIONS", "PUT"] {
+        let head = Head::post().method(method).with("Content-Type", "text/plain");
+        let answer = served
+            .once(&head.clone().with("Host", "evil.example.com"), "no json")
+            .await;
+        assert_eq!(answer.status, 403, "{method}");
+        let answer = served
+            .once(&head.with("Origin", "https://evil.example.com"), "no json")
+            .await;
+        assert_eq!(answer.status, 403, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn types_are_checked() {
+    let served = Served::start(HttpOptions::default()).await;
+    for (name, value, status) in [
+        ("Content-Type", "application/json", 200),
+        ("Content-Type", "Application/JSON; charset=utf-8", 200),
+        ("Content-Type", "", 415),
+        ("Content-Type", "text/plain", 415),
+        ("Content-Type", "application/json-seq", 415),
+        ("Content-Type", "application/x-www-form-urlencoded", 415),
+        ("Content-Encoding", "gzip", 415),
+        ("Content-Encoding", "identity", 200),
+        ("Accept", "", 200),
+        ("Accept", "*/*", 200),
+        ("Accept", "application/json", 200),
+        ("Accept", "application/*;q=0.5", 200),
+        ("Accept", "text/event-stream", 200),
+        ("Accept", "text/html", 406),
+        ("Accept", "application/json;q=0", 406),
+        ("Accept", "application/json;q=0.0, text/event-stream; q=0", 406),
+    ] {
+        let answer = served.once(&Head::post().with(name, value), PING).await;
+        assert_eq!(answer.status, status, "{name}: {value}");
+    }
+    // Who takes only events gets one.
+    let answer = served
+        .once(&Head::post().with("Accept", "text/event-stream"), PING)
+        .await;
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+    assert_eq!(
+        answer.body,
+        "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
+    );
+}
+
+#[tokio::test]
+async fn paths_and_methods_are_checked() {
+    let served = Served::start(HttpOptions {
+        path: Some("/mcp".to_owned()),
+        ..HttpOptions::default()
+    })
+    .await;
+    let mut head = Head::post();
+    for (path, status) in [
+        ("/mcp", 200),
+        ("/mcp?a=b", 200),
+        ("/", 404),
+        ("/mcp/", 404),
+        ("/mcpx", 404),
+    ] {
+        head.path = path;
+        assert_eq!(served.once(&head, PING).await.status, status, "{path}");
+    }
+    for method in ["PUT", "PATCH", "OPTIONS", "GET"] {
+        let answer = served.once(&Head::post().method(method), "").await;
+        assert_eq!(answer.status, 405, "{method}");
+        assert_eq!(answer.header("allow"), Some("POST, GET, DELETE"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_refused() {
+    let served = Served::start(HttpOptions {
+        max_body: 100,
+        ..HttpOptions::default()
+    })
+    .await;
+    let long = format!("{PING}{}", " ".repeat(100));
+    assert_eq!(served.once(&Head::post(), &long).await.status, 413);
+    assert_eq!(
+        served.once(&Head::post(), &format!("{PING:100}")).await.status,
+        200
+    );
+    // Also when it is not said beforehand how long it is, and before it has ended.
+    let mut connection = served.connect().await;
+    let chunked = Head::post().with("Transfer-Encoding", "chunked");
+    connection
+        .send(
+            &chunked,
+            &format!("50\r\n{}\r\n50\r\n{}\r\n", " ".repeat(80), " ".repeat(80)),
+        )
+        .await;
+    assert_eq!(connection.receive().await.status, 413);
+    // In pieces it is the same message.
+    let (start, end) = PING.split_at(10);
+    let pieces = format!(
+        "{:x}\r\n{start}\r\n{:x}\r\n{end}\r\n0\r\n\r\n",
+        start.len(),
+        end.len()
+    );
+    assert_eq!(served.once(&chunked, &pieces).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_clients_are_left() {
+    let served = Served::start(HttpOptions::default()).await;
+    let mut slow_head = served.connect().await;
+    slow_head.write(b"POST /mcp HTTP/1.1\r\nHost: loc").await;
+    slow_head.closed().await;
+    let mut slow_body = served.connect().await;
+    let mut head = Head::post().with("Content-Length", "100");
+    head.headers.push(("Transfer-Encoding", String::new()));
+    slow_body
+        .write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        .await;
+    assert_eq!(slow_body.head().await.status, 408);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait() {
+    let served = Served::start_with(
+        HttpOptions::default(),
+        ServeOptions {
+            max_connections: 1,
+            ..ServeOptions::default()
+        },
+    )
+    .await;
+    let mut first = served.connect().await;
+    first.send(&Head::post(), PING).await;
+    assert_eq!(first.receive().await.status, 200);
+    let mut second = served.connect().await;
+    second.send(&Head::post(), PING).await;
+    // The first one is served on, the second once there is room.
+    first.send(&Head::post(), PING).await;
+    assert_eq!(first.receive().await.status, 200);
+    drop(first);
+    assert_eq!(second.receive().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_hook_tells_who_is_asking() {
+    let served = Served::start(HttpOptions {
+        identify: Some(Arc::new(|parts| {
+            match parts.headers.get("authorization").map(HeaderValue::as_bytes) {
+                Some(b"Bearer a") => Ok(Principal::new("alice")),
+                _ => Err(Refusal {
+                    status: StatusCode::UNAUTHORIZED,
+                    authenticate: Some(HeaderValue::from_static("Bearer")),
+                    message: "who are you?".to_owned(),
+                }),
+            }
+        })),
+        ..HttpOptions::default()
+    })
+    .await;
+    let who = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
+    let answer = served
+        .once(&Head::post().with("Authorization", "Bearer a"), who)
+        .await;
+    assert!(answer.body.contains(r#""principal":"alice""#), "{}", answer.body);
+    for method in ["POST", "GET", "DELETE"] {
+        let answer = served.once(&Head::post().method(method), who).await;
+        assert_eq!(answer.status, 401, "{method}");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    }
+}
+
+#[tokio::test]
+async fn stopping_lets_requests_finish_and_refuses_new_connections() {
+    let mut served = Served::start(HttpOptions::default()).await;
+    let log = Arc::clone(&served.log);
+    let mut waiting = served.connect().await;
+    waiting
+        .send(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    let mut idle = served.connect().await;
+    idle.send(&Head::post(), PING).await;
+    idle.receive().await;
+    log.running(1).await;
+    served.stop();
+    assert!(idle.closed().await.is_empty());
+    log.gate.add_permits(1);
+    assert_eq!(waiting.receive().await.status, 200);
+    assert!(waiting.closed().await.is_empty());
+    served.stopped().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_cuts_off_what_takes_too_long() {
+    let mut served = Served::start_with(
+        HttpOptions::default(),
+        ServeOptions {
+            drain: Duration::from_secs(5),
+            ..ServeOptions::default()
+        },
+    )
+    .await;
+    let mut waiting = served.connect().await;
+    waiting
+        .send(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    served.log.running(1).await;
+    served.stop();
+    served.stopped().await;
+    assert!(waiting.closed().await.is_empty());
+}

@@ -1,0 +1,269 @@
+use mcp_server::HttpOptions;
+
+use crate::support::{Head, META, Served};
+
+fn call(method: &str, rest: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{rest}{META}}}}}"#)
+}
+
+/// Every row of the table of statuses and codes.
+#[tokio::test]
+async fn a_modern_request_must_say_the_same_in_head_and_body() {
+    let served = Served::start(HttpOptions::default()).await;
+    let head = || Head::modern("tools/call").with("Mcp-Name", "t");
+    let body = call("tools/call", r#""name":"t","arguments":{},"#);
+    let list = call("tools/list", "");
+    for (what, head, body, status, expected) in [
+        (
+            "good",
+            head(),
+            body.clone(),
+            200,
+            r#""result":{"resultType":"complete","name":"t""#,
+        ),
+        (
+            "list",
+            Head::modern("tools/list"),
+            list.clone(),
+            200,
+            r#""tools":[]"#,
+        ),
+        (
+            "discover",
+            Head::modern("server/discover"),
+            call("server/discover", ""),
+            200,
+            "supportedVersions",
+        ),
+        (
+            "no version header",
+            head().with("MCP-Protocol-Version", ""),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "other version header",
+            head().with("MCP-Protocol-Version", "2025-11-25"),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "no method header",
+            head().with("Mcp-Method", ""),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "other method header",
+            head().with("Mcp-Method", "tools/list"),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "method header in another case",
+            head().with("Mcp-Method", "Tools/Call"),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "no name header",
+            head().with("Mcp-Name", ""),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "other name header",
+            head().with("Mcp-Name", "u"),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "name in base64",
+            head().with("Mcp-Name", "=?base64?dA==?="),
+            body.clone(),
+            200,
+            r#""name":"t""#,
+        ),
+        (
+            "name in bad base64",
+            head().with("Mcp-Name", "=?base64?dA?="),
+            body.clone(),
+            400,
+            "-32020",
+        ),
+        (
+            "unknown version in both",
+            Head::modern("tools/list").with("MCP-Protocol-Version", "1900-01-01"),
+            list.replace("2026-07-28", "1900-01-01"),
+            400,
+            "-32022",
+        ),
+        (
+            "legacy version in both",
+            Head::modern("tools/list").with("MCP-Protocol-Version", "2025-11-25"),
+            list.replace("2026-07-28", "2025-11-25"),
+            400,
+            "-32022",
+        ),
+        (
+            "no _meta",
+            Head::modern("tools/list"),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.to_owned(),
+            400,
+            "-32602",
+        ),
+        (
+            "no capabilities",
+            Head::modern("tools/list"),
+            list.replace("clientCapabilities", "x"),
+            400,
+            "-32602",
+        ),
+        (
+            "unknown method",
+            Head::modern("test/none"),
+            call("test/none", ""),
+            404,
+            "-32601",
+        ),
+        (
+            "method of the other era",
+            Head::modern("ping"),
+            call("ping", ""),
+            404,
+            "-32601",
+        ),
+        (
+            "initialize",
+            Head::modern("initialize"),
+            call("initialize", ""),
+            404,
+            "-32601",
+        ),
+        (
+            "typed already",
+            Head::modern("test/typed"),
+            call("test/typed", ""),
+            200,
+            r#""result":{"resultType":"input_required"}"#,
+        ),
+        (
+            "panic",
+            Head::modern("test/panic"),
+            call("test/panic", ""),
+            200,
+            "-32603",
+        ),
+    ] {
+        let answer = served.once(&head, &body).await;
+        assert_eq!(answer.status, status, "{what}: {}", answer.body);
+        assert!(answer.body.contains(expected), "{what}: {}", answer.body);
+        assert!(answer.body.contains(r#""id":1,"#), "{what}: {}", answer.body);
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{what}");
+        assert_eq!(answer.header("mcp-session-id"), None, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_stands_there_twice_is_refused() {
+    let served = Served::start(HttpOptions::default()).await;
+    let mut head = Head::modern("tools/list");
+    head.headers.push(("Mcp-Method", "tools/call".to_owned()));
+    let answer = served.once(&head, &call("tools/list", "")).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("-32020"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_legacy_request_may_do_without_a_session() {
+    let served = Served::start(HttpOptions::default()).await;
+    let who = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
+    for (version, status, expected) in [
+        ("", 200, r#""revision":"2025-03-26""#),
+        ("2025-06-18", 200, r#""revision":"2025-06-18""#),
+        ("2025-11-25", 200, r#""session":"none""#),
+        ("1900-01-01", 400, "-32022"),
+        ("2026-07-28", 400, "-32602"),
+    ] {
+        let answer = served
+            .once(&Head::post().with("MCP-Protocol-Version", version), who)
+            .await;
+        assert_eq!(answer.status, status, "{version}");
+        assert!(answer.body.contains(expected), "{version}: {}", answer.body);
+    }
+    // What a legacy client does not know as an error of HTTP is none.
+    let answer = served
+        .once(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"none"}"#)
+        .await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.contains("-32601"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused() {
+    let served = Served::start(HttpOptions::default()).await;
+    for (body, code) in [
+        ("", "-32700"),
+        ("{", "-32700"),
+        ("nonsense", "-32700"),
+        ("[]", "-32600"),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "-32600"),
+        ("7", "-32600"),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "-32600"),
+        (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, "-32600"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "-32600"),
+        (r#"{"jsonrpc":"2.0","id":1,"METHOD":"ping"}"#, "-32600"),
+    ] {
+        let mut connection = served.connect().await;
+        connection.send(&Head::post(), body).await;
+        let answer = connection.receive().await;
+        assert_eq!(answer.status, 400, "{body}");
+        assert!(answer.body.contains(code), "{body}: {}", answer.body);
+        // The connection lives.
+        connection
+            .send(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+            .await;
+        assert_eq!(connection.receive().await.status, 200, "after {body}");
+    }
+}
+
+#[tokio::test]
+async fn notifications_and_answers_are_taken_without_a_word() {
+    let served = Served::start(HttpOptions::default()).await;
+    let modern = format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{{META}}}}}"#);
+    for (head, body, status) in [
+        (
+            Head::post(),
+            r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#,
+            202,
+        ),
+        (
+            Head::post(),
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            202,
+        ),
+        (Head::post(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 202),
+        (Head::modern("notifications/x"), &modern, 202),
+        (Head::modern("x"), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400),
+        (
+            Head::post().with("MCP-Protocol-Version", "1900-01-01"),
+            r#"{"jsonrpc":"2.0","method":"n"}"#,
+            400,
+        ),
+    ] {
+        let answer = served.once(&head, body).await;
+        assert_eq!(answer.status, status, "{body}");
+        assert_eq!(answer.body.is_empty(), status == 202, "{body}");
+    }
+    assert_eq!(
+        *served.log.notifications.lock().unwrap(),
+        ["notifications/roots/list_changed", "notifications/x"]
+    );
+}

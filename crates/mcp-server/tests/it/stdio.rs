@@ -1,0 +1,422 @@
+use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+
+use mcp_server::{Notices, StdioOptions, serve_stdio};
+use tokio::{
+    io::{
+        AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split,
+    },
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+use crate::support::{Log, META, Scripted, soon};
+
+/// A client at the other end of two pipes.
+struct Client {
+    input: Option<WriteHalf<DuplexStream>>,
+    output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    log: Arc<Log>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Client {
+    fn start(options: StdioOptions) -> Self {
+        let (service, log) = Scripted::new();
+        let (ours, theirs) = duplex(1 << 20);
+        let (reader, writer) = split(theirs);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(serve_stdio(service, reader, writer, options, async {
+            let _ = stopped.await;
+        }));
+        let (output, input) = split(ours);
+        Self {
+            input: Some(input),
+            output: BufReader::new(output).lines(),
+            log,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    async fn send(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        soon(self.input.as_mut().unwrap().write_all(line.as_bytes()))
+            .await
+            .unwrap();
+    }
+
+    async fn receive(&mut self) -> String {
+        soon(self.output.next_line()).await.unwrap().expect("a line")
+    }
+
+    async fn ask(&mut self, line: &str) -> String {
+        self.send(line).await;
+        self.receive().await
+    }
+
+    /// Ends the input and gives what still came.
+    async fn finish(mut self) -> Vec<String> {
+        soon(self.input.as_mut().unwrap().shutdown()).await.unwrap();
+        let mut lines = Vec::new();
+        while let Some(line) = soon(self.output.next_line()).await.unwrap() {
+            lines.push(line);
+        }
+        soon(self.task).await.unwrap().unwrap();
+        lines
+    }
+}
+
+fn start() -> Client {
+    Client::start(StdioOptions::default())
+}
+
+#[tokio::test]
+async fn answers_whatever_a_line_holds() {
+    let modern =
+        |method: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{META}}}}}"#);
+    let error = |code: i64| format!(r#""error":{{"code":{code},"#);
+    for (line, expected) in [
+        // Ids come back with their own bytes.
+        (r#"{"jsonrpc":"2.0","id":-7,"method":"ping"}"#.to_owned(), r#"{"jsonrpc":"2.0","id":-7,"result":{}}"#.to_owned()),
+        (r#"{"jsonrpc":"2.0","id":"\u0061é","method":"ping"}"#.to_owned(), r#"{"jsonrpc":"2.0","id":"\u0061é","result":{}}"#.to_owned()),
+        // So do parameters and results.
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"b": 1e2,"a":12345678901234567890123}}"#.to_owned(),
+            r#""result":{"b": 1e2,"a":12345678901234567890123}"#.to_owned(),
+        ),
+        (modern("tools/list"), r#""result":{"resultType":"complete","tools":[]}"#.to_owned()),
+        (modern("test/wait-not"), error(-32601)),
+        (modern("test/typed"), r#""result":{"resultType":"input_required"}"#.to_owned()),
+        (modern("server/discover"), r#""supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true}},"instructions":"Ask.","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"scripted","title":"A test","version":"1.2.3"}}"#.to_owned()),
+        // What an era does not have is unknown in it.
+        (modern("ping"), error(-32601)),
+        (modern("initialize"), error(-32601)),
+        (modern("logging/setLevel"), error(-32601)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#.to_owned(), error(-32601)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#.to_owned(), error(-32601)),
+        // Versions that are not spoken.
+        (modern("tools/list").replace("2026-07-28", "1900-01-01"), r#""error":{"code":-32022,"message":"unsupported protocol version `1900-01-01`","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"1900-01-01"}}"#.to_owned()),
+        (modern("tools/list").replace("2026-07-28", "2025-11-25"), error(-32022)),
+        (modern("tools/list").replace("clientCapabilities\":{}", "clientCapabilities\":1"), error(-32602)),
+        (modern("tools/list").replace("\"2026-07-28\"", "7"), error(-32602)),
+        // No message at all.
+        ("hello".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#.to_owned()),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"".to_owned(), error(-32700)),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.to_owned(), error(-32600)),
+        ("[]".to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"tools/call"}"#.to_owned(), r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32600"#.to_owned()),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":{"b":1,"b":2}}}"#.to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":5,"Method":"ping"}"#.to_owned(), error(-32600)),
+        (r#"{"id":5,"method":"ping"}"#.to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"ping","params":[]}"#.to_owned(), error(-32600)),
+        (r#"{"jsonrpc":"2.0","id":5,"method":"test/panic"}"#.to_owned(), error(-32603)),
+    ] {
+        let mut client = start();
+        let answer = client.ask(&line).await;
+        assert!(answer.contains(&expected), "{line}\n{answer}\nshould hold {expected}");
+        // Whatever it was, the connection lives.
+        let next = client.ask(r#"{"jsonrpc":"2.0","id":"next","method":"ping"}"#).await;
+        assert_eq!(next, r#"{"jsonrpc":"2.0","id":"next","result":{}}"#, "after {line}");
+        assert!(client.finish().await.is_empty(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn agrees_on_a_revision() {
+    for (asked, agreed) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1900-01-01", "2025-11-25"),
+    ] {
+        let mut client = start();
+        let answer = client.ask(&initialize(asked)).await;
+        assert_eq!(
+            answer,
+            format!(
+                r#"{{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":"{agreed}","capabilities":{{"tools":{{"listChanged":true}}}},"serverInfo":{{"name":"scripted","title":"A test","version":"1.2.3"}},"instructions":"Ask."}}}}"#
+            )
+        );
+        let who = client
+            .ask(r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#)
+            .await;
+        let expected = format!(
+            r#"{{"revision":"{agreed}","principal":"local","session":"none","http":false,"info":{{"name":"t"}},"capabilities":{{"roots":{{}}}}}}"#
+        );
+        assert!(who.contains(&expected), "{who}");
+        let again = client.ask(&initialize(asked)).await;
+        assert!(again.contains("-32600"), "{again}");
+    }
+    let mut client = start();
+    for params in ["", r#","params":{}"#, r#","params":{"protocolVersion":7}"#] {
+        let answer = client
+            .ask(&format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize"{params}}}"#
+            ))
+            .await;
+        assert!(answer.contains("-32602"), "{answer}");
+    }
+}
+
+fn initialize(version: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{"roots":{{}}}},"clientInfo":{{"name":"t"}}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn both_eras_share_a_connection() {
+    let mut client = start();
+    client.ask(&initialize("2025-06-18")).await;
+    let modern = client
+        .ask(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"test/who","params":{{{META}}}}}"#
+        ))
+        .await;
+    assert!(modern.contains(r#""revision":"2026-07-28""#), "{modern}");
+    assert!(
+        modern.contains(r#""info":{"name":"t","version":"0"}"#),
+        "{modern}"
+    );
+    let legacy = client
+        .ask(r#"{"jsonrpc":"2.0","id":2,"method":"test/who"}"#)
+        .await;
+    assert!(legacy.contains(r#""revision":"2025-06-18""#), "{legacy}");
+}
+
+#[tokio::test]
+async fn a_slow_request_holds_up_no_other_one() {
+    let mut client = start();
+    client
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    assert!(
+        client
+            .ask(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
+            .await
+            .contains("\"id\":2")
+    );
+    client.log.gate.add_permits(1);
+    assert!(client.receive().await.contains("\"id\":1"));
+}
+
+#[tokio::test]
+async fn an_id_in_flight_is_taken() {
+    let mut client = start();
+    client
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    let answer = client
+        .ask(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    assert!(
+        answer.starts_with(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600"#),
+        "{answer}"
+    );
+    // An id of another form is another id.
+    client
+        .send(r#"{"jsonrpc":"2.0","id":"1","method":"test/wait"}"#)
+        .await;
+    client.log.running(2).await;
+    client.log.gate.add_permits(2);
+    let mut answers = [client.receive().await, client.receive().await];
+    answers.sort();
+    assert!(
+        answers[0].contains("\"id\":\"1\"") && answers[1].contains("\"id\":1"),
+        "{answers:?}"
+    );
+    // And it is free again with the answer.
+    client.log.gate.add_permits(1);
+    let answer = client
+        .ask(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    assert!(answer.contains("result"), "{answer}");
+}
+
+#[tokio::test]
+async fn cancelling_drops_the_request_and_answers_nothing() {
+    let mut client = start();
+    client
+        .send(r#"{"jsonrpc":"2.0","id":"a","method":"test/wait"}"#)
+        .await;
+    client.log.running(1).await;
+    // Other ids, and parameters that make no sense, cancel nothing.
+    for params in [
+        r#"{"requestId":"b"}"#,
+        r#"{"requestId":null}"#,
+        "{}",
+        r#"{"requestId":[1]}"#,
+    ] {
+        client
+            .send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#
+            ))
+            .await;
+    }
+    client.ask(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
+    assert_eq!(client.log.running.load(Ordering::SeqCst), 1);
+    client
+        .send(
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a","reason":"r"}}"#,
+        )
+        .await;
+    client.log.running(0).await;
+    assert!(client.finish().await.is_empty());
+}
+
+#[tokio::test]
+async fn progress_comes_in_order_under_the_own_token_and_before_the_answer() {
+    let mut client = start();
+    client
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/progress","params":{"_meta":{"progressToken":"mine"}}}"#)
+        .await;
+    for amount in ["1", "2", "2.5"] {
+        assert_eq!(
+            client.receive().await,
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"mine","progress":{amount},"extra":1e2}}}}"#
+            )
+        );
+    }
+    assert!(
+        client
+            .receive()
+            .await
+            .contains(r#""params":{"progress":3,"progressToken":"mine"}"#)
+    );
+    assert_eq!(client.receive().await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    // Who asks for none gets none.
+    let answer = client
+        .ask(r#"{"jsonrpc":"2.0","id":2,"method":"test/progress","params":{}}"#)
+        .await;
+    assert_eq!(answer, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    assert!(client.finish().await.is_empty());
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_lets_requests_finish() {
+    let mut client = start();
+    client
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    // The last line may lack its end.
+    let input = client.input.as_mut().unwrap();
+    soon(input.write_all(br#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#))
+        .await
+        .unwrap();
+    soon(input.shutdown()).await.unwrap();
+    assert!(client.receive().await.contains("\"id\":2"));
+    client.log.gate.add_permits(1);
+    assert!(client.receive().await.contains("\"id\":1"));
+    assert_eq!(soon(client.output.next_line()).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_longer_than_the_drain_time_is_dropped() {
+    let mut client = Client::start(StdioOptions {
+        drain: Duration::from_secs(5),
+        ..StdioOptions::default()
+    });
+    client
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    client.log.running(1).await;
+    client.stop.take().unwrap().send(()).unwrap();
+    let log = Arc::clone(&client.log);
+    assert_eq!(soon(client.output.next_line()).await.unwrap(), None);
+    soon(client.task).await.unwrap().unwrap();
+    assert_eq!(log.running.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_what_it_asked_for() {
+    let mut client = start();
+    client
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    client.log.running(1).await;
+    client.send(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
+    let log = Arc::clone(&client.log);
+    let task = client.task;
+    // Both halves gone: the next write fails.
+    drop((client.input, client.output));
+    let _ = soon(task).await.unwrap();
+    assert_eq!(log.running.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_line_beyond_the_limit_is_refused_by_its_id() {
+    let mut client = Client::start(StdioOptions {
+        max_message: 1000,
+        ..StdioOptions::default()
+    });
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":9,"method":"ping","params":{{"a":"{}"}}}}"#,
+        "x".repeat(5000)
+    );
+    let answer = client.ask(&long).await;
+    assert!(
+        answer.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32600"#),
+        "{answer}"
+    );
+    assert!(
+        client
+            .ask(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
+            .await
+            .contains("\"id\":2")
+    );
+}
+
+#[tokio::test]
+async fn only_so_many_requests_are_worked_on() {
+    let mut client = Client::start(StdioOptions {
+        max_in_flight: 3,
+        ..StdioOptions::default()
+    });
+    for id in 0..10 {
+        client
+            .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/wait"}}"#))
+            .await;
+    }
+    client.log.running(3).await;
+    // All are answered in time, and never more than three run.
+    for _ in 0..10 {
+        client.log.gate.add_permits(1);
+        client.receive().await;
+        assert!(client.log.running.load(Ordering::SeqCst) <= 3);
+    }
+}
+
+#[tokio::test]
+async fn notices_reach_who_has_opened_the_connection() {
+    let notices = Notices::default();
+    let mut client = Client::start(StdioOptions {
+        notices: notices.clone(),
+        ..StdioOptions::default()
+    });
+    client.ask(&initialize("2025-11-25")).await;
+    notices.send("notifications/tools/list_changed", None);
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        .await;
+    client.ask(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
+    notices.send("notifications/tools/list_changed", None);
+    assert_eq!(
+        client.receive().await,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#
+    );
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#)
+        .await;
+    client.ask(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
+    assert_eq!(
+        *client.log.notifications.lock().unwrap(),
+        ["notifications/roots/list_changed"]
+    );
+}

@@ -1,0 +1,397 @@
+//! A service that does what a request tells it to, and clients that write bytes.
+
+use std::{
+    future::Future,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_server::{
+    Answer, HttpOptions, HttpService, RequestContext, ServeOptions, ServerInfo, Service, serve_http,
+    unknown_method,
+};
+use mcp_wire::{Notification, Request, Revision, RpcError};
+use raw_json::RawJson;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::{Notify, Semaphore, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// No test takes this long unless it hangs.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// Waits for something that comes unless there is a bug.
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(LIMIT, future).await.expect("it takes too long")
+}
+
+/// What the service has seen, and the gate that its slow requests wait at.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// Slow requests that were begun and not yet dropped or answered.
+    pub(crate) running: AtomicUsize,
+    /// Something about [`Log::running`] has changed.
+    pub(crate) changed: Notify,
+    /// Slow requests end one by one as permits come.
+    pub(crate) gate: Semaphore,
+    pub(crate) notifications: Mutex<Vec<String>>,
+}
+
+impl Log {
+    /// Waits until so many slow requests run.
+    pub(crate) async fn running(&self, count: usize) {
+        soon(async {
+            loop {
+                let changed = self.changed.notified();
+                let mut changed = std::pin::pin!(changed);
+                changed.as_mut().enable();
+                if self.running.load(Ordering::SeqCst) == count {
+                    return;
+                }
+                changed.await;
+            }
+        })
+        .await;
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Scripted(pub(crate) Arc<Log>);
+
+impl Scripted {
+    pub(crate) fn new() -> (Self, Arc<Log>) {
+        let log = Arc::new(Log {
+            running: AtomicUsize::new(0),
+            changed: Notify::new(),
+            gate: Semaphore::new(0),
+            notifications: Mutex::default(),
+        });
+        (Self(Arc::clone(&log)), log)
+    }
+}
+
+struct Running(Arc<Log>);
+
+impl Running {
+    fn new(log: &Arc<Log>) -> Self {
+        log.running.fetch_add(1, Ordering::SeqCst);
+        log.changed.notify_waiters();
+        Self(Arc::clone(log))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
+    }
+}
+
+pub(crate) fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).unwrap()
+}
+
+impl Service for Scripted {
+    fn info(&self) -> ServerInfo {
+        ServerInfo {
+            title: Some("A test".to_owned()),
+            instructions: Some("Ask.".to_owned()),
+            ..ServerInfo::new("scripted", "1.2.3")
+        }
+    }
+
+    fn capabilities(&self, _: Revision) -> RawJson {
+        raw(r#"{"tools":{"listChanged":true}}"#)
+    }
+
+    async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        match &*request.method {
+            "tools/list" => Ok(raw(r#"{"tools":[]}"#).into()),
+            // The parameters are the result.
+            "tools/call" => Ok(request.params.unwrap_or(RawJson::object()).into()),
+            "test/who" => {
+                let session = cx
+                    .session()
+                    .map_or("none", |id| if id.len() == 32 { "some" } else { "odd" });
+                let text = format!(
+                    r#"{{"revision":"{}","principal":"{}","session":"{session}","http":{},"info":{},"capabilities":{}}}"#,
+                    cx.revision(),
+                    cx.principal(),
+                    cx.http().is_some(),
+                    cx.client_info().unwrap_or_default(),
+                    cx.client_capabilities().unwrap_or_default(),
+                );
+                Ok(raw(&text).into())
+            }
+            "test/wait" => {
+                let _running = Running::new(&self.0);
+                self.0.gate.acquire().await.unwrap().forget();
+                Ok(RawJson::object().into())
+            }
+            "test/progress" => {
+                let _running = Running::new(&self.0);
+                for amount in ["1", "2", "2", "1", "2.5"] {
+                    cx.progress().report(&raw(&format!(
+                        r#"{{"progressToken":"theirs","progress":{amount},"extra":1e2}}"#
+                    )));
+                }
+                if request.params.unwrap().get("wait").is_some() {
+                    self.0.gate.acquire().await.unwrap().forget();
+                }
+                cx.progress().report(&raw(r#"{"progress":3}"#));
+                let late = cx.progress().clone();
+                tokio::spawn(async move { late.report(&raw(r#"{"progress":4}"#)) });
+                Ok(RawJson::object().into())
+            }
+            "test/typed" => Ok(raw(r#"{"resultType":"input_required"}"#).into()),
+            "test/panic" => panic!("as asked"),
+            other => Err(unknown_method(other)),
+        }
+    }
+
+    fn notified(&self, notification: &Notification, _: &RequestContext) {
+        self.0
+            .notifications
+            .lock()
+            .unwrap()
+            .push(notification.method.clone());
+    }
+}
+
+/// A server on loopback.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) log: Arc<Log>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Served {
+    pub(crate) async fn start(options: HttpOptions) -> Self {
+        Self::start_with(options, ServeOptions::default()).await
+    }
+
+    pub(crate) async fn start_with(options: HttpOptions, serve: ServeOptions) -> Self {
+        let (service, log) = Scripted::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let service = HttpService::new(service, options);
+        let task = tokio::spawn(async move {
+            let shutdown = async {
+                let _ = stopped.await;
+                service.end_streams();
+            };
+            serve_http(listener, serve, |_| service.clone(), shutdown)
+                .await
+                .unwrap();
+        });
+        Self {
+            address,
+            log,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection {
+            stream: TcpStream::connect(self.address).await.unwrap(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn once(&self, request: &Head<'_>, body: &str) -> Received {
+        let mut connection = self.connect().await;
+        connection.send(request, body).await;
+        connection.receive().await
+    }
+
+    /// Begins to shut down.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    pub(crate) async fn stopped(self) {
+        soon(self.task).await.unwrap();
+    }
+}
+
+/// The head of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Head<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) headers: Vec<(&'a str, String)>,
+}
+
+impl<'a> Head<'a> {
+    /// What a good client sends, but for what an era adds.
+    pub(crate) fn post() -> Self {
+        Self {
+            method: "POST",
+            path: "/mcp",
+            headers: vec![
+                ("Host", "localhost:7080".to_owned()),
+                ("Content-Type", "application/json".to_owned()),
+                ("Accept", "application/json, text/event-stream".to_owned()),
+            ],
+        }
+    }
+
+    pub(crate) fn modern(method: &str) -> Self {
+        Self::post()
+            .with("MCP-Protocol-Version", "2026-07-28")
+            .with("Mcp-Method", method)
+    }
+
+    /// Sets a header, or takes it away when the value is empty.
+    pub(crate) fn with(mut self, name: &'a str, value: &str) -> Self {
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        if !value.is_empty() {
+            self.headers.push((name, value.to_owned()));
+        }
+        self
+    }
+
+    pub(crate) fn method(mut self, method: &'a str) -> Self {
+        self.method = method;
+        self
+    }
+}
+
+/// The `_meta` of a modern request.
+pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"}}"#;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Received {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl Connection {
+    pub(crate) async fn send(&mut self, head: &Head<'_>, body: &str) {
+        let mut text = format!("{} {} HTTP/1.1\r\n", head.method, head.path);
+        for (name, value) in &head.headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !head.headers.iter().any(|(name, _)| *name == "Transfer-Encoding") {
+            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        text.push_str("\r\n");
+        text.push_str(body);
+        self.write(text.as_bytes()).await;
+    }
+
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        soon(self.stream.write_all(bytes)).await.unwrap();
+    }
+
+    /// Reads on; gives whether the connection is still open.
+    async fn fill(&mut self) -> bool {
+        soon(self.stream.read_buf(&mut self.buffer))
+            .await
+            .is_ok_and(|count| count > 0)
+    }
+
+    /// Waits until the server closes the connection, and gives what it sent.
+    pub(crate) async fn closed(&mut self) -> Vec<u8> {
+        while self.fill().await {}
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// The head of an answer.
+    pub(crate) async fn head(&mut self) -> Received {
+        loop {
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                let head = String::from_utf8(self.buffer.drain(..end + 4).collect()).unwrap();
+                let status = head[9..12].parse().unwrap();
+                return Received {
+                    status,
+                    head,
+                    body: String::new(),
+                };
+            }
+            assert!(self.fill().await, "the connection ended in the head of an answer");
+        }
+    }
+
+    /// A whole answer.
+    pub(crate) fn receive(&mut self) -> Boxed<'_, Received> {
+        Box::pin(async {
+            let mut received = self.head().await;
+            if received.header("transfer-encoding").is_some() {
+                while let Some(chunk) = self.chunk().await {
+                    received.body.push_str(&chunk);
+                }
+            } else {
+                let length = received
+                    .header("content-length")
+                    .map_or(0, |text| text.parse().unwrap());
+                while self.buffer.len() < length {
+                    assert!(self.fill().await, "the connection ended in a body");
+                }
+                received.body = String::from_utf8(self.buffer.drain(..length).collect()).unwrap();
+            }
+            received
+        })
+    }
+
+    /// One piece of a streamed answer: nothing at its end.
+    pub(crate) async fn chunk(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = find(&self.buffer, b"\r\n") {
+                let size = std::str::from_utf8(&self.buffer[..end]).unwrap();
+                let size = usize::from_str_radix(size, 16).unwrap();
+                if self.buffer.len() >= end + 2 + size + 2 {
+                    let chunk: Vec<u8> = self.buffer.drain(..end + 4 + size).collect();
+                    let text = String::from_utf8(chunk[end + 2..end + 2 + size].to_vec()).unwrap();
+                    return (size > 0).then_some(text);
+                }
+            }
+            assert!(self.fill().await, "the connection ended in a stream");
+        }
+    }
+
+    /// One event of a stream.
+    pub(crate) async fn event(&mut self) -> Option<String> {
+        let mut event = String::new();
+        loop {
+            event.push_str(&self.chunk().await?);
+            if event.ends_with("\n\n") {
+                return Some(event);
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
