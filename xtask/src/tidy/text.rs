@@ -15,10 +15,16 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Problem> {
     }
     let mut problems = Vec::new();
     let hosts = registry_hosts();
+    let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     for (index, line) in text.lines().enumerate() {
         let mut report = |message: String| problems.push(Problem::on_line(path, index + 1, message));
         if line.ends_with([' ', '\t', '\r']) {
             report("white space at the end of the line".to_owned());
+        }
+        if is_rust && is_ignored_example(line) {
+            report(
+                "an example that is not compiled goes stale: `no_run`, or `text` if it is no Rust".to_owned(),
+            );
         }
         for host in hosts.iter().filter(|host| line.contains(host.as_str())) {
             report(format!(
@@ -33,6 +39,14 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Problem> {
         problems.push(Problem::in_file(path, "no line end at the end of the file"));
     }
     problems
+}
+
+fn is_ignored_example(line: &str) -> bool {
+    let line = line.trim_start();
+    let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+    comment
+        .and_then(|text| text.trim_start().strip_prefix("```"))
+        .is_some_and(|words| words.split([',', ' ']).any(|word| word.starts_with("ignore")))
 }
 
 /// Put together here, or this file would break its own rule.

@@ -1,6 +1,8 @@
 //! Tests of the checks, and the checks as tests.
 #![cfg(test)]
 
+mod ci;
+mod docs;
 mod layers;
 mod source;
 mod tidy;

@@ -174,6 +174,17 @@ fn invariants_hold_outside_of_tests() {
     );
 }
 
+#[test]
+fn examples_in_the_documentation_are_compiled() {
+    check(
+        "crates/a/src/lib.rs",
+        "//! ```no_run\n//! ```\n    /// ```rust,ignore\n/// ```text\n",
+        &[
+            "crates/a/src/lib.rs:3: an example that is not compiled goes stale: `no_run`, or `text` if it is no Rust",
+        ],
+    );
+}
+
 /// A checkout with one crate that says nothing about itself, and pages whose links lead nowhere.
 fn untidy_checkout(root: &Path) {
     let write = |file: &str, text: &str| {
