@@ -4,8 +4,9 @@ use crate::{
     Diagnostic, Syntax,
     draft::Draft,
     file::{self, OWN_KEYS},
-    json,
+    json, kiwi, manifest,
     node::{Document, Kind, NodeId},
+    okso,
     place::Cx,
     report::Report,
     source::SourceFile,
@@ -66,14 +67,54 @@ fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         );
         return;
     }
-    let lenient = is_of_client(document, at);
-    file::take(Cx { lenient, ..cx }, at, draft);
+    let foreign = Cx { lenient: true, ..cx };
+    match Form::of(document, at) {
+        Form::Manifest { api_version } => manifest::take(cx, at, api_version, draft),
+        Form::Kiwi => kiwi::take(foreign, at, draft),
+        Form::Okso => okso::take(foreign, at, draft),
+        Form::OksoReply { tools } => take_all(cx, tools, draft),
+        Form::Client => file::take(foreign, at, draft),
+        Form::Short => file::take(cx, at, draft),
+    }
 }
 
-/// Whether a document is a file of an MCP client, with keys of its own: `mcpServers`, or VS Code's `servers`.
-fn is_of_client(document: &Document, at: NodeId) -> bool {
-    let has = |key: &str| document.get(at, key).is_some();
-    document.source.syntax == Syntax::Json
-        && !OWN_KEYS.iter().any(|key| has(key))
-        && (has("mcpServers") || has("servers") && has("inputs"))
+/// The spelling of a document, told by its keys.
+enum Form {
+    Manifest {
+        api_version: NodeId,
+    },
+    Kiwi,
+    Okso,
+    /// What an okso endpoint answers when it is asked for its tools.
+    OksoReply {
+        tools: NodeId,
+    },
+    /// A file of an MCP client, with keys of its own: `mcpServers`, or VS Code's `servers`.
+    Client,
+    Short,
+}
+
+impl Form {
+    fn of(document: &Document, at: NodeId) -> Self {
+        let has = |key: &str| document.get(at, key).is_some();
+        if let Some(api_version) = document.get(at, "apiVersion") {
+            return Self::Manifest { api_version };
+        }
+        if has("tool_id") || has("tool_type") {
+            return Self::Kiwi;
+        }
+        if has("name") && (has("command") || has("result_schema")) && !has("servers") && !has("tools") {
+            return Self::Okso;
+        }
+        if document.get(at, "type").and_then(|word| document.text(word)) == Some("result")
+            && let Some(tools) = document.get(at, "tools").or_else(|| document.get(at, "tool"))
+        {
+            return Self::OksoReply { tools };
+        }
+        let is_named = document.source.name.ends_with("mcp.json");
+        let is_client = document.source.syntax == Syntax::Json
+            && !OWN_KEYS.iter().any(|key| has(key))
+            && (has("mcpServers") || has("servers") && (has("inputs") || is_named));
+        if is_client { Self::Client } else { Self::Short }
+    }
 }

@@ -4,6 +4,7 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::json;
 use tool_core::Template;
 
 use crate::{
@@ -74,16 +75,12 @@ impl Draft {
         }
     }
 
-    pub(crate) fn add_tool(&mut self, cx: Cx<'_>, tool: ToolDraft) {
-        self.put_tool(cx.report, tool);
-    }
-
     pub(crate) fn put_tool(&mut self, report: &Report, new: ToolDraft) {
         let name = &new.descriptor.name;
         let known = self.tools.iter().find(|known| known.descriptor.name == *name);
         if let Some(known) = known {
             let message = format!("the tool `{name}` is defined twice");
-            report.push(clash(&message, &new.places.tool, &known.places.tool));
+            report.push(clash(&message, &new.places.name, &known.places.name));
         } else {
             self.tools.push(new);
         }
@@ -152,6 +149,35 @@ impl Draft {
         }
         self.secrets.extend(other.secrets);
         self.includes.extend(other.includes);
+    }
+
+    /// Finds the server of each tool that does not say it: by a name like `mcp__server__tool`, or as the only one.
+    pub(crate) fn route(&mut self, report: &Report) {
+        let names: Vec<String> = self
+            .servers
+            .iter()
+            .map(|server| server.spec.name.clone())
+            .collect();
+        for tool in self.tools.iter_mut().filter(|tool| tool.is_unrouted) {
+            let name = tool.descriptor.name.clone();
+            let by_name = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+            let (server, upstream) = match (by_name, names.as_slice()) {
+                (Some((server, upstream)), _) if names.iter().any(|name| name == server) => {
+                    (server, upstream)
+                }
+                (_, [only]) => (only.as_str(), &*name),
+                _ => {
+                    let problem =
+                        Diagnostic::error(format!("the tool `{name}` does not say which server runs it"));
+                    report.push(problem.with_location(Some(tool.places.name.key_location())).with_hint(
+                        "remove it: the tools of a server are listed by themselves; or call it `mcp__server__tool`",
+                    ));
+                    continue;
+                }
+            };
+            let config = json!({"server": server, "tool": upstream});
+            Arc::make_mut(&mut tool.descriptor).executor.config = config;
+        }
     }
 
     pub(crate) fn finish(self) -> (Configuration, HashMap<Arc<str>, ToolPlaces>) {

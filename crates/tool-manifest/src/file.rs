@@ -112,9 +112,9 @@ fn take_tool(cx: Cx<'_>, name: &str, field: Field<ToolBody>, draft: &mut Draft) 
         );
     }
     if let Some((at, body)) = field.located()
-        && let Some(tool) = tool::tool(cx, name, at, body)
+        && let Some(tool) = tool::tool(cx, name, at, at, body)
     {
-        draft.add_tool(cx, tool);
+        draft.put_tool(cx.report, tool);
     }
 }
 

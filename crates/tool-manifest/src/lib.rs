@@ -13,13 +13,17 @@ mod file;
 mod json;
 mod kiwi;
 mod load;
+mod manifest;
 mod metadata;
 mod node;
+mod okso;
 mod place;
+mod promptkit;
 mod read;
 mod render;
 mod report;
 mod scalar;
+mod schema;
 mod search;
 mod secrets;
 mod sections;
@@ -34,6 +38,7 @@ pub use self::{
     configuration::{Configuration, Defaults, GatewaySpec, PolicySpec},
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     load::{LoadOptions, Loaded, Part, load},
+    schema::config_schema,
     search::find_configuration,
     secrets::ProcessSecrets,
     server::{Era, ServerSpec, ServerTransport},

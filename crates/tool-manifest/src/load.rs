@@ -122,16 +122,17 @@ impl Loaded {
     #[must_use]
     pub fn locate(&self, tool: &str, part: Part, pointer: &str) -> Option<Location> {
         let places = self.places.get(tool)?;
-        let Place { document, at } = &places.tool;
+        let document = &places.name.document;
         let root = match part {
-            Part::Tool => return Some(document.key_location(document.descend(*at, pointer))),
+            Part::Tool if pointer.is_empty() => return Some(places.name.key_location()),
+            Part::Tool => return Some(document.key_location(document.descend(places.tool, pointer))),
             Part::Settings => return Some(places.settings_location(pointer)),
             Part::InputSchema => places.input_schema,
             Part::OutputSchema => places.output_schema,
         };
         Some(match root {
             Some(root) => document.location(document.descend(root, pointer)),
-            None => places.tool.key_location(),
+            None => places.name.key_location(),
         })
     }
 
@@ -152,7 +153,7 @@ impl Loaded {
 
 impl ToolPlaces {
     fn settings_location(&self, pointer: &str) -> Location {
-        let document = &self.tool.document;
+        let document = &self.name.document;
         let name = pointer
             .split('/')
             .nth(1)
@@ -164,7 +165,7 @@ impl ToolPlaces {
                 document.location(document.descend(*at, rest))
             }
             (None, Some(root)) => document.key_location(root),
-            (None, None) => self.tool.key_location(),
+            (None, None) => self.name.key_location(),
         }
     }
 }
@@ -290,13 +291,15 @@ impl Loader {
     }
 
     fn finish(self, options: &LoadOptions) -> Result<Loaded, Diagnostics> {
+        let mut draft = self.draft;
+        draft.route(&self.report);
         let has_errors = self.report.has_errors();
         let mut diagnostics = self.report.into_problems();
         diagnostics.extend(self.left_out);
         if has_errors {
             return Err(Diagnostics::new(diagnostics));
         }
-        let (configuration, places) = self.draft.finish();
+        let (configuration, places) = draft.finish();
         let directory = options.inputs.iter().find_map(|input| match input {
             Input::Path(path) if path.is_dir() => Some(path.clone()),
             Input::Path(path) => path.parent().map(Path::to_owned),

@@ -41,6 +41,9 @@ impl Reading<'_> {
 /// Words that switch approvals off in the files of MCP clients.
 const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproved", "trust"];
 
+/// What VS Code asks its user for. Only a reference to it matters, which is an error of its own.
+const INPUTS: &str = "inputs";
+
 /// A value of a document, as serde wants it.
 #[derive(Clone, Copy)]
 struct Value<'a> {
@@ -152,6 +155,9 @@ impl<'a> Value<'a> {
     fn map_access(self, fields: Option<&[&'static str]>) -> Entries<'a> {
         let entries = self.document().entries(self.at);
         let mut known = Vec::with_capacity(entries.len());
+        if let (Some(fields), true) = (fields, self.reading.lenient) {
+            self.ignore(entries, fields);
+        }
         for (key, value) in entries {
             match fields {
                 Some(fields) if !fields.contains(&key.as_str()) => {
@@ -174,19 +180,42 @@ impl<'a> Value<'a> {
     }
 
     fn unknown(self, key: &str, value: NodeId, fields: &[&str]) {
+        if self.reading.lenient {
+            return;
+        }
         let location = Some(self.document().key_location(value));
-        let problem = if !self.reading.lenient {
-            let hint = suggest::key(key, fields);
-            Diagnostic::error(format!("unknown key `{key}`")).with_hint(hint)
-        } else if APPROVALS.contains(&key) {
-            Diagnostic::warning(format!(
-                "`{key}` is ignored: it would approve calls without asking"
-            ))
-            .with_hint("what may be called is decided by the policy of this gateway")
-        } else {
-            Diagnostic::warning(format!("unknown key `{key}` is ignored"))
-        };
+        let problem = Diagnostic::error(format!("unknown key `{key}`")).with_hint(suggest::key(key, fields));
         self.reading.report.push(problem.with_location(location));
+    }
+
+    /// Says which keys of another program's file are ignored: in one warning, for there may be many.
+    fn ignore(self, entries: &[(String, NodeId)], fields: &[&str]) {
+        let unknown = || {
+            let entries = entries.iter().map(|(key, value)| (key.as_str(), *value));
+            entries.filter(|(key, _)| !fields.contains(key) && *key != INPUTS)
+        };
+        let warn = |message: String, at: NodeId, hint: &str| {
+            let problem = Diagnostic::warning(message).with_location(Some(self.document().key_location(at)));
+            self.reading.report.push(if hint.is_empty() {
+                problem
+            } else {
+                problem.with_hint(hint)
+            });
+        };
+        for (key, at) in unknown().filter(|(key, _)| APPROVALS.contains(key)) {
+            warn(
+                format!("`{key}` is ignored: it would approve calls without asking"),
+                at,
+                "what may be called is decided by the policy of this gateway",
+            );
+        }
+        let others: Vec<(&str, NodeId)> = unknown().filter(|(key, _)| !APPROVALS.contains(key)).collect();
+        let names: Vec<&str> = others.iter().map(|(key, _)| *key).collect();
+        match others.as_slice() {
+            [] => {}
+            [(key, at)] => warn(format!("the key `{key}` is ignored"), *at, ""),
+            [(_, at), ..] => warn(format!("the keys {} are ignored", suggest::list(&names)), *at, ""),
+        }
     }
 }
 

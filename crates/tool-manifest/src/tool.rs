@@ -137,12 +137,16 @@ named_schemas! {
 pub(crate) struct ToolDraft {
     pub(crate) descriptor: Arc<Descriptor>,
     pub(crate) places: ToolPlaces,
+    /// Whether it does not say which of the servers runs it.
+    pub(crate) is_unrouted: bool,
 }
 
 /// Where the parts of a tool are written.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolPlaces {
-    pub(crate) tool: Place,
+    /// Its name, or the entry that is called by it.
+    pub(crate) name: Place,
+    pub(crate) tool: NodeId,
     pub(crate) settings: Settings,
     pub(crate) input_schema: Option<NodeId>,
     pub(crate) output_schema: Option<NodeId>,
@@ -158,6 +162,9 @@ pub(crate) struct Settings {
 /// What a tool is made of, whatever spelling it was written in.
 pub(crate) struct Parts {
     pub(crate) name: String,
+    /// What to show when the name is meant.
+    pub(crate) named: NodeId,
+    /// The tool as a whole.
     pub(crate) at: NodeId,
     pub(crate) title: Option<String>,
     pub(crate) description: Field<String>,
@@ -173,7 +180,7 @@ pub(crate) struct Parts {
 pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     if let Err(problem) = tool_core::check_name(&parts.name) {
         let hint = format!("call it `{}`", tool_core::outward_name(&parts.name));
-        cx.key_error(parts.at, problem.to_string(), hint);
+        cx.key_error(parts.named, problem.to_string(), hint);
     }
     if parts.description.is_absent() {
         cx.key_error(
@@ -182,7 +189,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
             "say what it does and when to use it: a model chooses by it",
         );
     }
-    let place = cx.place(parts.at);
+    let place = cx.place(parts.named);
     let (executor, settings) = parts.executor?;
     let (input_place, input_schema) = parts.input_schema.unwrap_or_else(|| (None, any_object()));
     let descriptor = Descriptor {
@@ -200,8 +207,10 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     };
     Some(ToolDraft {
         descriptor: Arc::new(descriptor),
+        is_unrouted: false,
         places: ToolPlaces {
-            tool: place,
+            name: place,
+            tool: parts.at,
             settings,
             input_schema: input_place,
             output_schema: parts.output_schema.map(|(at, _)| at),
@@ -210,10 +219,11 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 }
 
 /// Makes a tool from our own spelling.
-pub(crate) fn tool(cx: Cx<'_>, name: &str, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
+pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = arguments(cx, body.input_schema, body.parameters);
     let parts = Parts {
         name: name.to_owned(),
+        named,
         at,
         title: body.title.get(),
         description: body.description,

@@ -1,0 +1,127 @@
+use raw_json::RawJson;
+use schemars::{SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    file::FileBody,
+    manifest::{API_VERSION, Manifest},
+    sections::PolicyBody,
+    server::ServerBody,
+    tool::ToolBody,
+};
+
+/// Where definitions stand in a schema.
+const DEFINITIONS: &str = "#/$defs/";
+
+/// The JSON Schema (2020-12) of a configuration file, for editors and for the reference: the short form and our own
+/// manifests, with the settings of these executors, each given by its kind and its
+/// [`config_schema`](tool_core::Executor::config_schema).
+///
+/// ```
+/// use raw_json::RawJson;
+/// use tool_manifest::config_schema;
+///
+/// let mock = RawJson::parse(r#"{"type": "object", "properties": {"result": true}}"#)?;
+/// let schema = config_schema(&[("mock", mock)]);
+/// assert!(schema.as_str().contains("call_timeout"));
+/// # Ok::<(), raw_json::Error>(())
+/// ```
+#[must_use]
+pub fn config_schema(executors: &[(&str, RawJson)]) -> RawJson {
+    let mut generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    let short = generator.subschema_for::<FileBody>().to_value();
+    let manifests = [
+        manifest::<ToolBody>(&mut generator, "Tool"),
+        manifest::<ServerBody>(&mut generator, "McpServer"),
+        manifest::<PolicyBody>(&mut generator, "Policy"),
+    ];
+    let mut definitions = generator.take_definitions(true);
+    add_executors(&mut definitions, executors);
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "toolplane configuration",
+        "type": "object",
+        // Not `anyOf`: editors then complain about the one form that is meant.
+        "if": {"required": ["apiVersion"]},
+        "then": {"allOf": manifests},
+        "else": short,
+        "$defs": definitions,
+    });
+    RawJson::from(&schema)
+}
+
+/// What a document of this kind must look like.
+fn manifest<S>(generator: &mut SchemaGenerator, kind: &str) -> Value
+where
+    S: schemars::JsonSchema + Default,
+{
+    let content = generator.subschema_for::<Manifest<S>>().to_value();
+    json!({
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"enum": ["Tool", "McpServer", "Policy"]},
+        },
+        "if": {"properties": {"kind": {"const": kind}}},
+        "then": content,
+    })
+}
+
+/// Puts the settings of each kind of executor where tools refer to.
+fn add_executors(definitions: &mut Map<String, Value>, executors: &[(&str, RawJson)]) {
+    let mut choices = Vec::new();
+    for (kind, schema) in executors {
+        let mut schema: Value = schema.to().unwrap_or(Value::Bool(true));
+        rename_references(&mut schema, kind);
+        let Value::Object(mut object) = schema else {
+            choices.push(json!({"properties": {"kind": {"const": kind}}, "required": ["kind"]}));
+            continue;
+        };
+        object.remove("$schema");
+        for (name, definition) in take_definitions(&mut object) {
+            definitions.insert(format!("{kind}.{name}"), definition);
+        }
+        let properties = object.entry("properties").or_insert_with(|| json!({}));
+        if let Value::Object(properties) = properties {
+            properties.insert("kind".to_owned(), json!({"const": kind}));
+        }
+        let required = object.entry("required").or_insert_with(|| json!([]));
+        if let Value::Array(required) = required {
+            required.push(Value::from("kind"));
+        }
+        let name = format!("executor.{kind}");
+        choices.push(json!({"$ref": format!("{DEFINITIONS}{name}")}));
+        definitions.insert(name, Value::Object(object));
+    }
+    if let Some(Value::Object(executor)) = definitions.get_mut("Executor")
+        && !choices.is_empty()
+    {
+        executor.insert("oneOf".to_owned(), Value::Array(choices));
+    }
+}
+
+fn take_definitions(schema: &mut Map<String, Value>) -> Map<String, Value> {
+    match schema.remove("$defs") {
+        Some(Value::Object(definitions)) => definitions,
+        _ => Map::new(),
+    }
+}
+
+/// Makes references to a schema's own definitions fit the names that they get among all definitions.
+fn rename_references(schema: &mut Value, kind: &str) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match value {
+                    Value::String(target) if key == "$ref" => {
+                        if let Some(name) = target.strip_prefix(DEFINITIONS) {
+                            *target = format!("{DEFINITIONS}{kind}.{name}");
+                        }
+                    }
+                    other => rename_references(other, kind),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rename_references(item, kind)),
+        _ => {}
+    }
+}
