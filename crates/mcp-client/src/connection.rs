@@ -267,6 +267,15 @@ impl Connection {
         }
     }
 
+    /// How many requests wait for an answer.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        match &self.0.link {
+            Link::Stream(link) => link.pending(),
+            Link::Http(link) => link.pending(),
+        }
+    }
+
     /// The end of what a child process wrote to stderr; nothing for other connections.
     #[must_use]
     pub fn stderr_tail(&self) -> Option<String> {
@@ -316,8 +325,9 @@ impl Connection {
 fn is_other_era(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Rpc(_) | ErrorKind::Unsupported(_) => true,
-        ErrorKind::HttpStatus { status, .. } => (400..500).contains(status),
-        _ => false,
+        _ => error
+            .http_status()
+            .is_some_and(|(status, _)| (400..500).contains(&status)),
     }
 }
 

@@ -108,6 +108,14 @@ impl Error {
         self
     }
 
+    /// The HTTP status and the start of the body that this error was read from, if any.
+    pub(crate) fn http_status(&self) -> Option<(u16, &str)> {
+        match &self.kind {
+            ErrorKind::HttpStatus { status, body, .. } => Some((*status, body)),
+            _ => self.source.as_deref()?.downcast_ref::<Self>()?.http_status(),
+        }
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {

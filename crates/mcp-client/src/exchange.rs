@@ -1,5 +1,6 @@
 use std::{
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Mutex, PoisonError,
@@ -33,7 +34,7 @@ impl Exchange {
         if !self.sent.swap(true, Ordering::SeqCst)
             && let Some(hook) = &self.options.on_sent
         {
-            hook();
+            guarded(|| hook());
         }
     }
 
@@ -48,14 +49,14 @@ impl Exchange {
 
     pub(crate) fn mark_answered(&self) {
         if let Some(hook) = &self.options.on_answered {
-            hook();
+            guarded(|| hook());
         }
     }
 
     pub(crate) fn progress(&self, params: RawJson) {
         *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if let Some(on_progress) = &self.options.on_progress {
-            on_progress(params);
+            guarded(|| on_progress(params));
         }
     }
 
@@ -77,5 +78,13 @@ impl Exchange {
             }
             soft = next;
         }
+    }
+}
+
+/// Calls what a caller gave us. Its panic is no matter of the other callers of the connection: the panic hook has
+/// told of it, and the request goes on.
+fn guarded(hook: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(hook)).is_err() {
+        tracing::warn!("a hook of a request panicked");
     }
 }

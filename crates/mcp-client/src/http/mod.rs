@@ -6,7 +6,13 @@ mod endpoint;
 mod listen;
 mod shared;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use mcp_wire::{Era, cancelled_params, method};
@@ -26,6 +32,7 @@ use crate::{
 /// A connection over Streamable HTTP.
 pub(crate) struct HttpLink {
     shared: Arc<HttpShared>,
+    pending: AtomicUsize,
 }
 
 /// How many messages without an answer may wait to be posted.
@@ -41,7 +48,10 @@ impl HttpLink {
         let (postman, letters) = mpsc::channel(QUEUE);
         let shared = Arc::new(HttpShared::new(client, options.max_message, changes, postman));
         tokio::spawn(post_letters(Arc::clone(&shared), letters));
-        Ok(Self { shared })
+        Ok(Self {
+            shared,
+            pending: AtomicUsize::new(0),
+        })
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -67,6 +77,7 @@ impl HttpLink {
             body,
             exchange: &exchange,
         };
+        self.pending.fetch_add(1, Ordering::Relaxed);
         let mut guard = CancelGuard {
             link: self,
             posting: &posting,
@@ -100,6 +111,10 @@ impl HttpLink {
 
     pub(crate) fn counters(&self) -> Counters {
         self.shared.counting.snapshot()
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -164,6 +179,7 @@ struct CancelGuard<'a> {
 impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
         let Self { link, posting, armed } = self;
+        link.pending.fetch_sub(1, Ordering::Relaxed);
         let is_call = posting.method != method::INITIALIZE && posting.method != method::DISCOVER;
         if *armed && is_call && posting.exchange.was_sent() && link.shared.era() == Era::Legacy {
             let params = cancelled_params(&RawJson::from(posting.id), None);

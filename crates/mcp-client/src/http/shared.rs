@@ -273,18 +273,9 @@ fn header_text(text: &str) -> Result<HeaderValue, Error> {
 
 /// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice.
 fn is_expired(error: &Error) -> bool {
-    let status = |error: &Error| match error.kind() {
-        ErrorKind::HttpStatus { status, body, .. } => Some((*status, body.to_ascii_lowercase())),
-        _ => None,
-    };
-    let source = || {
-        std::error::Error::source(error)?
-            .downcast_ref::<Error>()
-            .and_then(status)
-    };
-    match status(error).or_else(source) {
+    match error.http_status() {
         Some((404, _)) => true,
-        Some((400, body)) => body.contains("session"),
+        Some((400, body)) => body.to_ascii_lowercase().contains("session"),
         _ => false,
     }
 }

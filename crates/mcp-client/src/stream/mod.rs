@@ -122,6 +122,10 @@ impl StreamLink {
         self.shared.counting.snapshot()
     }
 
+    pub(crate) fn pending(&self) -> usize {
+        self.shared.count()
+    }
+
     pub(crate) fn stderr_tail(&self) -> Option<String> {
         self.process.as_ref().map(|process| process.stderr.text())
     }

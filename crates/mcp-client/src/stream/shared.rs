@@ -61,6 +61,10 @@ impl Shared {
         Ok(())
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.pending().calls.len()
+    }
+
     pub(super) fn get(&self, id: u64) -> Option<Arc<Call>> {
         self.pending().calls.get(&id).cloned()
     }
@@ -130,14 +134,13 @@ impl Shared {
     }
 }
 
-/// Closes the connection when a caller's hook panics on one of its tasks: nobody may wait for a task that is gone.
+/// Closes the connection when one of its tasks panics: nobody may wait for a task that is gone.
 pub(super) struct CloseOnPanic(pub(super) Arc<Shared>);
 
 impl Drop for CloseOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0
-                .close(Error::closed("a hook of a request panicked"), Stop::Now);
+            self.0.close(Error::closed("a fault of this client"), Stop::Now);
         }
     }
 }

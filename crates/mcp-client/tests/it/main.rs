@@ -2,5 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile;
+mod http;
+mod http_server;
 mod peer;
 mod processes;

@@ -30,6 +30,17 @@ impl Peer {
         serde_json::from_str(&line).unwrap()
     }
 
+    /// What the client sends next, or nothing when it has closed the connection.
+    pub(crate) async fn next_or_end(&mut self) -> Option<Value> {
+        let line = self.lines.next_line().await.ok().flatten()?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    /// Sends a text that is no whole line.
+    pub(crate) async fn send_text(&mut self, text: &str) {
+        self.writer.write_all(text.as_bytes()).await.unwrap();
+    }
+
     /// The next message, which must be a request of this method; returns its id.
     pub(crate) async fn request(&mut self, method: &str) -> u64 {
         let message = self.next().await;

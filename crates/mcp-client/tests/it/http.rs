@@ -1,0 +1,501 @@
+//! HTTP servers that behave, and those that do not.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, ErrorKind, HttpEndpoint, RequestOptions};
+use raw_json::RawJson;
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    http_server::{Reply, Seen, Server, json, opening, status, stream},
+    peer::{raw, within},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn connect(server: &Server, options: ConnectionOptions) -> Result<Connection, Error> {
+    let endpoint = HttpEndpoint::new(&server.url)
+        .unwrap()
+        .header("authorization", "Bearer secret")
+        .unwrap();
+    timeout(PATIENCE, Connection::http(&endpoint, options))
+        .await
+        .unwrap()
+}
+
+/// A server that opens connections, and what it does about calls; a second call is always answered well.
+async fn serving(first: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Server, Connection) {
+    let calls = AtomicUsize::new(0);
+    let server = Server::start(move |seen| {
+        opening(seen).unwrap_or_else(|| match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => first(seen),
+            _ => json(&format!(
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{"fine":1e2}}}}"#,
+                seen.body["id"]
+            )),
+        })
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    (server, connection)
+}
+
+async fn call(connection: &Connection, options: RequestOptions) -> Result<RawJson, Error> {
+    let params = raw(r#"{"name":"t"}"#);
+    timeout(PATIENCE, connection.request("tools/call", Some(params), options))
+        .await
+        .unwrap()
+}
+
+/// The answer to a request, with its id in the place of `ID`.
+fn about(seen: &Seen, text: &str) -> String {
+    text.replace("ID", &seen.body["id"].to_string())
+}
+
+#[tokio::test]
+async fn what_requests_say_of_themselves() {
+    let (server, connection) = serving(|seen| json(&about(seen, r#"{"id":ID,"result":{}}"#))).await;
+    call(&connection, within(20)).await.unwrap();
+    connection.shutdown().await;
+    let seen = server.seen();
+    let has = |seen: &Seen, name: &str| seen.headers.get(name).cloned();
+    assert_eq!(
+        (
+            has(&seen[0], "mcp-session-id"),
+            has(&seen[0], "mcp-protocol-version")
+        ),
+        (None, None)
+    );
+    for later in &seen[1..] {
+        assert_eq!(has(later, "mcp-session-id").as_deref(), Some("s1"));
+        assert_eq!(has(later, "mcp-protocol-version").as_deref(), Some("2025-11-25"));
+    }
+    for all in &seen {
+        assert_eq!(has(all, "authorization").as_deref(), Some("Bearer secret"));
+        assert_eq!(
+            has(all, "accept").as_deref(),
+            Some("application/json, text/event-stream")
+        );
+    }
+    assert_eq!(seen.last().unwrap().method, "DELETE");
+    let error = call(&connection, within(20)).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Closed(_)) && !error.was_sent());
+}
+
+/// What a server writes for a call, and what becomes of it; the next call succeeds whatever it was.
+#[tokio::test]
+async fn odd_answers() {
+    enum Expect {
+        Result(&'static str),
+        Rpc(i64),
+        Protocol(&'static str),
+        Status(u16),
+        Auth(u16),
+        TooLarge,
+        Closed,
+    }
+    use Expect::{Auth, Closed, Protocol, Result, Rpc, Status, TooLarge};
+    type Make = fn(&Seen) -> Reply;
+    let cases: &[(&str, Make, Expect)] = &[
+        (
+            "JSON",
+            |seen| json(&about(seen, r#" {"id":ID,"result":{"a": 1e2}} "#)),
+            Result(r#"{"a": 1e2}"#),
+        ),
+        (
+            "a string id",
+            |seen| json(&about(seen, r#"{"id":"ID","result":{}}"#)),
+            Result("{}"),
+        ),
+        (
+            "null",
+            |seen| json(&about(seen, r#"{"id":ID,"result":null}"#)),
+            Result("null"),
+        ),
+        (
+            "a stream",
+            |seen| {
+                stream(&about(
+                    seen,
+                    "event: message\ndata: {\"id\":ID,\"result\":{}}\n\n",
+                ))
+            },
+            Result("{}"),
+        ),
+        (
+            "a stream with other things",
+            |seen| {
+                stream(&about(
+                    seen,
+                    "id: 1\ndata:\n\n: comment\n\ndata: garbage\n\ndata: {\"id\":999,\"result\":{}}\n\ndata: {\"id\":\"s\",\"method\":\"roots/list\"}\n\ndata: {\"id\":ID,\ndata: \"result\":{}}\n\n",
+                ))
+            },
+            Result("{}"),
+        ),
+        (
+            "JSON called a stream",
+            |seen| stream(&about(seen, "\n{\"id\":ID,\"result\":{}}")),
+            Result("{}"),
+        ),
+        (
+            "an error",
+            |seen| json(&about(seen, r#"{"id":ID,"error":{"code":-5,"message":"no"}}"#)),
+            Rpc(-5),
+        ),
+        (
+            "an error without an id",
+            |_| json(r#"{"error":{"code":-32700,"message":"no"}}"#),
+            Rpc(-32700),
+        ),
+        (
+            "an error with a status",
+            |_| {
+                status(
+                    "400 Bad Request",
+                    "content-type: application/json\r\n",
+                    r#"{"id":null,"error":{"code":-32602,"message":"no"}}"#,
+                )
+            },
+            Rpc(-32602),
+        ),
+        (
+            "accepted",
+            |_| status("202 Accepted", "", ""),
+            Protocol("accepted the request without an answer"),
+        ),
+        (
+            "another id",
+            |_| json(r#"{"id":999,"result":{}}"#),
+            Protocol("another request"),
+        ),
+        ("bad JSON", |_| json("{"), Protocol("no valid message")),
+        (
+            "a batch",
+            |seen| json(&about(seen, r#"[{"id":ID,"result":{}}]"#)),
+            Protocol("no valid message"),
+        ),
+        (
+            "HTML",
+            |_| status("200 OK", "content-type: text/html\r\n", "<html>"),
+            Protocol("`text/html`"),
+        ),
+        (
+            "a stream that ends",
+            |_| stream(": nothing\n\n"),
+            Protocol("ended without an answer"),
+        ),
+        (
+            "a stream of others",
+            |_| stream("data: {\"id\":999,\"result\":{}}\n\n"),
+            Protocol("answers to other requests"),
+        ),
+        (
+            "a broken answer",
+            |seen| stream(&about(seen, "data: {\"id\":ID,\"result\":{]}\n\n")),
+            Protocol("no valid message"),
+        ),
+        (
+            "a fault",
+            |_| status("500 Internal Server Error", "", "oh"),
+            Status(500),
+        ),
+        (
+            "a redirect",
+            |_| status("307 Temporary Redirect", "location: http://127.0.0.1:1/\r\n", ""),
+            Status(307),
+        ),
+        (
+            "a refusal",
+            |_| status("401 Unauthorized", "www-authenticate: Bearer\r\n", ""),
+            Auth(401),
+        ),
+        ("another refusal", |_| status("403 Forbidden", "", ""), Auth(403)),
+        (
+            "a body that is too large",
+            |_| json(&"x".repeat(17 << 20)),
+            TooLarge,
+        ),
+        (
+            "a stream that is too large",
+            |_| stream(&format!("data: {}\n\n", "x".repeat(17 << 20))),
+            TooLarge,
+        ),
+        ("no answer at all", |_| Reply::Close(Vec::new()), Closed),
+        (
+            "half an answer",
+            |_| {
+                Reply::Close(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+                        .to_vec(),
+                )
+            },
+            Closed,
+        ),
+    ];
+    for (name, make, expected) in cases {
+        let make = *make;
+        let (_server, connection) = serving(make).await;
+        let outcome = call(&connection, within(20)).await;
+        match (expected, &outcome) {
+            (Result(text), Ok(result)) => assert_eq!(result.as_str(), *text, "{name}"),
+            (_, Ok(_)) => panic!("{name}: {outcome:?}"),
+            (expected, Err(error)) => {
+                assert!(error.was_sent(), "{name}");
+                match (expected, error.kind()) {
+                    (Rpc(code), ErrorKind::Rpc(error)) => assert_eq!(error.code, *code, "{name}"),
+                    (Protocol(says), ErrorKind::Protocol(text)) => {
+                        assert!(text.contains(says), "{name}: {text}");
+                    }
+                    (Status(expected), ErrorKind::HttpStatus { status, .. }) => {
+                        assert_eq!(status, expected, "{name}");
+                    }
+                    (Auth(expected), ErrorKind::Auth { status, .. }) => {
+                        assert_eq!(status, expected, "{name}");
+                    }
+                    (TooLarge, ErrorKind::TooLarge { limit: 16_777_216 }) => {}
+                    (Closed, ErrorKind::Closed(_)) => {}
+                    _ => panic!("{name}: {error:?}"),
+                }
+            }
+        }
+        assert_eq!(
+            call(&connection, within(20)).await.unwrap().as_str(),
+            r#"{"fine":1e2}"#,
+            "{name}"
+        );
+        assert_eq!(connection.pending(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_an_answer_is_cancelled() {
+    let (server, connection) = serving(|_| Reply::Silence).await;
+    let start = Instant::now();
+    let options = RequestOptions::within(Duration::from_millis(200));
+    let error = call(&connection, options).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Timeout(_)) && error.was_sent(),
+        "{error}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(20));
+    let id = server.wait_for("tools/call").await.body["id"].clone();
+    let cancelled = server.wait_for("notifications/cancelled").await;
+    assert_eq!(cancelled.body["params"]["requestId"], id);
+    assert_eq!(
+        call(&connection, within(20)).await.unwrap().as_str(),
+        r#"{"fine":1e2}"#
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_quiet_is_left_at_the_deadline() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: waiting\n\n";
+    let (_server, connection) = serving(|_| Reply::Bytes(vec![head.to_vec()])).await;
+    let error = call(&connection, RequestOptions::within(Duration::from_millis(200)))
+        .await
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Timeout(_)), "{error}");
+    assert!(call(&connection, within(20)).await.is_ok());
+}
+
+#[tokio::test]
+async fn progress_comes_in_order_and_before_the_answer() {
+    let (_server, connection) = serving(|seen| {
+        assert_eq!(seen.body["params"]["_meta"]["progressToken"], seen.body["id"]);
+        let mut events = String::new();
+        for step in 0..50 {
+            events += &about(seen, &format!("data: {{\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":ID,\"progress\":{step}}}}}\n\n"));
+        }
+        stream(&(events + &about(seen, "data: {\"id\":ID,\"result\":{}}\n\n")))
+    })
+    .await;
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&steps);
+    let options = RequestOptions {
+        on_progress: Some(Arc::new(move |params| {
+            sink.lock()
+                .unwrap()
+                .push(params.get("progress").unwrap().to_string());
+        })),
+        ..within(20)
+    };
+    call(&connection, options).await.unwrap();
+    assert_eq!(
+        *steps.lock().unwrap(),
+        (0..50).map(|step| step.to_string()).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_forgot_is_opened_again_once() {
+    for (line, body) in [
+        ("404 Not Found", ""),
+        (
+            "400 Bad Request",
+            r#"{"id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#,
+        ),
+    ] {
+        let (server, connection) =
+            serving(move |_| status(line, "content-type: application/json\r\n", body)).await;
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&sent);
+        let options = RequestOptions {
+            on_sent: Some(Arc::new(move || {
+                counter.fetch_add(1, Ordering::SeqCst);
+            })),
+            ..within(20)
+        };
+        assert_eq!(
+            call(&connection, options).await.unwrap().as_str(),
+            r#"{"fine":1e2}"#
+        );
+        let methods: Vec<String> = server
+            .seen()
+            .iter()
+            .map(|seen| seen.body["method"].as_str().unwrap_or(&seen.method).to_owned())
+            .filter(|method| method != "GET")
+            .collect();
+        let opening = ["initialize", "notifications/initialized"];
+        assert_eq!(
+            methods,
+            [&opening[..], &["tools/call"], &opening[..], &["tools/call"]].concat()
+        );
+    }
+    // A server that never knows the session is asked twice and no more.
+    let server = Server::start(|seen| opening(seen).unwrap_or_else(|| status("404 Not Found", "", ""))).await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    let error = call(&connection, within(20)).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::HttpStatus { status: 404, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        server
+            .seen()
+            .iter()
+            .filter(|seen| seen.body["method"] == "tools/call")
+            .count(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached() {
+    let server = Server::start(|_| Reply::Silence).await;
+    let connection = serving(|_| Reply::Silence).await.1;
+    drop(connection);
+    // A port that was free a moment ago.
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", free.local_addr().unwrap());
+    drop(free);
+    let error = Connection::http(&HttpEndpoint::new(&url).unwrap(), ConnectionOptions::default())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Unreachable(_)) && !error.was_sent(),
+        "{error:?}"
+    );
+    // One that takes the connection and says nothing.
+    let options = ConnectionOptions {
+        start_timeout: Duration::from_millis(200),
+        ..ConnectionOptions::default()
+    };
+    let error = connect(&server, options).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::StartFailed { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_refused_opening_says_what_is_wanted() {
+    let server =
+        Server::start(|_| status("401 Unauthorized", "www-authenticate: Bearer realm=x\r\n", "")).await;
+    let error = connect(&server, ConnectionOptions::default()).await.unwrap_err();
+    let ErrorKind::Auth {
+        status: 401,
+        challenge,
+    } = error.kind()
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!(challenge.as_deref(), Some("Bearer realm=x"));
+}
+
+#[tokio::test]
+async fn a_modern_server_is_sent_what_it_needs() {
+    let server = Server::start(|seen| match seen.body["method"].as_str() {
+        Some("server/discover") => json(&about(
+            seen,
+            r#"{"id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+        )),
+        Some("tools/call") => json(&about(seen, r#"{"id":ID,"result":{"resultType":"complete"}}"#)),
+        _ => status(
+            "400 Bad Request",
+            "content-type: application/json\r\n",
+            r#"{"id":null,"error":{"code":-32022,"message":"Unsupported protocol version"}}"#,
+        ),
+    })
+    .await;
+    for era in [EraChoice::Modern, EraChoice::Auto] {
+        let connection = connect(
+            &server,
+            ConnectionOptions {
+                era,
+                ..ConnectionOptions::default()
+            },
+        )
+        .await
+        .unwrap();
+        call(&connection, within(20)).await.unwrap();
+        let seen = server.seen().pop().unwrap();
+        for (name, value) in [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "t"),
+        ] {
+            assert_eq!(seen.headers.get(name).map(String::as_str), Some(value));
+        }
+        assert_eq!(seen.headers.get("mcp-session-id"), None);
+        assert_eq!(
+            seen.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+    }
+}
+
+#[tokio::test]
+async fn changes_come_over_the_stream_that_is_listened_to() {
+    let server = Server::start(|seen| {
+        if seen.method == "GET" {
+            let event = "data: {\"method\":\"notifications/tools/list_changed\"}\n\n";
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            return Reply::Bytes(vec![format!("{head}{event}").into_bytes()]);
+        }
+        opening(seen).unwrap_or(Reply::Silence)
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    let mut changes = connection.changes();
+    timeout(PATIENCE, changes.wait_for(|changes| changes.tools == 1))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(server.wait_for("GET").await.headers["mcp-session-id"], "s1");
+}
+
+#[test]
+fn endpoints_that_are_none() {
+    for url in ["", "localhost:80", "ftp://host/", "unix:/run/x", "http://"] {
+        let error = HttpEndpoint::new(url).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Invalid(_)), "{url}");
+    }
+    let endpoint = HttpEndpoint::new("http://user:hidden@host/?key=hidden").unwrap();
+    assert!(endpoint.clone().header("a b", "c").is_err());
+    assert!(endpoint.clone().header("x", "c\r\nd: e").is_err());
+    let endpoint = endpoint.header("x-key", "hidden").unwrap();
+    assert!(!format!("{endpoint:?}").contains("hidden"));
+}
