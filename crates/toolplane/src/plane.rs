@@ -118,7 +118,8 @@ impl Toolplane {
         self.explained(request, &self.0.stack).await
     }
 
-    /// Goes through everything that a call would, and stops where it would be sent.
+    /// Goes through everything that a call would, and stops where it would be sent: if every layer lets it pass, the
+    /// result is [`Outcome::Pending`].
     pub async fn dry_run(&self, request: CallRequest) -> Explained {
         self.explained(request, &self.0.dry_stack).await
     }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use raw_json::RawJson;
-use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, Reply, ToolError};
+use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, ToolError};
 use tool_observe::{Observers, Watch, WatchAttempt};
 use tool_policy::{Admit, Rules, Validate, ValidateResult};
 use tool_runtime::{Deadline, Timeout};
@@ -76,6 +75,9 @@ impl Invoke for DryRun {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let kind = cx.tool().descriptor().executor.kind.clone();
         cx.note("executor", || format!("`{kind}` would run now"));
-        Ok(Reply::value(RawJson::null()).into())
+        Ok(Outcome::Pending(Box::new(PendingCall {
+            handle: "dry-run".into(),
+            reason: "a dry run sends nothing".to_owned(),
+        })))
     }
 }

@@ -1,0 +1,64 @@
+use serde_json::json;
+use toolplane::{
+    BuildError, CallRequest, Toolplane,
+    core::{Caller, Outcome},
+};
+
+const CONFIGURATION: &str = r#"
+tools:
+  static:
+    description: Always the same.
+    input_schema: {type: object}
+    executor: {kind: mock, result: {temperature: 72, conditions: Sunny}}
+  scripted:
+    description: As asked.
+    input_schema: {type: object, properties: {city: {type: string}}, required: [city]}
+    executor: {kind: mock, template: '{"city": {{ city }}}'}
+  unusable:
+    description: No such executor.
+    input_schema: {type: object}
+    executor: {kind: carrier-pigeon}
+policy:
+  blocklist: [stat*]
+"#;
+
+#[tokio::test]
+async fn a_configuration_gives_tools_that_can_be_called() {
+    let plane = Toolplane::from_yaml(CONFIGURATION).expect("usable");
+    let request = CallRequest::new("scripted")
+        .json(json!({"city": "Tromsø \"north\""}).to_string())
+        .expect("valid");
+    let Outcome::Reply(reply) = plane.call(request).await.expect("answers") else {
+        panic!("no reply")
+    };
+    let value: serde_json::Value = reply.raw().to().expect("JSON");
+    assert_eq!(value, json!({"city": "Tromsø \"north\""}));
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_used_does_not_sink_the_rest() {
+    let plane = Toolplane::from_yaml(CONFIGURATION).expect("usable");
+    let view = plane.list(&Caller::local()).await;
+    let names: Vec<_> = view.tools().iter().map(|tool| tool.name().to_string()).collect();
+    assert_eq!(names, ["scripted"], "one is blocked and one cannot be run");
+    let refused = plane.refused();
+    assert_eq!(refused.len(), 1);
+    assert!(
+        refused[0].reason.contains("no executor `carrier-pigeon`"),
+        "{}",
+        refused[0].reason
+    );
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_not_usable_says_where() {
+    let error = Toolplane::from_yaml("tools:\n  a:\n    descripton: x\n").expect_err("a typing error");
+    let BuildError::Configuration(problems) = error else {
+        panic!("{error}")
+    };
+    let text = format!("{problems:?}");
+    assert!(
+        text.contains("descripton") && text.contains("description"),
+        "{text}"
+    );
+}

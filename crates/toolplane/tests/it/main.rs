@@ -1,0 +1,5 @@
+//! The standard stack around scripted executors, and the facade around configurations.
+
+#[cfg(feature = "exec-mock")]
+mod configured;
+mod stack;
