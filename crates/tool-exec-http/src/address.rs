@@ -1,0 +1,236 @@
+use raw_json::{Kind, RawJson};
+use url::{Host, Url};
+
+use crate::{
+    encode,
+    query::Pair,
+    text::{Inserted, Piece, Scope, Text, Unusable},
+};
+
+/// A URL with references and arguments, taken apart so that each is encoded for the place where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    /// Scheme, host and port: whatever stands before the first `/` or `?` of the path.
+    origin: Text,
+    path: Text,
+    pub query: Vec<Pair>,
+}
+
+/// Why a call has no address.
+#[derive(Debug)]
+pub(crate) enum AddressError {
+    /// The arguments do not fit.
+    Arguments(Unusable),
+    /// The operator's values do not make an address; the text names none of them.
+    Values(&'static str),
+}
+
+impl From<Unusable> for AddressError {
+    fn from(unusable: Unusable) -> Self {
+        Self::Arguments(unusable)
+    }
+}
+
+impl Address {
+    /// Reads a URL template.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.chars().any(char::is_control) {
+            return Err("must not hold control characters".to_owned());
+        }
+        let (origin, path, query) = split(&Text::parse(text)?)?;
+        check_origin(&origin)?;
+        let mut shape = String::new();
+        for piece in &path.0 {
+            shape.push_str(match piece {
+                Piece::Literal(text) => text,
+                _ => "{}",
+            });
+        }
+        if shape.split('/').any(is_dots) {
+            return Err("must not have `.` or `..` segments in its path".to_owned());
+        }
+        let address = Self {
+            origin,
+            path,
+            query: Pair::parse_all(&query)?,
+        };
+        // What needs no value can be judged now; what needs one is judged in every call.
+        if let Some(origin) = address.origin.literal() {
+            let path = address.path.literal().unwrap_or("/");
+            check_url(&format!("{origin}{path}")).map_err(str::to_owned)?;
+        }
+        Ok(address)
+    }
+
+    /// Whether an argument is part of the host.
+    pub(crate) fn host_argument(&self) -> Option<&str> {
+        self.origin.arguments().next()
+    }
+
+    /// The host, if it is the same in every call.
+    pub(crate) fn constant(&self) -> Option<Url> {
+        self.origin.literal().and_then(|origin| Url::parse(origin).ok())
+    }
+
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+        let query = self.query.iter().flat_map(Pair::texts);
+        [&self.origin, &self.path].into_iter().chain(query)
+    }
+
+    /// The URL of one call, without the query.
+    pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Url, AddressError> {
+        let origin = self.origin.render(scope, |out, inserted| {
+            if let Inserted::Argument(name, text) = inserted
+                && !is_label(text)
+            {
+                let reason = "must be one label of a host name: letters, digits and hyphens";
+                return Err(Unusable::Argument(name.to_owned(), reason.to_owned()));
+            }
+            out.push_str(inserted.text());
+            Ok(())
+        })?;
+        let mut last = String::new();
+        let path = self.path.render(scope, |out, inserted| match inserted {
+            Inserted::Value(text) => {
+                encode::push_path(out, text);
+                Ok(())
+            }
+            Inserted::Argument(name, "") => Err(Unusable::Argument(
+                name.to_owned(),
+                "must not be empty".to_owned(),
+            )),
+            Inserted::Argument(name, _) if scope.argument(name).is_some_and(is_container) => {
+                let reason = "must be a single value, since it is part of the path";
+                Err(Unusable::Argument(name.to_owned(), reason.to_owned()))
+            }
+            Inserted::Argument(name, text) => {
+                name.clone_into(&mut last);
+                encode::push_value(out, text);
+                Ok(())
+            }
+        })?;
+        // Judged when the path is whole: two arguments side by side could make a dot segment that neither is.
+        if !last.is_empty() && path.split('/').any(is_dots) {
+            let reason = "must not make a segment `.` or `..` of the path";
+            return Err(Unusable::Argument(last, reason.to_owned()).into());
+        }
+        let whole = if origin.ends_with('/') && path.starts_with('/') {
+            format!("{}{path}", origin.trim_end_matches('/'))
+        } else {
+            format!("{origin}{path}")
+        };
+        check_url(&whole).map_err(AddressError::Values)
+    }
+}
+
+/// Cuts a template into origin, path and query.
+fn split(text: &Text) -> Result<(Text, Text, Text), String> {
+    let mut parts = [Vec::new(), Vec::new(), Vec::new()];
+    let mut place = 0;
+    let mut schemed = false;
+    for piece in &text.0 {
+        let Piece::Literal(literal) = piece else {
+            parts[place].push(piece.clone());
+            continue;
+        };
+        let mut rest = literal.as_str();
+        if rest.contains('#') {
+            return Err("must not have a fragment (`#…`): it is never sent".to_owned());
+        }
+        if place == 0 {
+            let after_scheme = rest.find("://").filter(|_| !schemed).map_or(0, |at| at + 3);
+            schemed |= after_scheme > 0;
+            if !schemed && parts[0].is_empty() {
+                return Err("must begin with `http://` or `https://`".to_owned());
+            }
+            let end = rest[after_scheme..]
+                .find(['/', '?', '\\'])
+                .map_or(rest.len(), |at| after_scheme + at);
+            push(&mut parts[0], &rest[..end]);
+            rest = &rest[end..];
+            place = usize::from(!rest.is_empty());
+        }
+        if place == 1
+            && let Some(mark) = rest.find('?')
+        {
+            push(&mut parts[1], &rest[..mark]);
+            rest = &rest[mark + 1..];
+            place = 2;
+        }
+        push(&mut parts[place], rest);
+    }
+    let [origin, path, query] = parts.map(Text);
+    Ok((origin, path, query))
+}
+
+fn push(pieces: &mut Vec<Piece>, text: &str) {
+    if !text.is_empty() {
+        pieces.push(Piece::Literal(text.to_owned()));
+    }
+}
+
+/// An argument may be part of a host's name, never of the scheme, the user or the port.
+fn check_origin(origin: &Text) -> Result<(), String> {
+    let mut before = String::new();
+    for piece in &origin.0 {
+        match piece {
+            Piece::Literal(text) => before.push_str(text),
+            Piece::Reference(_) => before.push_str("${}"),
+            Piece::Argument(name) => {
+                let host = before.split_once("://").map(|(_, host)| host);
+                if host.is_none_or(|host| host.contains(['@', ':']) || host.contains("${}")) {
+                    return Err(format!(
+                        "`{{{name}}}` must not stand here: an argument may be part of the host's name, the path or the query"
+                    ));
+                }
+            }
+        }
+    }
+    if before.contains('@') {
+        return Err("must not hold a user or password; put them into a header".to_owned());
+    }
+    Ok(())
+}
+
+/// Reads a finished URL and checks what must hold of every one.
+pub(crate) fn check_url(text: &str) -> Result<Url, &'static str> {
+    // The URL standard drops tabs and line breaks silently; here they are a sign of an injection.
+    if text.chars().any(char::is_control) {
+        return Err("holds control characters");
+    }
+    let url = Url::parse(text).map_err(|_| "is not a URL")?;
+    check_parsed(&url)?;
+    Ok(url)
+}
+
+/// Checks what must hold of every URL: `http` or `https`, a host, no user.
+pub(crate) fn check_parsed(url: &Url) -> Result<(), &'static str> {
+    if !matches!(url.scheme(), "http" | "https") {
+        Err("must begin with `http://` or `https://`")
+    } else if !url.username().is_empty() || url.password().is_some() {
+        Err("must not hold a user or password; put them into a header")
+    } else if url.fragment().is_some() {
+        Err("must not have a fragment (`#…`): it is never sent")
+    } else if url.host().is_none_or(|host| host == Host::Domain("")) {
+        Err("has no host")
+    } else {
+        Ok(())
+    }
+}
+
+fn is_container(value: &RawJson) -> bool {
+    matches!(value.kind(), Kind::Array | Kind::Object)
+}
+
+fn is_dots(segment: &str) -> bool {
+    matches!(segment, "." | "..")
+}
+
+fn is_label(text: &str) -> bool {
+    (1..=63).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}

@@ -1,0 +1,323 @@
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header::LOCATION};
+use raw_json::RawJson;
+use reqwest::Response;
+use tokio::{
+    task::spawn_blocking,
+    time::{error::Elapsed, timeout},
+};
+use tool_core::{CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError};
+use tracing::debug;
+use url::Url;
+
+use crate::{
+    address::check_parsed,
+    client::Clients,
+    dispatch::{Mark, MarkingBody},
+    failure::{Failure, broken, error_answer, not_connected},
+    json_path::PathError,
+    mapping::MappingError,
+    plan::{Plan, Selection, may_lead_to},
+    redact::{Masks, hide_fields},
+    request::Request,
+    response::{MediaType, result_of},
+    settings::Redirects,
+    text::Scope,
+};
+
+/// A prepared HTTP tool.
+pub(crate) struct HttpTool {
+    pub plan: Arc<Plan>,
+    pub clients: Arc<Clients>,
+    pub secrets: Arc<dyn Secrets>,
+}
+
+/// How many redirects a call follows.
+const MAX_REDIRECTS: usize = 3;
+/// A response larger than this is searched off the thread, so that a deadline still ends the call.
+const SEARCHED_HERE: usize = 256 << 10;
+
+impl Invoke for HttpTool {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let own = self.plan.timeout;
+        let limit = cx.remaining().map_or(own, |remaining| remaining.min(own));
+        if limit.is_zero() {
+            return Err(ToolError::new(
+                ErrorKind::Timeout,
+                "no time was left to send the request",
+            ));
+        }
+        let done = timeout(limit, self.exchange(cx)).await;
+        let failure = match done {
+            Ok(Ok(reply)) => return Ok(reply.into()),
+            Ok(Err(failure)) => failure,
+            Err(Elapsed { .. }) => Failure::Unanswered(
+                ErrorKind::Timeout,
+                format!("the upstream did not answer within {} ms", limit.as_millis()),
+                None,
+            ),
+        };
+        let error = failure.into_error(cx);
+        debug!(tool = %self.plan.tool, kind = %error.kind(), "http call failed");
+        Err(error)
+    }
+}
+
+impl HttpTool {
+    async fn exchange(&self, cx: &CallContext) -> Result<Reply, Failure> {
+        let plan = &*self.plan;
+        let values = self.values().await?;
+        let masks = Masks::new(&values, &plan.secrets);
+        let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
+        let request = plan.request(&Scope {
+            arguments: &arguments,
+            values: &values,
+        })?;
+        let method = request.method.clone();
+        let response = self.follow(request, cx).await?;
+        let status = response.status();
+        debug!(
+            tool = %plan.tool,
+            %method,
+            status = status.as_u16(),
+            arguments = %masks.message(hide_fields(cx.arguments.raw(), &plan.redact).as_str()),
+            "http call answered"
+        );
+        if !plan.expected.holds(status) {
+            cx.dispatch().answered();
+            return Err(error_answer(response, plan, &masks, cx.clock.wall()).await.into());
+        }
+        let media = MediaType::of(response.headers());
+        let body = match method {
+            Method::HEAD => Bytes::new(),
+            _ => self.body(response, cx).await?,
+        };
+        // Only now is the answer there: until its last byte, whether the tool ran well is not known.
+        cx.dispatch().answered();
+        let result = mask_result(&result_of(body, &media)?, &masks)?;
+        let result = self.select(result).await?;
+        Ok(Reply::value(hide_fields(&result, &plan.redact)))
+    }
+
+    /// The present value of every reference.
+    async fn values(&self) -> Result<HashMap<Reference, Secret>, ToolError> {
+        let mut values = HashMap::new();
+        for reference in &self.plan.references {
+            let value = reference.resolve(&*self.secrets).await.map_err(|error| {
+                ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}"))
+                    .with_source(error)
+            })?;
+            values.insert(reference.clone(), value);
+        }
+        Ok(values)
+    }
+
+    /// Sends a request and follows the redirects that may be followed.
+    async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<Response, Failure> {
+        for hop in 0.. {
+            let response = self.send(&request, cx).await?;
+            let status = response.status();
+            if !status.is_redirection()
+                || status == StatusCode::NOT_MODIFIED
+                || self.plan.expected.holds(status)
+            {
+                return Ok(response);
+            }
+            let Some(next) = redirect_target(&request.url, response.headers()) else {
+                return Ok(response);
+            };
+            cx.dispatch().answered();
+            if self.plan.redirects == Redirects::None || next.origin() != request.url.origin() {
+                return Err(redirected(status, "to another place, which is not followed"));
+            }
+            if hop == MAX_REDIRECTS {
+                return Err(redirected(status, "too often"));
+            }
+            if !matches!(status.as_u16(), 307 | 308) && !matches!(request.method, Method::GET | Method::HEAD)
+            {
+                request.method = Method::GET;
+                request.body = None;
+                request.headers.remove(http::header::CONTENT_TYPE);
+            }
+            request.url = next;
+        }
+        unreachable!("the loop ends by returning")
+    }
+
+    /// Sends one request and waits for the head of its response.
+    async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
+        let plan = &*self.plan;
+        if !may_lead_to(&request.url, &self.clients.reach(plan.client.allow_private)) {
+            return Err(not_allowed().into());
+        }
+        let client = self.clients.get(plan.client).map_err(|error| {
+            ToolError::new(ErrorKind::Internal, "no HTTP client can be made").with_source(error.without_url())
+        })?;
+        let dispatch = cx.dispatch().clone();
+        let mut builder = client
+            .request(request.method.clone(), request.url.clone())
+            .headers(request.headers.clone());
+        if let Some(body) = &request.body {
+            builder = builder.body(reqwest::Body::wrap(MarkingBody::new(
+                body.clone(),
+                dispatch.clone(),
+            )));
+        }
+        let mark = Mark::new(dispatch, request.body.is_some() && request.url.scheme() == "http");
+        let silence = plan
+            .read_timeout
+            .map(|limit| limit.saturating_add(plan.client.connect_timeout));
+        match within(silence, builder.send()).await {
+            Ok(Ok(response)) => {
+                cx.dispatch().sent();
+                Ok(response)
+            }
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
+                mark.not_connected();
+                Err(not_connected(&error).into())
+            }
+            Ok(Err(error)) => Err(broken(&error)),
+            Err(_) => Err(silent()),
+        }
+    }
+
+    /// Reads a body, counting what comes out of its decompression.
+    async fn body(&self, mut response: Response, cx: &CallContext) -> Result<Bytes, Failure> {
+        let limit = self.plan.max_response_bytes;
+        let too_large = || {
+            cx.dispatch().answered();
+            let message = format!("the upstream's answer is larger than the allowed {limit} bytes");
+            Failure::from(ToolError::new(ErrorKind::ResultTooLarge, message))
+        };
+        if let Some(coding) = response.headers().get(http::header::CONTENT_ENCODING)
+            && coding != "identity"
+        {
+            let message = "the upstream's answer is compressed in a way that was not asked for";
+            return Err(ToolError::new(ErrorKind::Protocol, message).into());
+        }
+        let announced = response.content_length().unwrap_or(0);
+        if announced > limit as u64 {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        let mut first = None;
+        loop {
+            let chunk = match within(self.plan.read_timeout, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(broken(&error)),
+                Err(_) => return Err(silent()),
+            };
+            let so_far = first.as_ref().map_or(body.len(), Bytes::len);
+            if chunk.len() > limit - so_far {
+                return Err(too_large());
+            }
+            // Most answers come in one piece, which then needs no copy.
+            if so_far == 0 {
+                first = Some(chunk);
+                continue;
+            }
+            if let Some(first) = first.take() {
+                body.reserve(
+                    usize::try_from(announced)
+                        .unwrap_or(0)
+                        .max(first.len() + chunk.len()),
+                );
+                body.extend_from_slice(&first);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(first.unwrap_or_else(|| body.into()))
+    }
+
+    /// The part of the response that is the result.
+    async fn select(&self, response: RawJson) -> Result<RawJson, ToolError> {
+        let limit = self.plan.max_response_bytes;
+        let Some(selection) = &self.plan.selection else {
+            return Ok(response);
+        };
+        if response.len() <= SEARCHED_HERE {
+            return selection.apply(&response, limit);
+        }
+        let plan = self.plan.clone();
+        let searched = spawn_blocking(move || match &plan.selection {
+            Some(selection) => selection.apply(&response, limit),
+            None => Ok(response),
+        });
+        searched.await.unwrap_or_else(|error| {
+            Err(ToolError::new(ErrorKind::Internal, "searching the response failed").with_source(error))
+        })
+    }
+}
+
+impl Selection {
+    fn apply(&self, response: &RawJson, limit: usize) -> Result<RawJson, ToolError> {
+        let value = response.to().map_err(|error| {
+            ToolError::new(
+                ErrorKind::Protocol,
+                format!("the upstream's answer is no usable JSON: {error}"),
+            )
+        })?;
+        let too_large = |message: &str| ToolError::new(ErrorKind::ResultTooLarge, message);
+        match self {
+            Self::Path(path) => path.apply(response, &value).map_err(|PathError::TooLarge| {
+                too_large("the upstream's answer has too many values for its `response_path`")
+            }),
+            Self::Mapping(mapping) => mapping.apply(&value, limit).map_err(|error| match error {
+                MappingError::TooLarge => too_large("the mapped result is too large"),
+                MappingError::Failed(reason) => ToolError::new(
+                    ErrorKind::ResultInvalid,
+                    format!("the upstream's answer does not fit the tool's mapping: {reason}"),
+                ),
+            }),
+        }
+    }
+}
+
+/// Waits no longer than a limit, if there is one.
+async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Output, Elapsed> {
+    match limit {
+        Some(limit) => timeout(limit, future).await,
+        None => Ok(future.await),
+    }
+}
+
+/// Hides secrets that the upstream says back.
+fn mask_result(result: &RawJson, masks: &Masks) -> Result<RawJson, ToolError> {
+    match masks.result(result.as_str()) {
+        Cow::Borrowed(_) => Ok(result.clone()),
+        Cow::Owned(text) => RawJson::parse(text).map_err(|_| {
+            let message = "the upstream's answer repeats a secret where it cannot be hidden";
+            ToolError::new(ErrorKind::Protocol, message)
+        }),
+    }
+}
+
+/// Where a redirect leads; nothing if it names no place that a request could go to.
+fn redirect_target(from: &Url, headers: &HeaderMap) -> Option<Url> {
+    let location = headers.get(LOCATION)?.to_str().ok()?;
+    let mut next = from.join(location).ok()?;
+    next.set_fragment(None);
+    check_parsed(&next).ok()?;
+    Some(next)
+}
+
+fn redirected(status: StatusCode, how: &str) -> Failure {
+    let message = format!("the upstream redirects ({}) {how}", status.as_u16());
+    ToolError::new(ErrorKind::Protocol, message).into()
+}
+
+fn silent() -> Failure {
+    let message = "the upstream fell silent".to_owned();
+    Failure::Unanswered(ErrorKind::Timeout, message, None)
+}
+
+/// The address is none that the tool may reach.
+pub(crate) fn not_allowed() -> ToolError {
+    ToolError::new(
+        ErrorKind::Denied,
+        "the upstream's address is not public, and the tool may not reach others",
+    )
+}

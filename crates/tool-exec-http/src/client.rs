@@ -1,0 +1,82 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use reqwest::{Certificate, Client, ClientBuilder, redirect, retry};
+use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
+
+use crate::{Network, Resolve, network::Reach, resolve::Guard};
+
+/// The clients of one executor, each made when first used. Tools share a client, and so its connections, unless they
+/// may reach other networks: a connection made for one tool must not serve another that may not have made it.
+pub(crate) struct Clients {
+    networks: Vec<Network>,
+    resolver: Arc<dyn Resolve>,
+    made: Mutex<HashMap<ClientKey, Client>>,
+}
+
+/// What sets clients apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ClientKey {
+    pub allow_private: bool,
+    pub connect_timeout: Duration,
+}
+
+impl Clients {
+    pub(crate) fn new(networks: Vec<Network>, resolver: Arc<dyn Resolve>) -> Self {
+        Self {
+            networks,
+            resolver,
+            made: Mutex::default(),
+        }
+    }
+
+    /// What a tool may reach.
+    pub(crate) fn reach(&self, allow_private: bool) -> Reach {
+        Reach {
+            networks: self.networks.clone(),
+            private: allow_private,
+        }
+    }
+
+    /// The client for a key.
+    pub(crate) fn get(&self, key: ClientKey) -> Result<Client, reqwest::Error> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = made.get(&key) {
+            return Ok(client.clone());
+        }
+        // Without a CA store the platform's verifier cannot be made; the roots that were built in can.
+        let client = self.builder(key).build().or_else(|_| {
+            let roots = TLS_SERVER_ROOT_CERTS
+                .iter()
+                .filter_map(|root| Certificate::from_der(root).ok());
+            self.builder(key).tls_certs_only(roots).build()
+        })?;
+        made.insert(key, client.clone());
+        Ok(client)
+    }
+
+    fn builder(&self, key: ClientKey) -> ClientBuilder {
+        let guard = Guard {
+            inner: self.resolver.clone(),
+            reach: self.reach(key.allow_private),
+        };
+        // Redirects and retries are decided elsewhere, and a proxy would resolve names past the guard.
+        Client::builder()
+            .dns_resolver(guard)
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(key.connect_timeout)
+            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_max_idle_per_host(32)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(30))
+            .gzip(true)
+            .brotli(true)
+            .user_agent(concat!("toolplane/", env!("CARGO_PKG_VERSION")))
+    }
+}

@@ -1,0 +1,62 @@
+use std::{fmt, sync::Arc};
+
+use raw_json::RawJson;
+use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets};
+
+use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
+
+/// Runs tools that are HTTP APIs: the executor of kind `http`.
+///
+/// Its tools share connections. It never retries, reads no environment and no proxy settings, and connects to public
+/// addresses only, unless an operator says otherwise.
+///
+/// # When a call counts as sent
+/// A call that could not be connected (refused, unknown host, refused address, failed TLS handshake, connecting takes
+/// too long) stays [`NotSent`](tool_core::DispatchState::NotSent). It is
+/// [`Answered`](tool_core::DispatchState::Answered) when the response is complete or its status says that it failed.
+/// In doubt it counts as sent: a request without a body whose call is cut short while connecting does.
+pub struct HttpExecutor {
+    options: HttpOptions,
+    secrets: Arc<dyn Secrets>,
+    clients: Arc<Clients>,
+}
+
+impl HttpExecutor {
+    /// Makes the executor. Clients are made when they are first used.
+    #[must_use]
+    pub fn new(options: HttpOptions, secrets: Arc<dyn Secrets>) -> Self {
+        let clients = Clients::new(options.allow_private_networks.clone(), options.resolver.clone());
+        Self {
+            options,
+            secrets,
+            clients: Arc::new(clients),
+        }
+    }
+}
+
+impl Executor for HttpExecutor {
+    fn kind(&self) -> &str {
+        "http"
+    }
+
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        let plan = Plan::compile(descriptor, &self.options, &*self.secrets).map_err(|problems| problems.0)?;
+        Ok(Arc::new(HttpTool {
+            plan: Arc::new(plan),
+            clients: self.clients.clone(),
+            secrets: self.secrets.clone(),
+        }))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        settings_schema()
+    }
+}
+
+impl fmt::Debug for HttpExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpExecutor")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,192 @@
+use std::{error::Error, io, time::SystemTime};
+
+use http::StatusCode;
+use raw_json::RawJson;
+use reqwest::Response;
+use tool_core::{CallContext, ErrorKind, ToolError};
+
+use crate::{
+    call::not_allowed,
+    plan::Plan,
+    redact::{Masks, hide_fields},
+    resolve::is_refused,
+    response::{MediaType, decode},
+    status::{kind_of, retry_after},
+};
+
+/// Why an exchange gave no result.
+pub(crate) enum Failure {
+    /// It is known what happened.
+    Known(ToolError),
+    /// The request may have left and was not answered: whether the tool ran depends on how far it got.
+    Unanswered(ErrorKind, String, Option<Cause>),
+}
+
+/// What caused a failed exchange, without the addresses and URLs that the client's own errors show.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Cause(String);
+
+/// How much of an error's body is read, and how much of it is shown.
+const MAX_READ: usize = 8 << 10;
+const MAX_SHOWN: usize = 300;
+
+impl Failure {
+    pub(crate) fn into_error(self, cx: &CallContext) -> ToolError {
+        match self {
+            Self::Known(error) => error,
+            Self::Unanswered(kind, message, None) => cx.unanswered(kind, message),
+            Self::Unanswered(kind, message, Some(cause)) => cx.unanswered(kind, message).with_source(cause),
+        }
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Self::Known(error)
+    }
+}
+
+/// The error for a connection that could not be made: nothing was sent.
+pub(crate) fn not_connected(error: &reqwest::Error) -> ToolError {
+    if is_refused(error) {
+        return not_allowed();
+    }
+    let reason = if error.is_dns() {
+        "its host name cannot be resolved".to_owned()
+    } else if error.is_timeout() {
+        "it did not accept a connection in time".to_owned()
+    } else {
+        reason_of(error).unwrap_or_else(|| "no connection could be made".to_owned())
+    };
+    ToolError::new(
+        ErrorKind::Unavailable,
+        format!("the upstream cannot be reached: {reason}"),
+    )
+    .with_source(Cause(reason))
+}
+
+/// The failure of an exchange that broke off after it had a connection.
+pub(crate) fn broken(error: &reqwest::Error) -> Failure {
+    let protocol = chain(error)
+        .filter_map(|error| error.downcast_ref::<hyper::Error>())
+        .any(|error| error.is_parse() || error.is_parse_status() || error.is_parse_too_large());
+    let reason = reason_of(error).unwrap_or_else(|| "the connection was closed".to_owned());
+    if protocol {
+        let message = "the upstream's answer is not HTTP".to_owned();
+        return Failure::Unanswered(ErrorKind::Protocol, message, Some(Cause(reason)));
+    }
+    if error.is_decode() {
+        let message = "the upstream's answer cannot be decompressed or was cut off".to_owned();
+        return Failure::Unanswered(ErrorKind::Unavailable, message, Some(Cause(reason)));
+    }
+    let message = format!("the exchange with the upstream broke off: {reason}");
+    Failure::Unanswered(ErrorKind::Unavailable, message, Some(Cause(reason)))
+}
+
+/// What the operating system or the protocol says, in words that hold no address.
+fn reason_of(error: &reqwest::Error) -> Option<String> {
+    chain(error).find_map(|error| {
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            let known = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+            return known.then(|| "the connection was closed".to_owned());
+        }
+        let error = error.downcast_ref::<io::Error>()?;
+        match error.kind() {
+            io::ErrorKind::Other | io::ErrorKind::InvalidData => None,
+            kind => Some(kind.to_string()),
+        }
+    })
+}
+
+fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
+    std::iter::successors(Some(first), |&error| error.source())
+}
+
+/// The error for an answer whose status is not expected, with a short part of what it says.
+pub(crate) async fn error_answer(
+    mut response: Response,
+    plan: &Plan,
+    masks: &Masks,
+    now: SystemTime,
+) -> ToolError {
+    let status = response.status();
+    let media = MediaType::of(response.headers());
+    let wait = retry_after(response.headers(), now);
+    let (body, whole) = read_some(&mut response).await;
+    let text = decode(&body, &media).0;
+    let text = masks.message(&text);
+    let detail = Some(&text)
+        .filter(|_| whole)
+        .and_then(|text| RawJson::parse(text.to_string()).ok())
+        .map(|raw| hide_fields(&raw, &plan.redact));
+    let shown = match &detail {
+        Some(raw) => excerpt(raw.as_str()),
+        // A part of something that has hidden fields cannot be told from the rest.
+        None if !plan.redact.is_empty() => String::new(),
+        None => excerpt(&text),
+    };
+    let mut message = format!("the upstream answered {}", name_of(status));
+    if !shown.is_empty() {
+        message.push_str(": ");
+        message.push_str(&shown);
+    }
+    let mut error = ToolError::new(kind_of(status), message);
+    if let Some(detail) = detail {
+        error = error.with_detail(detail);
+    }
+    match wait {
+        Some(wait) if status.as_u16() == 429 || status.as_u16() >= 500 => error.with_retry_after(wait),
+        _ => error,
+    }
+}
+
+/// The start of a body, and whether it is the whole body. An upstream that is slow with it or breaks off has still
+/// answered.
+async fn read_some(response: &mut Response) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    while body.len() <= MAX_READ {
+        match response.chunk().await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return (body, true),
+            Err(_) => break,
+        }
+    }
+    body.truncate(MAX_READ);
+    (body, false)
+}
+
+fn name_of(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    }
+}
+
+/// A short, single line without control characters.
+fn excerpt(text: &str) -> String {
+    let mut shown = String::new();
+    for word in text.split_whitespace() {
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        for next in word.chars() {
+            if shown.len() >= MAX_SHOWN {
+                shown.push('…');
+                return shown;
+            }
+            if next.is_control() || is_invisible(next) {
+                shown.extend(next.escape_unicode());
+            } else {
+                shown.push(next);
+            }
+        }
+    }
+    shown
+}
+
+/// Characters that change how the text around them is shown.
+fn is_invisible(next: char) -> bool {
+    matches!(next, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}

@@ -1,0 +1,148 @@
+use http::{HeaderName, HeaderValue};
+use tool_core::{Fallback, Provider, Reference};
+
+use crate::text::{Piece, Scope, Text, Unusable};
+
+/// A request header.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    pub name: HeaderName,
+    pub value: Text,
+}
+
+/// Why a call does not have one of its headers.
+#[derive(Debug)]
+pub(crate) enum HeaderError {
+    /// An argument does not fit.
+    Argument(Unusable),
+    /// An operator's value does not fit the header of this name.
+    Value(HeaderName),
+}
+
+/// Headers that say how a message is framed, routed or compressed: they belong to the client.
+const FORBIDDEN: [&str; 14] = [
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-http-method-override",
+];
+
+impl Header {
+    /// Takes a header of the settings.
+    pub(crate) fn parse(name: &str, value: &str) -> Result<Self, String> {
+        Ok(Self {
+            name: check_name(name)?,
+            value: check_value(Text::parse(value)?)?,
+        })
+    }
+
+    /// Takes a header in which braces are plain text.
+    pub(crate) fn fixed(name: &str, value: &str) -> Result<Self, String> {
+        Ok(Self {
+            name: check_name(name)?,
+            value: check_value(Text::fixed(value)?)?,
+        })
+    }
+
+    /// The header of one call; nothing if it names an argument that is absent.
+    pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Option<HeaderValue>, HeaderError> {
+        let text = match self.value.plain(scope) {
+            Ok(text) => text,
+            Err(Unusable::Absent(_)) => return Ok(None),
+            Err(unusable) => return Err(HeaderError::Argument(unusable)),
+        };
+        let Ok(mut value) = HeaderValue::from_str(text.trim_matches(['\r', '\n', ' ', '\t'])) else {
+            let culprit = self.value.arguments().find(|name| {
+                scope
+                    .text(name)
+                    .is_ok_and(|text| HeaderValue::from_str(&text).is_err())
+            });
+            return Err(culprit.map_or_else(
+                || HeaderError::Value(self.name.clone()),
+                |name| {
+                    let reason = "holds characters that a header cannot".to_owned();
+                    HeaderError::Argument(Unusable::Argument(name.to_owned(), reason))
+                },
+            ));
+        };
+        value.set_sensitive(self.value.references().next().is_some());
+        Ok(Some(value))
+    }
+}
+
+/// A header from the environment.
+pub(crate) enum EnvironmentHeader {
+    /// The variable's value is this header.
+    Header(Header),
+    /// The variable is needed; if nothing else uses it, its value is this header.
+    Needed(Reference, Header),
+}
+
+impl EnvironmentHeader {
+    /// Reads `Header=NAME`, `Header: NAME` or `NAME`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (header, variable) = match text.split_once(['=', ':']) {
+            Some((header, variable)) => (Some(header.trim()), variable.trim()),
+            None => (None, text.trim()),
+        };
+        let usable = variable.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && variable
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !usable {
+            return Err(format!(
+                "`{variable}` is no usable name of an environment variable"
+            ));
+        }
+        let reference = Reference {
+            provider: Provider::Environment,
+            name: variable.to_owned(),
+            fallback: Fallback::None,
+        };
+        let value = Text(vec![Piece::Reference(reference.clone())]);
+        Ok(match header {
+            Some(header) => Self::Header(Header {
+                name: check_name(header)?,
+                value,
+            }),
+            None => Self::Needed(
+                reference,
+                Header {
+                    name: check_name(&variable.replace('_', "-"))?,
+                    value,
+                },
+            ),
+        })
+    }
+}
+
+fn check_name(name: &str) -> Result<HeaderName, String> {
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
+    if FORBIDDEN.contains(&parsed.as_str()) || parsed.as_str().starts_with("proxy-") {
+        return Err(format!("`{parsed}` is set by the client and cannot be given"));
+    }
+    Ok(parsed)
+}
+
+fn check_value(value: Text) -> Result<Text, String> {
+    let plain = value.0.iter().all(|piece| match piece {
+        Piece::Literal(text) => HeaderValue::from_str(text).is_ok(),
+        _ => true,
+    });
+    if plain {
+        Ok(value)
+    } else {
+        Err("holds characters that a header cannot".to_owned())
+    }
+}

@@ -1,0 +1,96 @@
+use std::io::{self, Write};
+
+use jmespath::{Expression, JmespathError};
+use raw_json::RawJson;
+use serde_json::Value;
+
+/// A JMESPath, as `PromptKit` uses it to reshape requests and responses.
+///
+/// It works on a parsed tree: a number beyond a double that it selects is rounded.
+#[derive(Clone)]
+pub(crate) struct Mapping(Expression<'static>);
+
+/// Why a mapping gives nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MappingError {
+    /// The result is larger than allowed.
+    TooLarge,
+    /// The text says what a value should have been.
+    Failed(String),
+}
+
+/// How long and how deeply nested an expression may be: parsing recurses.
+const MAX_LENGTH: usize = 4096;
+const MAX_NESTING: usize = 64;
+
+impl Mapping {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_LENGTH || nesting(text) > MAX_NESTING {
+            return Err(format!(
+                "must not be longer than {MAX_LENGTH} bytes or nested deeper than {MAX_NESTING} levels"
+            ));
+        }
+        jmespath::compile(text)
+            .map(Self)
+            .map_err(|error| format!("is no JMESPath: {}", reason(&error)))
+    }
+
+    /// Applies the expression; the result's text is at most `limit` bytes.
+    pub(crate) fn apply(&self, value: &Value, limit: usize) -> Result<RawJson, MappingError> {
+        let failed = |message: String| MappingError::Failed(message);
+        let found = self.0.search(value).map_err(|error| failed(reason(&error)))?;
+        let mut out = Bounded {
+            text: Vec::new(),
+            left: limit,
+        };
+        serde_json::to_writer(&mut out, &found).map_err(|error| {
+            if error.is_io() {
+                MappingError::TooLarge
+            } else {
+                failed(error.to_string())
+            }
+        })?;
+        RawJson::parse(out.text).map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// An error in one line: its own form draws the expression under it.
+fn reason(error: &JmespathError) -> String {
+    format!("{} (at character {})", error.reason, error.offset + 1)
+}
+
+/// How deep an expression nests: brackets, and runs of `!`, which nest as well.
+fn nesting(text: &str) -> usize {
+    let (mut open, mut deepest, mut bangs) = (0_usize, 0, 0);
+    for byte in text.bytes() {
+        bangs = if byte == b'!' { bangs + 1 } else { 0 };
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open + bangs);
+    }
+    deepest
+}
+
+/// A writer that takes so much and no more: an expression can make much from little.
+struct Bounded {
+    text: Vec<u8>,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .ok_or_else(|| io::Error::other("too large"))?;
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+use raw_json::RawJson;
+use schemars::schema_for;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tool_core::PrepareError;
+
+use crate::settings::{RequestMapping, ResponseMapping, Settings};
+
+/// The problems of one tool's settings, collected so that a reader sees all of them at once.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(pub Vec<PrepareError>);
+
+impl Problems {
+    pub(crate) fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
+        self.0.push(PrepareError::at(pointer, message));
+    }
+
+    pub(crate) fn hint(
+        &mut self,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.0.push(PrepareError::at(pointer, message).with_hint(hint));
+    }
+
+    /// Keeps the value, or the problem under its place.
+    pub(crate) fn keep<T>(&mut self, pointer: &str, result: Result<T, String>) -> Option<T> {
+        result.map_err(|message| self.add(pointer, message)).ok()
+    }
+}
+
+/// A JSON Pointer to a member.
+pub(crate) fn pointer(parent: &str, key: &str) -> String {
+    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Reads the settings; what cannot be read is left at its default and reported.
+pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings {
+    let Value::Object(members) = config else {
+        problems.add("", "the settings of an `http` tool must be an object");
+        return Settings::default();
+    };
+    let mut members = members.clone();
+    for (key, nested) in [
+        ("request", checked::<RequestMapping> as Check),
+        ("response", checked::<ResponseMapping> as Check),
+    ] {
+        if let Some(Value::Object(inner)) = members.get_mut(key) {
+            nested(inner, &format!("/{key}"), problems);
+        }
+    }
+    checked::<Settings>(&mut members, "", problems);
+    serde_json::from_value(Value::Object(members)).unwrap_or_else(|error| {
+        problems.add("", error.to_string());
+        Settings::default()
+    })
+}
+
+/// The settings' JSON Schema.
+pub(crate) fn settings_schema() -> RawJson {
+    RawJson::from(schema_for!(Settings).to_value())
+}
+
+type Check = fn(&mut Map<String, Value>, &str, &mut Problems);
+
+/// Takes out of `members` whatever `T` does not know or cannot read, and reports it. Every field of `T` has a
+/// default, so that one field at a time can be tried.
+fn checked<T: DeserializeOwned + schemars::JsonSchema>(
+    members: &mut Map<String, Value>,
+    parent: &str,
+    problems: &mut Problems,
+) {
+    let schema = schema_for!(T).to_value();
+    let known: Vec<&str> = schema["properties"]
+        .as_object()
+        .map(|properties| properties.keys().map(String::as_str).collect())
+        .unwrap_or_default();
+    members.retain(|key, value| {
+        let place = pointer(parent, key);
+        if !known.contains(&key.as_str()) {
+            let message = format!("unknown setting `{key}`");
+            match nearest(key, &known) {
+                Some(meant) => problems.hint(place, message, format!("did you mean `{meant}`?")),
+                None => problems.hint(place, message, format!("there are {}", known.join(", "))),
+            }
+            return false;
+        }
+        let one = Map::from_iter([(key.clone(), value.clone())]);
+        match serde_json::from_value::<T>(Value::Object(one)) {
+            Ok(_) => true,
+            Err(error) => {
+                problems.add(place, error.to_string());
+                false
+            }
+        }
+    });
+}
+
+/// The name among `known` that was probably meant.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min()
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,166 @@
+use raw_json::{Kind, RawJson};
+use serde_json::Value;
+
+use crate::{
+    encode,
+    text::{Piece, Scope, Text, Unusable, text_of},
+};
+
+/// A query parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Pair {
+    /// The name, encoded.
+    name: String,
+    values: Vec<Text>,
+    /// Whether plain text is encoded already, as in a URL, or not yet.
+    encoded: bool,
+    /// Whether the name stands alone, without `=`.
+    bare: bool,
+}
+
+impl Pair {
+    /// Reads the part of a URL template after `?`.
+    pub(crate) fn parse_all(query: &Text) -> Result<Vec<Self>, String> {
+        let mut pairs = vec![(String::new(), None::<Vec<Piece>>)];
+        for piece in &query.0 {
+            let Piece::Literal(literal) = piece else {
+                match pairs.last_mut() {
+                    Some((_, Some(value))) => value.push(piece.clone()),
+                    _ => return Err("a query parameter's name must be plain text".to_owned()),
+                }
+                continue;
+            };
+            for (index, part) in literal.split('&').enumerate() {
+                if index > 0 {
+                    pairs.push((String::new(), None));
+                }
+                let Some((name, value)) = pairs.last_mut() else {
+                    continue;
+                };
+                match value {
+                    Some(value) if !part.is_empty() => value.push(Piece::Literal(part.to_owned())),
+                    Some(_) => {}
+                    None => {
+                        let (head, tail) = part.split_once('=').map_or((part, None), |(h, t)| (h, Some(t)));
+                        name.push_str(head);
+                        *value = tail.map(|tail| {
+                            let literal = Some(tail).filter(|tail| !tail.is_empty());
+                            literal
+                                .map(|tail| Piece::Literal(tail.to_owned()))
+                                .into_iter()
+                                .collect()
+                        });
+                    }
+                }
+            }
+        }
+        let pairs = pairs
+            .into_iter()
+            .filter(|(name, value)| !name.is_empty() || value.is_some());
+        Ok(pairs
+            .map(|(name, value)| Self {
+                name,
+                bare: value.is_none(),
+                values: vec![Text(value.unwrap_or_default())],
+                encoded: true,
+            })
+            .collect())
+    }
+
+    /// Takes a parameter of the settings.
+    pub(crate) fn from_setting(name: &str, value: &Value) -> Result<Self, String> {
+        let values = match value {
+            Value::Array(list) => list.iter().map(setting_text).collect::<Result<_, _>>()?,
+            one => vec![setting_text(one)?],
+        };
+        Ok(Self::new(name, values))
+    }
+
+    /// The parameter that has an argument's name and value.
+    pub(crate) fn of_argument(name: &str) -> Self {
+        Self::new(name, vec![Text(vec![Piece::Argument(name.to_owned())])])
+    }
+
+    pub(crate) fn new(name: &str, values: Vec<Text>) -> Self {
+        let mut encoded = String::new();
+        encode::push_value(&mut encoded, name);
+        Self {
+            name: encoded,
+            values,
+            encoded: false,
+            bare: false,
+        }
+    }
+
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.values.iter()
+    }
+
+    /// Appends the parameter to a query, once for every value that is there.
+    pub(crate) fn push_to(&self, query: &mut String, scope: &Scope<'_>) -> Result<(), Unusable> {
+        for text in &self.values {
+            if let Some(name) = text.sole_argument() {
+                for value in scope.argument(name).map(elements).unwrap_or_default() {
+                    let text = text_of(&value).ok_or_else(|| {
+                        Unusable::Argument(
+                            name.to_owned(),
+                            "is a text that Unicode does not allow".to_owned(),
+                        )
+                    })?;
+                    self.push(query, |out| encode::push_value(out, &text));
+                }
+                continue;
+            }
+            match self.render(text, scope) {
+                Ok(value) => self.push(query, |out| out.push_str(&value)),
+                Err(Unusable::Absent(_)) => {}
+                Err(unusable) => return Err(unusable),
+            }
+        }
+        Ok(())
+    }
+
+    fn render(&self, text: &Text, scope: &Scope<'_>) -> Result<String, Unusable> {
+        let encode = |out: &mut String, inserted: &str| encode::push_value(out, inserted);
+        if self.encoded {
+            return text.render(scope, |out, inserted| {
+                encode(out, inserted.text());
+                Ok(())
+            });
+        }
+        let mut value = String::new();
+        encode(&mut value, &text.plain(scope)?);
+        Ok(value)
+    }
+
+    fn push(&self, query: &mut String, value: impl FnOnce(&mut String)) {
+        if !query.is_empty() {
+            query.push('&');
+        }
+        query.push_str(&self.name);
+        if !self.bare {
+            query.push('=');
+            value(query);
+        }
+    }
+}
+
+fn setting_text(value: &Value) -> Result<Text, String> {
+    match value {
+        Value::String(text) => Text::parse(text),
+        Value::Number(_) | Value::Bool(_) => Ok(Text(vec![Piece::Literal(value.to_string())])),
+        _ => Err("must be a text, a number, a boolean or a list of them".to_owned()),
+    }
+}
+
+/// The values that an argument stands for: a list's elements without nulls, or the one value itself.
+fn elements(value: &RawJson) -> Vec<RawJson> {
+    if value.kind() != Kind::Array {
+        return vec![value.clone()];
+    }
+    let elements: Vec<RawJson> = value.to().unwrap_or_default();
+    elements
+        .into_iter()
+        .filter(|element| element.kind() != Kind::Null)
+        .collect()
+}

@@ -1,0 +1,215 @@
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use raw_json::{Kind, RawJson};
+use tool_core::{ErrorKind, ToolError};
+use url::Url;
+
+use crate::{
+    address::AddressError,
+    encode,
+    header::HeaderError,
+    mapping::MappingError,
+    plan::{Content, Plan},
+    query::Pair,
+    text::{Scope, Unusable},
+};
+
+/// The request of one call.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Option<Bytes>,
+}
+
+impl Plan {
+    /// Makes the request of one call. Messages name arguments and settings, never a value.
+    pub(crate) fn request(&self, scope: &Scope<'_>) -> Result<Request, ToolError> {
+        let mut url = self.address.render(scope).map_err(|error| match error {
+            AddressError::Arguments(unusable) => refused(&unusable),
+            AddressError::Values(reason) => operator(format!("the tool's address {reason}")),
+        })?;
+        let mut query = String::new();
+        for pair in self.address.query.iter().chain(&self.query) {
+            pair.push_to(&mut query, scope).map_err(|error| refused(&error))?;
+        }
+        if let Content::RestAsQuery { used } = &self.content {
+            for (name, _) in scope.arguments.iter().filter(|(name, _)| !used.contains(&**name)) {
+                let pair = Pair::of_argument(name);
+                pair.push_to(&mut query, scope).map_err(|error| refused(&error))?;
+            }
+        }
+        if !query.is_empty() {
+            // An address from a `${…}` value may bring parameters of its own.
+            let query = match url.query() {
+                Some(given) => format!("{given}&{query}"),
+                None => query,
+            };
+            url.set_query(Some(&query));
+        }
+        let mut headers = HeaderMap::new();
+        for header in &self.headers {
+            if let Some(value) = header.render(scope).map_err(header_refused)? {
+                headers.insert(header.name.clone(), value);
+            }
+        }
+        let body = self.body(scope)?;
+        if body.is_some() && !self.has_header(&CONTENT_TYPE) {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        headers
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static("application/json, */*;q=0.8"));
+        Ok(Request {
+            method: self.method.clone(),
+            url,
+            headers,
+            body,
+        })
+    }
+
+    fn body(&self, scope: &Scope<'_>) -> Result<Option<Bytes>, ToolError> {
+        let raw = match &self.content {
+            Content::None | Content::RestAsQuery { .. } => None,
+            Content::Template(body) => {
+                let mut text = String::new();
+                let written = body.write(&mut text, scope).map_err(|error| refused(&error))?;
+                written
+                    .then(|| RawJson::parse(text))
+                    .transpose()
+                    .map_err(|error| {
+                        ToolError::new(
+                            ErrorKind::InvalidArguments,
+                            format!("the body cannot be made: {error}"),
+                        )
+                    })?
+            }
+            Content::Rest { used, fixed, mapping } => {
+                let mut rest = rest(scope, used)?;
+                if !fixed.is_empty() {
+                    let fixed: Vec<(&str, RawJson)> = fixed
+                        .iter()
+                        .map(|(key, value)| (key.as_str(), value.clone()))
+                        .collect();
+                    rest = rest.with_members(&fixed).map_err(internal)?;
+                }
+                let empty = rest.members().next().is_none();
+                match mapping {
+                    _ if empty => None,
+                    None => Some(rest),
+                    Some(mapping) => {
+                        let value = rest.to().map_err(internal)?;
+                        Some(
+                            mapping
+                                .apply(&value, self.max_request_bytes)
+                                .map_err(mapping_failed)?,
+                        )
+                    }
+                }
+            }
+        };
+        let body = raw.map(|raw| encode_body(&raw, self.content_type()));
+        if body
+            .as_ref()
+            .is_some_and(|body| body.len() > self.max_request_bytes)
+        {
+            return Err(too_large(self.max_request_bytes));
+        }
+        Ok(body)
+    }
+}
+
+/// The arguments that nothing else uses, each as it was written.
+fn rest(scope: &Scope<'_>, used: &std::collections::BTreeSet<String>) -> Result<RawJson, ToolError> {
+    let members: Vec<(&str, RawJson)> = scope
+        .arguments
+        .iter()
+        .filter(|(name, _)| !used.contains(&**name))
+        .map(|(name, value)| (&**name, value.clone()))
+        .collect();
+    RawJson::object().with_members(&members).map_err(internal)
+}
+
+/// A body as its type wants it: a form, a text, or JSON.
+fn encode_body(raw: &RawJson, content_type: Option<&str>) -> Bytes {
+    let essence = content_type
+        .and_then(|text| text.split(';').next())
+        .unwrap_or("application/json")
+        .trim()
+        .to_ascii_lowercase();
+    if essence == "application/x-www-form-urlencoded" && raw.kind() == Kind::Object {
+        let mut form = String::new();
+        for (name, value) in raw.members() {
+            push_fields(&mut form, &name, &value);
+        }
+        return form.into();
+    }
+    let json = essence.ends_with("/json") || essence.ends_with("+json");
+    match raw.string().filter(|_| !json) {
+        Some(text) => text.into(),
+        None => raw.as_bytes().clone(),
+    }
+}
+
+fn push_fields(form: &mut String, name: &str, value: &RawJson) {
+    if value.kind() == Kind::Array {
+        let elements: Vec<RawJson> = value.to().unwrap_or_default();
+        elements
+            .iter()
+            .for_each(|element| push_fields(form, name, element));
+        return;
+    }
+    if value.kind() == Kind::Null {
+        return;
+    }
+    if !form.is_empty() {
+        form.push('&');
+    }
+    encode::push_value(form, name);
+    form.push('=');
+    let text = value.string().unwrap_or_else(|| value.as_str().to_owned());
+    encode::push_value(form, &text);
+}
+
+fn refused(unusable: &Unusable) -> ToolError {
+    let message = match unusable {
+        Unusable::Absent(name) => format!("the argument `{name}` is missing: the address needs it"),
+        Unusable::Argument(name, reason) => format!("the argument `{name}` {reason}"),
+    };
+    ToolError::new(ErrorKind::InvalidArguments, message)
+}
+
+fn header_refused(error: HeaderError) -> ToolError {
+    match error {
+        HeaderError::Argument(unusable) => refused(&unusable),
+        HeaderError::Value(name) => operator(format!(
+            "the configured value of the header `{name}` holds characters that a header cannot"
+        )),
+    }
+}
+
+fn mapping_failed(error: MappingError) -> ToolError {
+    let message = match error {
+        MappingError::TooLarge => "the mapped request body is too large".to_owned(),
+        MappingError::Failed(reason) => format!("the arguments cannot be mapped to a body: {reason}"),
+    };
+    ToolError::new(ErrorKind::InvalidArguments, message)
+}
+
+fn too_large(limit: usize) -> ToolError {
+    let message = format!("the request body is larger than the allowed {limit} bytes");
+    ToolError::new(ErrorKind::InvalidArguments, message)
+}
+
+/// A value that an operator gave does not fit: no caller can help it.
+fn operator(message: String) -> ToolError {
+    ToolError::new(ErrorKind::Auth, message)
+}
+
+fn internal(error: raw_json::Error) -> ToolError {
+    ToolError::new(ErrorKind::Internal, "the arguments cannot be read").with_source(error)
+}

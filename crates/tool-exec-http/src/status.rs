@@ -1,0 +1,175 @@
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use serde_json::Value;
+use tool_core::ErrorKind;
+
+/// The statuses that are a success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExpectedStatus(Vec<(u16, u16)>);
+
+impl ExpectedStatus {
+    /// Any 2xx.
+    pub(crate) fn success() -> Self {
+        Self(vec![(200, 299)])
+    }
+
+    /// Reads `200`, `"200"` or `"2xx"`.
+    pub(crate) fn add(&mut self, value: &Value) -> Result<(), String> {
+        let text = match value {
+            Value::Number(number) => number.to_string(),
+            Value::String(text) => text.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        let range = match text.strip_suffix("xx").map(str::parse::<u16>) {
+            Some(Ok(class)) if (2..=5).contains(&class) => Some((class * 100, class * 100 + 99)),
+            Some(_) => None,
+            None => text
+                .parse()
+                .ok()
+                .filter(|code| (200..600).contains(code))
+                .map(|code| (code, code)),
+        };
+        self.0
+            .push(range.ok_or("must be a status such as 200 or a class such as \"2xx\"")?);
+        Ok(())
+    }
+
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(crate) fn holds(&self, status: StatusCode) -> bool {
+        self.0
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&status.as_u16()))
+    }
+}
+
+/// What kind of failure an unexpected status is.
+///
+/// | status | kind | why |
+/// |---|---|---|
+/// | 401, 403, 407 | `auth` | the upstream does not accept what we showed it |
+/// | 408, 421, 425, 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
+/// | 429 | `rate_limited` | with the time it asks to wait |
+/// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
+/// | other 5xx | `upstream_error` | it failed at the request |
+/// | any other | `protocol` | nothing that was agreed on, such as a redirect that is not followed |
+pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
+    match status.as_u16() {
+        401 | 403 | 407 => ErrorKind::Auth,
+        408 | 421 | 425 | 502..=504 => ErrorKind::Unavailable,
+        429 => ErrorKind::RateLimited,
+        400..=499 => ErrorKind::InvalidArguments,
+        500..=599 => ErrorKind::UpstreamError,
+        _ => ErrorKind::Protocol,
+    }
+}
+
+/// How long the upstream asks to wait: seconds or a date. Nothing if it says nothing that can be read.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number beyond 64 bits means never, and so does the largest one.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
+    use serde_json::json;
+
+    use super::{ExpectedStatus, kind_of, retry_after};
+
+    #[test]
+    fn waits() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (text, seconds) in [
+            ("120", Some(120)),
+            ("0", Some(0)),
+            (" 7 ", Some(7)),
+            ("99999999", Some(99_999_999)),
+            ("99999999999999999999999999", Some(u64::MAX)),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
+            ("Sunday, 06-Nov-94 08:49:47 GMT", Some(10)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("-5", None),
+            ("1.5", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
+            assert_eq!(
+                retry_after(&headers, now),
+                seconds.map(Duration::from_secs),
+                "{text}"
+            );
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn expected() {
+        let mut expected = ExpectedStatus::none();
+        for value in [json!(201), json!("204"), json!("3XX")] {
+            expected.add(&value).unwrap();
+        }
+        for (status, holds) in [
+            (200, false),
+            (201, true),
+            (204, true),
+            (299, false),
+            (302, true),
+            (404, false),
+        ] {
+            assert_eq!(
+                expected.holds(StatusCode::from_u16(status).unwrap()),
+                holds,
+                "{status}"
+            );
+        }
+        for value in [
+            json!("1xx"),
+            json!(99),
+            json!(600),
+            json!("abc"),
+            json!(200.5),
+            json!(null),
+            json!("xx"),
+        ] {
+            assert!(ExpectedStatus::none().add(&value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn kinds() {
+        for (status, kind) in [
+            (400, "invalid_arguments"),
+            (401, "auth"),
+            (403, "auth"),
+            (404, "invalid_arguments"),
+            (408, "unavailable"),
+            (422, "invalid_arguments"),
+            (429, "rate_limited"),
+            (500, "upstream_error"),
+            (501, "upstream_error"),
+            (502, "unavailable"),
+            (503, "unavailable"),
+            (504, "unavailable"),
+            (302, "protocol"),
+            (204, "protocol"),
+        ] {
+            assert_eq!(
+                kind_of(StatusCode::from_u16(status).unwrap()).as_str(),
+                kind,
+                "{status}"
+            );
+        }
+    }
+}

@@ -1,0 +1,266 @@
+use std::{borrow::Cow, collections::HashMap};
+
+use raw_json::{Kind, RawJson};
+use tool_core::{Reference, Secret, Template};
+
+/// A text with `${…}` references and `{argument}` places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text(pub Vec<Piece>);
+
+/// A part of a [`Text`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Literal(String),
+    Reference(Reference),
+    Argument(String),
+}
+
+/// What the pieces stand for in one call.
+pub(crate) struct Scope<'a> {
+    pub arguments: &'a [(Cow<'a, str>, RawJson)],
+    pub values: &'a HashMap<Reference, Secret>,
+}
+
+/// Why a text has no form in one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// An argument that it names is absent or null.
+    Absent(String),
+    /// An argument that it names cannot stand here; the text says why.
+    Argument(String, String),
+}
+
+impl Text {
+    /// Reads a text with references and arguments.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        Self::read(text, true)
+    }
+
+    /// Reads a text with references only: braces are plain text.
+    pub(crate) fn fixed(text: &str) -> Result<Self, String> {
+        Self::read(text, false)
+    }
+
+    fn read(text: &str, arguments: bool) -> Result<Self, String> {
+        let template = Template::parse(text).map_err(|error| error.to_string())?;
+        let mut pieces = Vec::new();
+        for part in template.parts() {
+            match part {
+                Ok(literal) if arguments => split_arguments(literal, &mut pieces),
+                Ok(literal) => push_literal(&mut pieces, literal),
+                Err(reference) => pieces.push(Piece::Reference(reference.clone())),
+            }
+        }
+        Ok(Self(pieces))
+    }
+
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Argument(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Reference(reference) => Some(reference),
+            _ => None,
+        })
+    }
+
+    /// The argument's name, if the text is exactly one argument.
+    pub(crate) fn sole_argument(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Piece::Argument(name)] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The text without references and arguments, if it has none.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [] => Some(""),
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text of this call, with every inserted part passed through `encode`.
+    pub(crate) fn render(
+        &self,
+        scope: &Scope<'_>,
+        mut encode: impl FnMut(&mut String, Inserted<'_>) -> Result<(), Unusable>,
+    ) -> Result<String, Unusable> {
+        let mut out = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Literal(text) => out.push_str(text),
+                Piece::Reference(reference) => {
+                    encode(&mut out, Inserted::Value(scope.value(reference)))?;
+                }
+                Piece::Argument(name) => {
+                    let text = scope.text(name)?;
+                    encode(&mut out, Inserted::Argument(name, &text))?;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The text of this call with everything inserted as it is.
+    pub(crate) fn plain(&self, scope: &Scope<'_>) -> Result<String, Unusable> {
+        self.render(scope, |out, inserted| {
+            out.push_str(inserted.text());
+            Ok(())
+        })
+    }
+}
+
+/// Something that is put into a text.
+pub(crate) enum Inserted<'a> {
+    /// A reference's value.
+    Value(&'a str),
+    /// An argument: its name and its text.
+    Argument(&'a str, &'a str),
+}
+
+impl<'a> Inserted<'a> {
+    pub(crate) fn text(&self) -> &'a str {
+        match self {
+            Self::Value(text) | Self::Argument(_, text) => text,
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// A reference's value: all references of a tool are resolved before anything is rendered.
+    pub(crate) fn value(&self, reference: &Reference) -> &str {
+        self.values.get(reference).map_or("", Secret::expose)
+    }
+
+    /// An argument as it was written; nothing if it is absent or null.
+    pub(crate) fn argument(&self, name: &str) -> Option<&RawJson> {
+        self.arguments
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
+            .filter(|value| value.kind() != Kind::Null)
+    }
+
+    /// An argument as text.
+    pub(crate) fn text(&self, name: &str) -> Result<String, Unusable> {
+        let value = self
+            .argument(name)
+            .ok_or_else(|| Unusable::Absent(name.to_owned()))?;
+        text_of(value).ok_or_else(|| {
+            Unusable::Argument(
+                name.to_owned(),
+                "is a text that Unicode does not allow".to_owned(),
+            )
+        })
+    }
+}
+
+/// A value as text: a string's own characters, anything else as it was written.
+pub(crate) fn text_of(value: &RawJson) -> Option<String> {
+    if value.kind() == Kind::String {
+        value.string()
+    } else {
+        Some(value.as_str().to_owned())
+    }
+}
+
+/// Finds `{name}`, `{{.name}}` and `{{name}}` in a text without references. Any other brace is plain text, so that
+/// JSON and query languages can be written as they are.
+fn split_arguments(text: &str, pieces: &mut Vec<Piece>) {
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        push_literal(pieces, &rest[..open]);
+        let tail = &rest[open..];
+        if let Some((name, length)) = go_argument(tail).or_else(|| argument(tail)) {
+            pieces.push(Piece::Argument(name.to_owned()));
+            rest = &tail[length..];
+        } else if let Some((name, length)) = tail.strip_prefix('{').and_then(argument)
+            && tail[1 + length..].starts_with('}')
+        {
+            push_literal(pieces, &format!("{{{name}}}"));
+            rest = &tail[length + 2..];
+        } else {
+            push_literal(pieces, "{");
+            rest = &tail[1..];
+        }
+    }
+    push_literal(pieces, rest);
+}
+
+/// `{name}` at the start of a text: the name, and how long it is in all.
+fn argument(text: &str) -> Option<(&str, usize)> {
+    let inside = text.strip_prefix('{')?;
+    let name = &inside[..inside.find('}')?];
+    is_name(name).then_some((name, name.len() + 2))
+}
+
+/// `{{ .name }}` at the start of a text.
+fn go_argument(text: &str) -> Option<(&str, usize)> {
+    let inside = text.strip_prefix("{{")?;
+    let end = inside.find("}}")?;
+    let name = inside[..end].trim().strip_prefix('.')?;
+    is_name(name).then_some((name, end + 4))
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        _ if text.is_empty() => {}
+        Some(Piece::Literal(last)) => last.push_str(text),
+        _ => pieces.push(Piece::Literal(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, Text};
+
+    fn shape(text: &str) -> String {
+        let pieces = Text::parse(text).unwrap().0;
+        let shown = pieces.iter().map(|piece| match piece {
+            Piece::Literal(text) => format!("'{text}'"),
+            Piece::Reference(reference) => reference.to_string(),
+            Piece::Argument(name) => format!("<{name}>"),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn braces() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain", "'plain'"),
+            ("{a}", "<a>"),
+            ("x{a}y{b-c}", "'x' <a> 'y' <b-c>"),
+            ("{{.a}}/{{ .b }}", "<a> '/' <b>"),
+            ("{{a}}", "'{a}'"),
+            ("{user{name}}", "'{user' <name> '}'"),
+            ("{ a }", "'{ a }'"),
+            (
+                "query { user(id: 1) { name } }",
+                "'query { user(id: 1) { name } }'",
+            ),
+            ("{\"a\": \"{b}\"}", "'{\"a\": \"' <b> '\"}'"),
+            ("{1}{}{", "'{1}{}{'"),
+            ("{{{a}}}", "'{' '{a}' '}'"),
+            ("${A}{a}$${a}", "${A} <a> '$' <a>"),
+            ("Bearer ${secret:k:-{x}}", "'Bearer ' ${secret:k} '}'"),
+            ("äö{ä}", "'äö{ä}'"),
+        ] {
+            let got = shape(text).replace("' '", "");
+            assert_eq!(got, expected.replace("' '", ""), "{text}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Tools and calls for tests.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tool_core::{
+    Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
+    DynInvoke, ErrorKind, Executor, ExecutorSpec, Instant, Metadata, Origin, Outcome, PrepareError,
+    Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError, ToolParts, Trust,
+};
+use tool_exec_http::{HttpExecutor, HttpOptions};
+
+/// How long a test may hang before it fails.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// Values by the reference's text, such as `${KEY}`.
+#[derive(Default)]
+pub(crate) struct Values(Mutex<HashMap<String, String>>);
+
+impl Values {
+    pub(crate) fn of(pairs: &[(&str, &str)]) -> Arc<Self> {
+        let pairs = pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        Arc::new(Self(Mutex::new(pairs.collect())))
+    }
+
+    pub(crate) fn set(&self, key: &str, value: &str) {
+        self.0.lock().unwrap().insert(key.to_owned(), value.to_owned());
+    }
+
+    pub(crate) fn remove(&self, key: &str) {
+        self.0.lock().unwrap().remove(key);
+    }
+}
+
+impl Secrets for Values {
+    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        let value = self.0.lock().unwrap().get(&reference.to_string()).cloned();
+        Box::pin(async move { Ok(value.map(Secret::new)) })
+    }
+
+    fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
+        Ok(self.0.lock().unwrap().contains_key(&reference.to_string()))
+    }
+}
+
+struct Anything;
+
+impl CheckJson for Anything {
+    fn check(&self, _: &Value) -> Result<(), CheckError> {
+        Ok(())
+    }
+}
+
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Instant {
+        Instant::default()
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
+    }
+}
+
+/// How a call came out.
+pub(crate) struct Done {
+    pub(crate) result: Result<RawJson, ToolError>,
+    pub(crate) dispatch: DispatchState,
+}
+
+impl Done {
+    pub(crate) fn text(&self) -> &str {
+        self.result
+            .as_ref()
+            .unwrap_or_else(|error| panic!("{error:?}"))
+            .as_str()
+    }
+
+    pub(crate) fn error(&self) -> &ToolError {
+        self.result.as_ref().expect_err("the call was to fail")
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        self.error().kind()
+    }
+}
+
+/// A prepared tool.
+pub(crate) struct Prepared {
+    invoke: Arc<dyn DynInvoke>,
+    descriptor: Descriptor,
+}
+
+impl Prepared {
+    pub(crate) async fn call(&self, arguments: Value) -> Done {
+        self.call_text(&arguments.to_string()).await
+    }
+
+    pub(crate) async fn call_text(&self, arguments: &str) -> Done {
+        self.call_within(arguments, None).await
+    }
+
+    pub(crate) fn context(&self, arguments: &str) -> CallContext {
+        let tool = Tool::new(ToolParts {
+            descriptor: Arc::new(self.descriptor.clone()),
+            input: Arc::new(Anything),
+            output: None,
+            executor: self.invoke.clone(),
+            state: Arc::default(),
+            settings: Settings::default(),
+        });
+        CallContext::new(
+            Target::Tool(Arc::new(tool)),
+            Arc::new(Arguments::parse(arguments.to_owned()).unwrap()),
+            Arc::new(Caller::local()),
+            Arc::new(StoppedClock),
+        )
+    }
+
+    pub(crate) async fn call_within(&self, arguments: &str, limit: Option<Duration>) -> Done {
+        let mut cx = self.context(arguments);
+        if let Some(limit) = limit {
+            cx.limit(limit);
+        }
+        let outcome = timeout(LONG, self.invoke.invoke_boxed(&mut cx))
+            .await
+            .expect("the call hangs");
+        Done {
+            result: outcome.map(|outcome| match outcome {
+                Outcome::Reply(reply) => reply.raw().clone(),
+                other => panic!("{other:?}"),
+            }),
+            dispatch: cx.dispatch().state(),
+        }
+    }
+
+    pub(crate) fn invoke(&self) -> &Arc<dyn DynInvoke> {
+        &self.invoke
+    }
+}
+
+/// An executor whose tools may reach loopback.
+pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
+    let options = HttpOptions {
+        allow_private_networks: vec!["127.0.0.1".parse().unwrap()],
+        ..HttpOptions::default()
+    };
+    HttpExecutor::new(options, secrets)
+}
+
+pub(crate) fn descriptor(config: Value) -> Descriptor {
+    Descriptor {
+        name: "tool".into(),
+        title: None,
+        description: "A tool.".to_owned(),
+        version: None,
+        input_schema: RawJson::from(json!({"type": "object"})),
+        output_schema: None,
+        executor: ExecutorSpec {
+            kind: "http".to_owned(),
+            config,
+        },
+        timeout: None,
+        metadata: Metadata::default(),
+        definition: None,
+        origin: Origin {
+            place: "test".to_owned(),
+            trust: Trust::Operator,
+        },
+    }
+}
+
+pub(crate) fn prepare_by(
+    executor: &HttpExecutor,
+    descriptor: Descriptor,
+) -> Result<Prepared, Vec<PrepareError>> {
+    let invoke = executor.prepare(&descriptor)?;
+    Ok(Prepared { invoke, descriptor })
+}
+
+/// A tool that may reach loopback and has these values.
+pub(crate) fn prepare_with(config: Value, values: &[(&str, &str)]) -> Prepared {
+    let executor = executor(Values::of(values));
+    prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+pub(crate) fn prepare(config: Value) -> Prepared {
+    prepare_with(config, &[])
+}
+
+/// The problems of settings, as `pointer: message`.
+pub(crate) fn problems(config: Value) -> Vec<String> {
+    let executor = executor(Values::of(&[("${SET}", "a value")]));
+    let Err(problems) = prepare_by(&executor, descriptor(config)) else {
+        return Vec::new();
+    };
+    let shown = problems.iter().map(|problem| match &problem.hint {
+        Some(hint) => format!("{}: {problem} [{hint}]", problem.pointer),
+        None => format!("{}: {problem}", problem.pointer),
+    });
+    shown.collect()
+}
