@@ -1,0 +1,199 @@
+use std::path::PathBuf;
+
+use raw_json::RawJson;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tool_core::{ErrorKind, PrepareError};
+
+/// The settings of a mock tool. Just one of `result`, `result_file`, `template` and `error` says how it answers.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MockSettings {
+    /// The result of every call: any JSON value.
+    #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "Value")]
+    pub result: Option<Value>,
+    /// A file that holds the result as JSON. It is read by the first call and kept until the tool is loaded anew.
+    pub result_file: Option<PathBuf>,
+    /// A template of the result. Placeholders such as `{{ city }}` stand for arguments; the outcome must be JSON.
+    pub template: Option<String>,
+    /// How long each call takes, in milliseconds.
+    #[serde(default)]
+    pub latency_ms: u64,
+    /// Makes every call fail.
+    pub error: Option<MockError>,
+}
+
+/// The error that a mock tool answers with.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MockError {
+    /// The kind of error, such as `rate_limited`.
+    pub kind: String,
+    /// What the error says.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// How a mock tool answers, once its settings are known to be good.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Result(RawJson),
+    File(PathBuf),
+    Template(String),
+    Error(ErrorKind, String),
+}
+
+const FIELDS: [&str; 5] = ["result", "result_file", "template", "latency_ms", "error"];
+const ERROR_FIELDS: [&str; 2] = ["kind", "message"];
+
+/// `null` is a result as good as any other.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl MockSettings {
+    /// Reads settings and names every problem that they have.
+    pub(crate) fn read(config: &Value) -> Result<(Answer, u64), Vec<PrepareError>> {
+        let mut problems = Vec::new();
+        check_fields(config, "", &FIELDS, &mut problems);
+        if !problems.is_empty() && !config.is_object() {
+            return Err(problems);
+        }
+        check_type(
+            config,
+            "",
+            "result_file",
+            Value::is_string,
+            "a path",
+            &mut problems,
+        );
+        check_type(config, "", "template", Value::is_string, "a text", &mut problems);
+        check_type(
+            config,
+            "",
+            "latency_ms",
+            Value::is_u64,
+            "a whole number of milliseconds",
+            &mut problems,
+        );
+        if let Some(error) = config.get("error") {
+            check_error(error, &mut problems);
+        }
+        check_answer(config, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let settings = Self::deserialize(config).map_err(|error| {
+            vec![PrepareError::at(
+                "",
+                format!("the settings are not usable: {error}"),
+            )]
+        })?;
+        settings.into_answer()
+    }
+
+    fn into_answer(self) -> Result<(Answer, u64), Vec<PrepareError>> {
+        let answer = if let Some(error) = self.error {
+            let kind = kind_named(&error.kind).ok_or_else(|| vec![unknown_kind(&error.kind)])?;
+            let message = error
+                .message
+                .unwrap_or_else(|| "the mock fails as configured".to_owned());
+            Answer::Error(kind, message)
+        } else if let Some(template) = self.template {
+            Answer::Template(template)
+        } else if let Some(path) = self.result_file {
+            Answer::File(path)
+        } else {
+            Answer::Result(RawJson::from(self.result.unwrap_or_default()))
+        };
+        Ok((answer, self.latency_ms))
+    }
+}
+
+fn check_fields(config: &Value, pointer: &str, known: &[&str], problems: &mut Vec<PrepareError>) {
+    let Some(members) = config.as_object() else {
+        problems.push(PrepareError::at(pointer, "must be a mapping"));
+        return;
+    };
+    for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
+        let escaped = key.replace('~', "~0").replace('/', "~1");
+        problems.push(
+            PrepareError::at(format!("{pointer}/{escaped}"), format!("unknown setting `{key}`"))
+                .with_hint(format!("known settings: {}", quoted(known))),
+        );
+    }
+}
+
+fn check_type(
+    config: &Value,
+    pointer: &str,
+    field: &str,
+    fits: impl Fn(&Value) -> bool,
+    wanted: &str,
+    problems: &mut Vec<PrepareError>,
+) {
+    if config.get(field).is_some_and(|value| !fits(value)) {
+        problems.push(PrepareError::at(
+            format!("{pointer}/{field}"),
+            format!("must be {wanted}"),
+        ));
+    }
+}
+
+fn check_error(error: &Value, problems: &mut Vec<PrepareError>) {
+    check_fields(error, "/error", &ERROR_FIELDS, problems);
+    if !error.is_object() {
+        return;
+    }
+    check_type(error, "/error", "message", Value::is_string, "a text", problems);
+    match error.get("kind") {
+        None => problems.push(PrepareError::at("/error", "`kind` is missing").with_hint(known_kinds())),
+        Some(Value::String(kind)) if kind_named(kind).is_some() => {}
+        Some(Value::String(kind)) => problems.push(unknown_kind(kind)),
+        Some(_) => problems.push(PrepareError::at("/error/kind", "must be a text").with_hint(known_kinds())),
+    }
+}
+
+fn check_answer(config: &Value, problems: &mut Vec<PrepareError>) {
+    let answers = ["result", "result_file", "template", "error"];
+    let given: Vec<&str> = answers
+        .into_iter()
+        .filter(|field| config.get(field).is_some())
+        .collect();
+    match given.as_slice() {
+        [] => problems.push(
+            PrepareError::at("", "a mock needs an answer")
+                .with_hint("add `result`, `result_file`, `template` or `error`"),
+        ),
+        [_] => {}
+        [first, rest @ ..] => problems.extend(rest.iter().map(|field| {
+            PrepareError::at(
+                format!("/{field}"),
+                format!("`{field}` and `{first}` exclude each other"),
+            )
+        })),
+    }
+}
+
+fn kind_named(name: &str) -> Option<ErrorKind> {
+    ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+}
+
+fn unknown_kind(name: &str) -> PrepareError {
+    PrepareError::at("/error/kind", format!("unknown kind of error `{name}`")).with_hint(known_kinds())
+}
+
+fn known_kinds() -> String {
+    let names: Vec<&str> = ErrorKind::ALL.into_iter().map(ErrorKind::as_str).collect();
+    format!("known kinds: {}", quoted(&names))
+}
+
+fn quoted(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,100 @@
+use std::{fs, time::Duration};
+
+use serde_json::json;
+use tool_core::{DispatchState, ErrorKind};
+
+use crate::{answer, context};
+
+#[tokio::test]
+async fn a_fixed_result_is_given_as_a_plain_value() {
+    // A result that looks like MCP's own shape stays a value: a mock stands for any API.
+    let result = json!({"content": [{"type": "text", "text": "hi"}]});
+    let text = answer(json!({"result": result}), json!({})).await.unwrap();
+    assert_eq!(text, result.to_string());
+    assert_eq!(answer(json!({"result": null}), json!({})).await.unwrap(), "null");
+}
+
+#[tokio::test]
+async fn a_file_is_read_by_the_first_call_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    let (mock, mut cx) = context(json!({"result_file": path}), json!({}));
+
+    let error = mock.invoke_boxed(&mut cx).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(
+        !error.message().contains("result.json"),
+        "no path for a model: {error}"
+    );
+
+    for written in [r#"{"id": 12345678901234567890123, "rate": 1e2}"#, "[]"] {
+        fs::write(&path, written).unwrap();
+        let tool_core::Outcome::Reply(reply) = mock.invoke_boxed(&mut cx).await.unwrap() else {
+            panic!("not a reply");
+        };
+        // The bytes of the file as it first was.
+        assert_eq!(
+            reply.raw().as_str(),
+            r#"{"id": 12345678901234567890123, "rate": 1e2}"#
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_json_and_no_file_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    fs::write(&path, "{").unwrap();
+    let error = answer(json!({"result_file": path}), json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    let error = answer(json!({"result_file": folder.path()}), json!({}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_latency_is_waited_for() {
+    let start = tokio::time::Instant::now();
+    answer(json!({"result": 1, "latency_ms": 250}), json!({}))
+        .await
+        .unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_marks_say_how_far_a_call_got() {
+    let (mock, mut cx) = context(json!({"result": 1, "latency_ms": 1_000}), json!({}));
+    let dispatch = cx.dispatch().clone();
+    assert_eq!(dispatch.state(), DispatchState::NotSent);
+    let cut_off = tokio::time::timeout(Duration::from_millis(10), mock.invoke_boxed(&mut cx)).await;
+    assert!(cut_off.is_err());
+    assert_eq!(dispatch.state(), DispatchState::Sent);
+
+    mock.invoke_boxed(&mut cx).await.unwrap();
+    assert_eq!(dispatch.state(), DispatchState::Answered);
+}
+
+#[tokio::test]
+async fn a_configured_error_has_its_kind_and_words() {
+    let cases = [
+        (
+            json!({"kind": "rate_limited", "message": "slow down"}),
+            ErrorKind::RateLimited,
+            "slow down",
+            DispatchState::Answered,
+        ),
+        (
+            json!({"kind": "timeout"}),
+            ErrorKind::Timeout,
+            "the mock fails as configured",
+            DispatchState::Sent,
+        ),
+    ];
+    for (error, kind, message, state) in cases {
+        let (mock, mut cx) = context(json!({"error": error}), json!({}));
+        let error = mock.invoke_boxed(&mut cx).await.unwrap_err();
+        assert_eq!((error.kind(), error.message()), (kind, message));
+        assert_eq!(cx.dispatch().state(), state);
+    }
+}
