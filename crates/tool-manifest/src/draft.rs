@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     path::PathBuf,
     sync::Arc,
 };
@@ -20,14 +20,24 @@ use crate::{
 /// What was read so far, with the places that messages about clashes need.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    pub(crate) servers: Vec<ServerDraft>,
-    pub(crate) tools: Vec<ToolDraft>,
+    servers: Vec<ServerDraft>,
+    tools: Vec<ToolDraft>,
+    tool_names: HashMap<Arc<str>, usize>,
     defaults: Option<(Place, Defaults)>,
     gateway: Option<(Place, GatewaySpec)>,
     policy: PolicySpec,
     allowlist: Option<Place>,
-    pub(crate) secrets: BTreeMap<String, Template>,
+    secrets: BTreeMap<String, Template>,
+    secret_places: HashMap<String, Place>,
     pub(crate) includes: Vec<(Place, PathBuf)>,
+}
+
+/// Where the parts of a configuration are written.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) servers: HashMap<String, Place>,
+    pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
+    pub(crate) secrets: HashMap<String, Place>,
 }
 
 #[derive(Debug)]
@@ -76,13 +86,16 @@ impl Draft {
     }
 
     pub(crate) fn put_tool(&mut self, report: &Report, new: ToolDraft) {
-        let name = &new.descriptor.name;
-        let known = self.tools.iter().find(|known| known.descriptor.name == *name);
-        if let Some(known) = known {
-            let message = format!("the tool `{name}` is defined twice");
-            report.push(clash(&message, &new.places.name, &known.places.name));
-        } else {
-            self.tools.push(new);
+        match self.tool_names.entry(new.descriptor.name.clone()) {
+            Entry::Occupied(known) => {
+                let message = format!("the tool `{}` is defined twice", known.key());
+                let known = &self.tools[*known.get()];
+                report.push(clash(&message, &new.places.name, &known.places.name));
+            }
+            Entry::Vacant(free) => {
+                free.insert(self.tools.len());
+                self.tools.push(new);
+            }
         }
     }
 
@@ -118,6 +131,19 @@ impl Draft {
         }
     }
 
+    pub(crate) fn put_secret(&mut self, report: &Report, name: String, template: Template, place: Place) {
+        if let Some(first) = self.secret_places.get(&name) {
+            report.push(clash(
+                &format!("the secret `{name}` is given twice"),
+                &place,
+                first,
+            ));
+            return;
+        }
+        self.secret_places.insert(name.clone(), place);
+        self.secrets.insert(name, template);
+    }
+
     /// Takes over what another file holds.
     pub(crate) fn merge(&mut self, report: &Report, other: Self) {
         for server in other.servers {
@@ -147,7 +173,11 @@ impl Draft {
                 .or_default()
                 .extend(permissions);
         }
-        self.secrets.extend(other.secrets);
+        for (name, template) in other.secrets {
+            if let Some(place) = other.secret_places.get(&name) {
+                self.put_secret(report, name, template, place.clone());
+            }
+        }
         self.includes.extend(other.includes);
     }
 
@@ -180,12 +210,22 @@ impl Draft {
         }
     }
 
-    pub(crate) fn finish(self) -> (Configuration, HashMap<Arc<str>, ToolPlaces>) {
-        let places = self
+    pub(crate) fn finish(self) -> (Configuration, Places) {
+        let servers = self
+            .servers
+            .iter()
+            .map(|server| (server.spec.name.clone(), server.place.clone()))
+            .collect();
+        let tools = self
             .tools
             .iter()
             .map(|tool| (tool.descriptor.name.clone(), tool.places.clone()))
             .collect();
+        let places = Places {
+            servers,
+            tools,
+            secrets: self.secret_places,
+        };
         let configuration = Configuration {
             servers: self.servers.into_iter().map(|server| server.spec).collect(),
             tools: self.tools.into_iter().map(|tool| tool.descriptor).collect(),

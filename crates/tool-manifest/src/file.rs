@@ -153,5 +153,5 @@ fn take_secret(cx: Cx<'_>, name: &str, field: Field<String>, draft: &mut Draft) 
             "use `${env:NAME}` or `${file:PATH}`",
         );
     }
-    draft.secrets.insert(name.to_owned(), template);
+    draft.put_secret(cx.report, name.to_owned(), template, cx.place(at));
 }

@@ -5,6 +5,7 @@ use crate::{
     node::{Arena, Document, Kind, MAX_DEPTH, NodeId, Slot},
     report::Report,
     source::SourceFile,
+    suggest,
 };
 
 /// Reads a text as JSON with comments and trailing commas: the document, if it could be read, with the problems in
@@ -239,7 +240,13 @@ impl Reader<'_> {
     }
 
     fn duplicate(&self, map: NodeId, key: &str, span: &Range<usize>) {
-        let mut problem = self.problem(&format!("the key `{key}` is given twice"), span.clone());
+        if self.report.is_full() {
+            return;
+        }
+        let mut problem = self.problem(
+            &format!("the key `{}` is given twice", suggest::shown(key)),
+            span.clone(),
+        );
         if let Kind::Map(entries) = &self.arena.node(map).kind
             && let Some((_, first)) = entries.iter().find(|(name, _)| name == key)
             && let Some((_, Slot::Key(_, first))) = &self.arena.node(*first).parent

@@ -20,6 +20,7 @@ mod okso;
 mod place;
 mod promptkit;
 mod read;
+mod references;
 mod render;
 mod report;
 mod scalar;

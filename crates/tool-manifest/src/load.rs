@@ -1,15 +1,14 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use tool_core::PrepareError;
 
 use crate::{
     Configuration, Diagnostic, Diagnostics, Location, ProcessSecrets, Severity, Syntax, document,
-    draft::Draft,
+    draft::{Draft, Places},
     place::Place,
     report::Report,
     source::{MAX_FILE_BYTES, SourceFile},
@@ -84,7 +83,7 @@ pub struct Loaded {
     pub configuration: Configuration,
     /// Warnings, and the errors of files in directories, which were left out.
     pub diagnostics: Vec<Diagnostic>,
-    places: HashMap<Arc<str>, ToolPlaces>,
+    pub(crate) places: Places,
     directory: PathBuf,
 }
 
@@ -121,7 +120,7 @@ impl Loaded {
     /// there as exists.
     #[must_use]
     pub fn locate(&self, tool: &str, part: Part, pointer: &str) -> Option<Location> {
-        let places = self.places.get(tool)?;
+        let places = self.places.tools.get(tool)?;
         let document = &places.name.document;
         let root = match part {
             Part::Tool if pointer.is_empty() => return Some(places.name.key_location()),
@@ -133,6 +132,17 @@ impl Loaded {
         Some(match root {
             Some(root) => document.location(document.descend(root, pointer)),
             None => places.name.key_location(),
+        })
+    }
+
+    /// Where a server is written: the value at a JSON Pointer from its settings, or as much of the way there as
+    /// exists.
+    #[must_use]
+    pub fn locate_server(&self, server: &str, pointer: &str) -> Option<Location> {
+        let Place { document, at } = self.places.servers.get(server)?;
+        Some(match pointer {
+            "" => document.key_location(*at),
+            pointer => document.location(document.descend(*at, pointer)),
         })
     }
 

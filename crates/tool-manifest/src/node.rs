@@ -121,6 +121,15 @@ impl Document {
         }
     }
 
+    /// The line of a value's key, which is found faster than the whole place.
+    pub(crate) fn key_line(&self, id: NodeId) -> usize {
+        let start = match &self.node(id).parent {
+            Some((_, Slot::Key(_, span))) => span.start,
+            _ => self.node(id).span.start,
+        };
+        self.source.line_number(start)
+    }
+
     /// The way to a value, such as `servers.files.args[0]`.
     pub(crate) fn field(&self, id: NodeId) -> String {
         let mut slots = Vec::new();

@@ -21,9 +21,9 @@ impl Place {
 
     /// File and line, for origins.
     pub(crate) fn origin(&self) -> tool_core::Origin {
-        let location = self.key_location();
+        let line = self.document.key_line(self.at);
         tool_core::Origin {
-            place: format!("{}:{}", location.file, location.line),
+            place: format!("{}:{line}", self.document.source.name),
             trust: tool_core::Trust::Operator,
         }
     }
@@ -55,18 +55,27 @@ impl<'a> Cx<'a> {
 
     /// Reports that a value is wrong.
     pub(crate) fn error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
         let location = self.document.location(at);
         self.push(Diagnostic::error(message), location, hint.into());
     }
 
     /// Reports that an entry is wrong: its key is shown.
     pub(crate) fn key_error(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
         let location = self.document.key_location(at);
         self.push(Diagnostic::error(message), location, hint.into());
     }
 
     /// Reports that an entry may not be what was meant.
     pub(crate) fn warning(self, at: NodeId, message: impl Into<String>, hint: impl Into<String>) {
+        if self.report.is_full() {
+            return;
+        }
         let location = self.document.key_location(at);
         self.push(Diagnostic::warning(message), location, hint.into());
     }

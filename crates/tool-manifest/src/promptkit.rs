@@ -119,7 +119,7 @@ fn executor(cx: Cx<'_>, spec: NodeId, used: Used) -> Option<(ExecutorSpec, Setti
         }
     }
     match mode.as_str() {
-        "mock" => mock(cx, spec, used.mock_result, used.mock_template, used.mock_parts),
+        "mock" => mock(cx, spec, used.mock_result, &used.mock_template, used.mock_parts),
         "live" => live(cx, spec, used.http),
         "mcp" => {
             let spec = ExecutorSpec {
@@ -151,7 +151,7 @@ fn mock(
     cx: Cx<'_>,
     spec: NodeId,
     result: Raw,
-    template: Field<String>,
+    template: &Field<String>,
     parts: Raw,
 ) -> Option<(ExecutorSpec, Settings)> {
     if let Some(at) = parts.0 {

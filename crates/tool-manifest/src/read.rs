@@ -31,9 +31,15 @@ impl Reading<'_> {
         match T::deserialize(value) {
             Ok(read) => Some(read),
             Err(failure) => {
-                self.report.push(failure.into_diagnostic(self.document, at));
+                self.fail(failure, at);
                 None
             }
+        }
+    }
+
+    fn fail(self, failure: Failure, at: NodeId) {
+        if !self.report.is_full() {
+            self.report.push(failure.into_diagnostic(self.document, at));
         }
     }
 }
@@ -164,8 +170,11 @@ impl<'a> Value<'a> {
                     self.unknown(key, *value, fields);
                     // Read as what was meant, so that what is wrong in it shows in the same run, and nobody is told
                     // that what was meant is missing.
-                    let meant = suggest::nearest(key, fields).filter(|meant| !self.has(meant));
-                    if let (Some(meant), false) = (meant, self.reading.lenient) {
+                    if !self.reading.lenient
+                        && !self.reading.report.is_full()
+                        && let Some(meant) = suggest::nearest(key, fields)
+                        && !self.has(meant)
+                    {
                         known.push((meant, *value));
                     }
                 }
@@ -180,11 +189,12 @@ impl<'a> Value<'a> {
     }
 
     fn unknown(self, key: &str, value: NodeId, fields: &[&str]) {
-        if self.reading.lenient {
+        if self.reading.lenient || self.reading.report.is_full() {
             return;
         }
         let location = Some(self.document().key_location(value));
-        let problem = Diagnostic::error(format!("unknown key `{key}`")).with_hint(suggest::key(key, fields));
+        let message = format!("unknown key `{}`", suggest::shown(key));
+        let problem = Diagnostic::error(message).with_hint(suggest::key(key, fields));
         self.reading.report.push(problem.with_location(location));
     }
 
@@ -213,7 +223,7 @@ impl<'a> Value<'a> {
         let names: Vec<&str> = others.iter().map(|(key, _)| *key).collect();
         match others.as_slice() {
             [] => {}
-            [(key, at)] => warn(format!("the key `{key}` is ignored"), *at, ""),
+            [(key, at)] => warn(format!("the key `{}` is ignored", suggest::shown(key)), *at, ""),
             [(_, at), ..] => warn(format!("the keys {} are ignored", suggest::list(&names)), *at, ""),
         }
     }
@@ -357,9 +367,7 @@ impl<'de> SeqAccess<'de> for FieldParts<'_> {
             }
             _ => Ok(seed.deserialize(self.value).map_or_else(
                 |failure| {
-                    let reading = self.value.reading;
-                    let problem = failure.into_diagnostic(reading.document, self.value.at);
-                    reading.report.push(problem);
+                    self.value.reading.fail(failure, self.value.at);
                     None
                 },
                 Some,

@@ -25,6 +25,11 @@ impl Report {
         }
     }
 
+    /// Whether no more problems are kept. Whoever makes many asks first: finding a place in a long line takes time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.borrow().len() > MAX_PROBLEMS
+    }
+
     /// Puts the problems that came after the first `n_earlier` in the order of their lines.
     pub(crate) fn sort_from(&self, n_earlier: usize) {
         let mut problems = self.problems.borrow_mut();

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tool_core::{BoxFuture, Provider, Reference, Secret, SecretError, Secrets, Template};
+use tool_core::{BoxFuture, Fallback, Provider, Reference, Secret, SecretError, Secrets, Template};
 
 /// How many bytes a `${file:…}` may have.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
@@ -155,14 +155,31 @@ impl Secrets for ProcessSecrets {
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
         match reference.provider {
-            Provider::Environment => Ok(self.variable(reference)?.is_some()),
-            Provider::File => Ok(self.file(reference)?.is_some()),
+            Provider::Environment => {
+                let value = self.variable(reference)?;
+                Ok(value.is_some_and(|value| counts(reference, value.is_empty())))
+            }
+            Provider::File => match self.file(reference)? {
+                Some(file) => {
+                    let metadata = file.metadata();
+                    Ok(counts(
+                        reference,
+                        metadata.is_ok_and(|metadata| metadata.len() == 0),
+                    ))
+                }
+                None => Ok(false),
+            },
             Provider::Secret => match self.secrets.get(&reference.name) {
                 Some(source) => source.check(self).map(|()| true),
                 None => Ok(false),
             },
         }
     }
+}
+
+/// Whether a value counts as one: as in a shell, `:-` and `:?` treat an empty value like none.
+fn counts(reference: &Reference, is_empty: bool) -> bool {
+    !is_empty || reference.fallback == Fallback::None
 }
 
 impl fmt::Debug for ProcessSecrets {

@@ -87,10 +87,14 @@ impl SourceFile {
         }
     }
 
+    pub(crate) fn line_number(&self, offset: usize) -> usize {
+        self.line_starts.partition_point(|start| *start <= offset)
+    }
+
     /// Line and column, both from 1; columns count characters.
     pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
-        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let line = self.line_number(offset);
         let start = self.line_starts[line - 1];
         let column = self
             .text

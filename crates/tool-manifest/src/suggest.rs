@@ -19,13 +19,17 @@ pub(crate) fn value(written: &str, known: &[&str]) -> String {
 
 /// The known name that was probably meant.
 pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    // Nobody means a short name by a long one, and comparing takes time.
+    if written.len() > 64 {
+        return None;
+    }
     let plain = normal(written);
     let (near, distance) = known
         .iter()
         .map(|name| (*name, strsim::damerau_levenshtein(&plain, &normal(name))))
         .min_by_key(|(_, distance)| *distance)?;
     let allowed = (plain.chars().count() / 3).clamp(1, 3);
-    (written.len() <= 64 && distance <= allowed).then_some(near)
+    (distance <= allowed).then_some(near)
 }
 
 /// The same name for `inputSchema`, `input-schema` and `input_schema`.
@@ -41,7 +45,7 @@ pub(crate) fn list(names: &[&str]) -> String {
     let shown: Vec<String> = names
         .iter()
         .take(MAX_LISTED)
-        .map(|name| format!("`{name}`"))
+        .map(|name| format!("`{}`", shown(name)))
         .collect();
     let more = if names.len() > MAX_LISTED {
         " and others"

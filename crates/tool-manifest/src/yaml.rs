@@ -12,6 +12,7 @@ use crate::{
     report::Report,
     scalar::{self, Plain},
     source::SourceFile,
+    suggest,
 };
 
 /// How many values aliases may stand for in a file: far less than what a file may have written out, since a few
@@ -135,6 +136,7 @@ impl Reader<'_> {
     fn plain(&self, text: &str, span: &Range<usize>) -> Kind {
         let problem = match scalar::resolve(text) {
             Plain::Value(kind) => return kind,
+            _ if self.report.is_full() => return Kind::String(text.to_owned()),
             Plain::LeadingZero => {
                 let decimal = text.trim_start_matches(['+', '-', '0']);
                 let octal = u64::from_str_radix(decimal, 8);
@@ -207,7 +209,13 @@ impl Reader<'_> {
     }
 
     fn duplicate(&self, map: NodeId, key: &str, span: &Range<usize>) {
-        let mut problem = self.problem(&format!("the key `{key}` is given twice"), span.clone());
+        if self.report.is_full() {
+            return;
+        }
+        let mut problem = self.problem(
+            &format!("the key `{}` is given twice", suggest::shown(key)),
+            span.clone(),
+        );
         if let Kind::Map(entries) = &self.arena.node(map).kind
             && let Some((_, first)) = entries.iter().find(|(name, _)| name == key)
             && let Some((_, Slot::Key(_, first))) = &self.arena.node(*first).parent

@@ -1,0 +1,127 @@
+use serde_json::Value;
+use tool_core::{SecretError, Secrets, Template};
+
+use crate::{Diagnostic, Loaded, Location, Part, ServerTransport};
+
+impl Loaded {
+    /// Finds the `${…}` references that have no value now: errors in servers and secrets, and warnings in executors'
+    /// settings, where a text that looks like a reference may be something else. Disabled servers are left out.
+    ///
+    /// Nothing is resolved: no value is read into memory.
+    #[must_use]
+    pub fn check_references(&self, secrets: &dyn Secrets) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        for server in self
+            .configuration
+            .servers
+            .iter()
+            .filter(|server| !server.disabled)
+        {
+            for (pointer, template) in templates(&server.transport) {
+                if let Err(missing) = template.check(secrets) {
+                    let location = self.locate_server(&server.name, &pointer);
+                    problems.push(problem(Diagnostic::error(missing.to_string()), location));
+                }
+            }
+        }
+        for (name, template) in &self.configuration.secrets {
+            if let Err(missing) = template.check(secrets) {
+                let place = self.places.secrets.get(name);
+                let location = place.map(|place| place.document.location(place.at));
+                problems.push(problem(Diagnostic::error(missing.to_string()), location));
+            }
+        }
+        for tool in &self.configuration.tools {
+            let mut missing = Vec::new();
+            walk(&tool.executor.config, &mut String::new(), secrets, &mut missing);
+            for (pointer, missing) in missing {
+                let location = self.locate(&tool.name, Part::Settings, &pointer);
+                problems.push(problem(Diagnostic::warning(missing.to_string()), location));
+            }
+        }
+        problems
+    }
+}
+
+fn problem(problem: Diagnostic, location: Option<Location>) -> Diagnostic {
+    problem.with_location(location)
+}
+
+/// The templates of a transport, each with a pointer to where it is written.
+fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
+    let mut templates = Vec::new();
+    let named = |pointer: &str, name: &str| format!("/{pointer}/{}", escaped(name));
+    match transport {
+        ServerTransport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            templates.push(("/command".to_owned(), command));
+            templates.extend(
+                args.iter()
+                    .enumerate()
+                    .map(|(index, arg)| (format!("/args/{index}"), arg)),
+            );
+            templates.extend(env.iter().map(|(name, value)| (named("env", name), value)));
+            templates.extend(cwd.iter().map(|cwd| ("/cwd".to_owned(), cwd)));
+        }
+        ServerTransport::Http { url, headers } => {
+            templates.push(("/url".to_owned(), url));
+            templates.extend(
+                headers
+                    .iter()
+                    .map(|(name, value)| (named("headers", name), value)),
+            );
+        }
+    }
+    templates
+}
+
+/// Looks through settings. A text of several lines is taken for a script or a template of another kind.
+fn walk(
+    value: &Value,
+    pointer: &mut String,
+    secrets: &dyn Secrets,
+    missing: &mut Vec<(String, SecretError)>,
+) {
+    match value {
+        Value::String(text) if text.contains("${") && !text.contains('\n') => {
+            if let Ok(template) = Template::parse(text)
+                && let Err(problem) = template.check(secrets)
+            {
+                missing.push((pointer.clone(), problem));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                step(item, &index.to_string(), pointer, secrets, missing);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                step(member, &escaped(key), pointer, secrets, missing);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn step(
+    value: &Value,
+    segment: &str,
+    pointer: &mut String,
+    secrets: &dyn Secrets,
+    missing: &mut Vec<(String, SecretError)>,
+) {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(segment);
+    walk(value, pointer, secrets, missing);
+    pointer.truncate(length);
+}
+
+fn escaped(segment: &str) -> String {
+    segment.replace('~', "~0").replace('/', "~1")
+}
