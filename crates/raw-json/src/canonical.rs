@@ -2,23 +2,35 @@
 //! strings. Numbers differ from it on purpose: RFC 8785 writes every number as the double next to it, which would
 //! make two different 30-digit integers one. Here a number that is no exact double keeps its own text.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Kind, RawJson,
-    scan::{Limits, Scanner},
+    RawJson,
+    scan::{Scanner, unescape, utf16},
 };
 
 /// Writes a value in its canonical form: no space, keys in the order of their UTF-16 code units, strings with the
 /// fewest escapes (RFC 8785 section 3.2), numbers that are exact doubles in their shortest form and others as
 /// they were written.
+///
+/// ```
+/// use raw_json::{RawJson, canonical};
+///
+/// let value = RawJson::parse(r#"{"b": 1.50, "a": "\u0061", "id": 12345678901234567890123}"#)?;
+/// assert_eq!(canonical(&value), r#"{"a":"a","b":1.5,"id":12345678901234567890123}"#);
+/// # Ok::<(), raw_json::Error>(())
+/// ```
 #[must_use]
 pub fn canonical(value: &RawJson) -> String {
-    let mut out = String::with_capacity(value.len());
-    write(value, &mut out);
-    out
+    let mut writer = Writer {
+        scanner: Scanner::new(value.as_str()),
+        out: String::with_capacity(value.len()),
+        open: Vec::new(),
+    };
+    writer.write();
+    writer.out
 }
 
 /// The SHA-256 of the [`canonical`] form: equal for texts that mean the same value.
@@ -27,90 +39,193 @@ pub fn digest(value: &RawJson) -> [u8; 32] {
     Sha256::digest(canonical(value)).into()
 }
 
-fn write(value: &RawJson, out: &mut String) {
-    match value.kind() {
-        Kind::Null | Kind::Bool => out.push_str(value.as_str()),
-        Kind::Number => out.push_str(&number(value.as_str())),
-        Kind::String => string(value, out),
-        Kind::Array => {
-            out.push('[');
-            for (index, item) in items(value).enumerate() {
-                if index > 0 {
-                    out.push(',');
+/// Passes over a text once and writes it anew. It keeps its own stack, since a part of a message may be nested
+/// deeper than a thread's stack allows.
+struct Writer<'a> {
+    scanner: Scanner<'a>,
+    out: String,
+    open: Vec<Open<'a>>,
+}
+
+enum Open<'a> {
+    Array,
+    Object {
+        /// Where the members begin in the output.
+        start: usize,
+        members: Vec<Member<'a>>,
+    },
+}
+
+struct Member<'a> {
+    /// The key as it was written.
+    key: &'a str,
+    /// Where the member stands in the output.
+    place: Range<usize>,
+}
+
+/// The text was checked when it became a `RawJson`.
+const CHECKED: &str = "the text of a `RawJson` is JSON";
+
+impl<'a> Writer<'a> {
+    fn write(&mut self) {
+        loop {
+            let opened = match self.scanner.peek() {
+                Some(b'{') => self.enter('{'),
+                Some(b'[') => self.enter('['),
+                _ => {
+                    self.scalar();
+                    false
                 }
-                write(&item, out);
+            };
+            if opened {
+                continue;
             }
-            out.push(']');
+            // A value has ended: close what it closes, or go on to the next one.
+            loop {
+                if self.open.is_empty() {
+                    return;
+                }
+                self.scanner.space();
+                let byte = self.scanner.peek();
+                self.scanner.at += 1;
+                self.scanner.space();
+                self.end_member();
+                if byte == Some(b',') {
+                    self.out.push(',');
+                    self.key();
+                    break;
+                }
+                self.close();
+            }
         }
-        Kind::Object => {
-            let mut members: Vec<_> = value.members().collect();
-            members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push('{');
-            for (index, (key, member)) in members.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                string(&RawJson::from(&**key), out);
-                out.push(':');
-                write(member, out);
+    }
+
+    /// Opens an array or object; one that is empty is closed at once.
+    fn enter(&mut self, bracket: char) -> bool {
+        self.scanner.at += 1;
+        self.scanner.space();
+        self.out.push(bracket);
+        self.open.push(match bracket {
+            '[' => Open::Array,
+            _ => Open::Object {
+                start: self.out.len(),
+                members: Vec::new(),
+            },
+        });
+        if matches!(self.scanner.peek(), Some(b']' | b'}')) {
+            self.scanner.at += 1;
+            self.close();
+            return false;
+        }
+        self.key();
+        true
+    }
+
+    /// Writes the key that is due in an object.
+    fn key(&mut self) {
+        let Some(Open::Object { members, .. }) = self.open.last_mut() else {
+            return;
+        };
+        let start = self.out.len();
+        let key = self.scanner.string().expect(CHECKED);
+        self.scanner.space();
+        self.scanner.at += 1;
+        self.scanner.space();
+        string(key, &mut self.out);
+        self.out.push(':');
+        members.push(Member {
+            key,
+            place: start..start,
+        });
+    }
+
+    fn end_member(&mut self) {
+        if let Some(Open::Object { members, .. }) = self.open.last_mut()
+            && let Some(member) = members.last_mut()
+        {
+            member.place.end = self.out.len();
+        }
+    }
+
+    fn close(&mut self) {
+        match self.open.pop() {
+            Some(Open::Object { start, members }) => {
+                self.sort(start, members);
+                self.out.push('}');
             }
-            out.push('}');
+            _ => self.out.push(']'),
+        }
+    }
+
+    /// Puts the members of an object in order, if they are not.
+    fn sort(&mut self, start: usize, mut members: Vec<Member<'a>>) {
+        let in_order = |a: &Member<'_>, b: &Member<'_>| utf16(a.key).cmp(utf16(b.key));
+        if members.is_sorted_by(|a, b| in_order(a, b).is_le()) {
+            return;
+        }
+        members.sort_by(in_order);
+        let unsorted = self.out.split_off(start);
+        for (index, member) in members.iter().enumerate() {
+            if index > 0 {
+                self.out.push(',');
+            }
+            let place = member.place.start - start..member.place.end - start;
+            self.out.push_str(&unsorted[place]);
+        }
+    }
+
+    fn scalar(&mut self) {
+        if self.scanner.peek() == Some(b'"') {
+            let text = self.scanner.string().expect(CHECKED);
+            string(text, &mut self.out);
+            return;
+        }
+        let text = self.scanner.scalar_text().expect(CHECKED);
+        match text.as_bytes()[0] {
+            b't' | b'f' | b'n' => self.out.push_str(text),
+            _ => self.out.push_str(&number(text)),
         }
     }
 }
 
-/// The items of an array.
-fn items(array: &RawJson) -> impl Iterator<Item = RawJson> {
-    let mut at = 1;
-    std::iter::from_fn(move || {
-        let mut scanner = Scanner::new(array.as_str());
-        scanner.at = at;
-        scanner.space();
-        if scanner.peek() == Some(b',') {
-            scanner.at += 1;
-            scanner.space();
-        }
-        if scanner.peek() == Some(b']') {
-            return None;
-        }
-        let start = scanner.at;
-        scanner
-            .value(Limits {
-                depth: usize::MAX,
-                ..Limits::RELAY
-            })
-            .ok()?;
-        at = scanner.at;
-        Some(array.slice(start..at))
-    })
-}
-
-/// serde_json escapes just what RFC 8785 section 3.2.2.2 asks for. A lone surrogate has no canonical spelling and
-/// stays as it was written.
-fn string(value: &RawJson, out: &mut String) {
-    match value.string() {
+/// Writes a string, given what stands between its quotes. serde_json escapes just what RFC 8785 section 3.2.2.2 asks
+/// for. A lone surrogate has no canonical spelling and stays as it was written.
+fn string(raw: &str, out: &mut String) {
+    // Without an escape there is nothing that needed one.
+    if !raw.contains('\\') {
+        out.push('"');
+        out.push_str(raw);
+        out.push('"');
+        return;
+    }
+    match unescape(raw) {
         Some(text) => out.push_str(RawJson::from(&*text).as_str()),
-        None => out.push_str(value.as_str()),
+        None => {
+            out.push('"');
+            out.push_str(raw);
+            out.push('"');
+        }
     }
 }
 
 /// A number in the form of ECMAScript's `Number::toString` if it is an exact double, else as it was written.
 fn number(text: &str) -> Cow<'_, str> {
+    // Up to fifteen digits are exact, and the shortest form of a whole number is itself.
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.len() <= 15 && digits != "0" && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Cow::Borrowed(text);
+    }
     let Ok(double) = text.parse::<f64>() else {
         return Cow::Borrowed(text);
     };
-    if !double.is_finite() || !is_exact(text, double) {
+    // The shortest form that reads back as this double has the very digits of the text, or the text says more.
+    if !double.is_finite() || decimal(text) != decimal(&format!("{double:e}")) {
         return Cow::Borrowed(text);
     }
     if double == 0.0 {
         return Cow::Borrowed("0");
     }
     Cow::Owned(ecmascript(double))
-}
-
-/// Whether the shortest decimal form of `double` has the very digits and exponent of `text`.
-fn is_exact(text: &str, double: f64) -> bool {
-    decimal(text) == decimal(&format!("{double:e}")) || decimal(text) == decimal(&format!("{double}"))
 }
 
 /// The significant digits of a number and the power of ten of the last one.

@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use crate::{
     RawJson,
@@ -11,17 +11,15 @@ use crate::{
 #[derive(Debug)]
 pub struct Members<'a> {
     object: &'a RawJson,
-    at: usize,
+    spans: Spans<'a>,
 }
 
 impl<'a> Members<'a> {
     pub(crate) fn new(object: &'a RawJson) -> Self {
-        let at = if object.as_str().starts_with('{') {
-            1
-        } else {
-            object.as_str().len()
-        };
-        Self { object, at }
+        Self {
+            object,
+            spans: Spans::new(object.as_str()),
+        }
     }
 }
 
@@ -29,8 +27,39 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, RawJson);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let text = self.object.as_str();
-        let mut scanner = Scanner::new(text);
+        let span = self.spans.next()?;
+        Some((span.key, self.object.slice(span.value)))
+    }
+}
+
+/// Where the members of an object stand in its text.
+#[derive(Debug)]
+pub(crate) struct Spans<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// Where one member stands.
+pub(crate) struct Span<'a> {
+    /// The key, decoded.
+    pub(crate) key: Cow<'a, str>,
+    /// From the key's first quote to the value's last byte.
+    pub(crate) member: Range<usize>,
+    pub(crate) value: Range<usize>,
+}
+
+impl<'a> Spans<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        let at = if text.starts_with('{') { 1 } else { text.len() };
+        Self { text, at }
+    }
+}
+
+impl<'a> Iterator for Spans<'a> {
+    type Item = Span<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut scanner = Scanner::new(self.text);
         scanner.at = self.at;
         scanner.space();
         if scanner.peek() == Some(b',') {
@@ -40,6 +69,7 @@ impl<'a> Iterator for Members<'a> {
         if scanner.peek() != Some(b'"') {
             return None;
         }
+        let first = scanner.at;
         // The text was checked when it became a `RawJson`, so no step here can fail.
         let raw_key = scanner.string().ok()?;
         scanner.space();
@@ -53,8 +83,11 @@ impl<'a> Iterator for Members<'a> {
             })
             .ok()?;
         self.at = scanner.at;
-        // A lone surrogate has no decoded form; the escaped text still tells keys apart.
-        let key = unescape(raw_key).unwrap_or(Cow::Borrowed(raw_key));
-        Some((key, self.object.slice(start..scanner.at)))
+        Some(Span {
+            // A lone surrogate has no decoded form; the escaped text still tells keys apart.
+            key: unescape(raw_key).unwrap_or(Cow::Borrowed(raw_key)),
+            member: first..scanner.at,
+            value: start..scanner.at,
+        })
     }
 }

@@ -132,8 +132,13 @@ impl RawJson {
     /// # Errors
     /// When the value does not fit the type.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        serde_json::from_str(&self.0)
-            .map_err(|error| Error::new(ErrorKind::Shape(error.to_string()), error.column()))
+        serde_json::from_str(&self.0).map_err(|error| {
+            // serde_json counts lines and columns, both from one.
+            let before = error.line().saturating_sub(1);
+            let lines: usize = self.0.split_inclusive('\n').take(before).map(str::len).sum();
+            let offset = lines + error.column().saturating_sub(1);
+            Error::new(ErrorKind::Shape(error.to_string()), offset)
+        })
     }
 
     /// The members, if this is an object.

@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, Kind, RawJson};
+use crate::{Error, ErrorKind, Kind, RawJson, members::Spans};
 
 impl RawJson {
     /// This object with members added, or put in the place of those that have the same keys. Every other member
@@ -7,10 +7,7 @@ impl RawJson {
     /// # Errors
     /// When this is no object.
     pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, Error> {
-        if self.kind() != Kind::Object {
-            return Err(Error::new(ErrorKind::Unexpected("an object"), 0));
-        }
-        let text = self.as_str();
+        let text = self.object_text()?;
         let added: usize = members
             .iter()
             .map(|(key, value)| key.len() + value.len() + 4)
@@ -20,15 +17,14 @@ impl RawJson {
         let mut copied = 0;
         let mut placed = vec![false; members.len()];
         let mut empty = true;
-        for (key, value) in self.members() {
+        for span in Spans::new(text) {
             empty = false;
-            let Some(index) = members.iter().position(|(name, _)| *name == key) else {
+            let Some(index) = members.iter().position(|(name, _)| *name == span.key) else {
                 continue;
             };
-            let start = value.as_bytes().as_ptr() as usize - text.as_ptr() as usize;
-            out.push_str(&text[copied..start]);
+            out.push_str(&text[copied..span.value.start]);
             out.push_str(members[index].1.as_str());
-            copied = start + value.len();
+            copied = span.value.end;
             placed[index] = true;
         }
         out.push_str(&text[copied..text.len() - 1]);
@@ -50,23 +46,27 @@ impl RawJson {
     /// # Errors
     /// When this is no object.
     pub fn without_members(&self, keys: &[&str]) -> Result<Self, Error> {
-        if self.kind() != Kind::Object {
-            return Err(Error::new(ErrorKind::Unexpected("an object"), 0));
-        }
-        if !self.members().any(|(key, _)| keys.contains(&&*key)) {
+        let text = self.object_text()?;
+        if !Spans::new(text).any(|span| keys.contains(&&*span.key)) {
             return Ok(self.clone());
         }
-        let mut out = String::with_capacity(self.len());
+        let mut out = String::with_capacity(text.len());
         out.push('{');
-        for (key, value) in self.members().filter(|(key, _)| !keys.contains(&&**key)) {
+        for span in Spans::new(text).filter(|span| !keys.contains(&&*span.key)) {
             if out.len() > 1 {
                 out.push(',');
             }
-            out.push_str(Self::from(&*key).as_str());
-            out.push(':');
-            out.push_str(value.as_str());
+            out.push_str(&text[span.member]);
         }
         out.push('}');
         Ok(Self::trusted(out))
+    }
+
+    fn object_text(&self) -> Result<&str, Error> {
+        if self.kind() == Kind::Object {
+            Ok(self.as_str())
+        } else {
+            Err(Error::new(ErrorKind::Unexpected("an object"), 0))
+        }
     }
 }

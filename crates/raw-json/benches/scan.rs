@@ -1,0 +1,49 @@
+//! How fast texts are checked and looked into: a message of many small values, and one of long strings.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use raw_json::{Limits, RawJson, canonical, check};
+
+fn records() -> String {
+    let items: Vec<String> = (0..1_000)
+        .map(|id| {
+            format!(
+                r#"{{"id": {id}, "name": "someone {id}", "score": {id}.25, "tags": ["a", "b"], "active": true, "note": null}}"#
+            )
+        })
+        .collect();
+    format!(r#"{{"items": [{}], "total": 1000}}"#, items.join(", "))
+}
+
+fn texts() -> String {
+    let line = "The quick brown fox jumps over the lazy dog, again and again.\\n".repeat(100);
+    let items: Vec<String> = (0..50)
+        .map(|_| format!(r#"{{"type": "text", "text": "{line}"}}"#))
+        .collect();
+    format!(r#"{{"content": [{}]}}"#, items.join(","))
+}
+
+fn scan(criterion: &mut Criterion) {
+    for (name, text) in [("records", records()), ("texts", texts())] {
+        let mut group = criterion.benchmark_group(name);
+        group.throughput(Throughput::Bytes(text.len() as u64));
+        group.bench_function("check", |bencher| {
+            bencher.iter(|| check(black_box(&text), Limits::RELAY));
+        });
+        group.bench_function("check, no duplicates", |bencher| {
+            bencher.iter(|| check(black_box(&text), Limits::STRICT));
+        });
+        let raw = RawJson::parse(text.clone()).expect("the text is JSON");
+        group.bench_function("members", |bencher| {
+            bencher.iter(|| black_box(&raw).members().count());
+        });
+        group.bench_function("canonical", |bencher| {
+            bencher.iter_batched(|| raw.clone(), |raw| canonical(&raw), BatchSize::SmallInput);
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, scan);
+criterion_main!(benches);

@@ -1,0 +1,126 @@
+use raw_json::{Duplicates, ErrorKind, Limits, RawJson, canonical, check};
+use serde_json::value::RawValue;
+
+fn arrays(depth: usize) -> String {
+    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+fn objects(depth: usize) -> String {
+    format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth))
+}
+
+#[test]
+fn the_depth_is_limited() {
+    for make in [arrays, objects] {
+        assert_eq!(check(&make(128), Limits::RELAY), Ok(()));
+        let error = check(&make(129), Limits::RELAY).unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::TooDeep(128));
+        assert_eq!(
+            error.to_string(),
+            format!("nested deeper than 128 levels at byte {}", error.offset())
+        );
+    }
+    // Scalars are no level.
+    let flat = Limits {
+        depth: 0,
+        ..Limits::RELAY
+    };
+    assert_eq!(check("1", flat), Ok(()));
+    assert!(check("[]", flat).is_err());
+    assert!(RawJson::parse(arrays(129)).is_err());
+}
+
+#[test]
+fn breadth_is_no_depth() {
+    let text = format!("[{}[]]", "[[]],".repeat(1_000));
+    let limits = Limits {
+        depth: 3,
+        ..Limits::RELAY
+    };
+    assert_eq!(check(&text, limits), Ok(()));
+}
+
+#[test]
+fn no_depth_exhausts_the_stack() {
+    let text = objects(1_000_000);
+    assert!(check(&text, Limits::STRICT).is_err());
+    let endless = Limits {
+        depth: usize::MAX,
+        duplicates: Duplicates::Refuse,
+    };
+    assert_eq!(check(&text, endless), Ok(()));
+
+    // A part of a message comes in unchecked, so everything must bear it.
+    let message = bytestring::ByteString::from(text);
+    let part: &RawValue = serde_json::from_str(&message).unwrap();
+    let raw = RawJson::part_of(&message, part);
+    assert_eq!(raw.members().count(), 1);
+    assert_eq!(canonical(&raw), raw.as_str());
+    assert!(raw.with_members(&[("b", RawJson::null())]).is_ok());
+}
+
+#[test]
+fn duplicate_keys_are_refused_at_any_depth_and_in_any_spelling() {
+    let cases = [
+        (r#"{"a":1,"a":2}"#, "a"),
+        (r#"{"a":1,"b":2,"a":3}"#, "a"),
+        (r#"{"":1,"":2}"#, ""),
+        (r#"{"a":1,"\u0061":2}"#, "a"),
+        (r#"{"\u0061":1,"a":2}"#, "a"),
+        (r#"{"\n":1,"\u000a":2}"#, "\n"),
+        (r#"{"/":1,"\/":2}"#, "/"),
+        (r#"{"😀":1,"\ud83d\ude00":2}"#, "😀"),
+        (r#"[[{"x":[{"a":1,"a":1}]}]]"#, "a"),
+        (r#"{"a":{"b":1,"b":2},"c":1}"#, "b"),
+    ];
+    for (text, key) in cases {
+        let error = check(text, Limits::STRICT).unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::DuplicateKey(key.to_owned()), "{text}");
+        assert_eq!(check(text, Limits::RELAY), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn the_second_of_many_keys_is_found() {
+    for n in [2, 15, 16, 17, 1_000] {
+        let members = |last: usize| -> String {
+            let members: Vec<String> = (0..n).map(|key| format!(r#""k{key}":0"#)).collect();
+            format!(r#"{{{},"k{last}":0}}"#, members.join(","))
+        };
+        assert_eq!(check(&members(n), Limits::STRICT), Ok(()));
+        for again in [0, n / 2, n - 1] {
+            assert!(
+                check(&members(again), Limits::STRICT).is_err(),
+                "{n} keys, {again} again"
+            );
+        }
+    }
+}
+
+#[test]
+fn equal_keys_in_different_objects_are_no_duplicates() {
+    for text in [
+        r#"{"a":{"a":{"a":1}}}"#,
+        r#"[{"a":1},{"a":1}]"#,
+        r#"{"a":"a","b":"a"}"#,
+        r#"{"a":1,"A":2,"a ":3}"#,
+    ] {
+        assert_eq!(check(text, Limits::STRICT), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn a_key_that_is_no_text_is_refused_where_keys_are_judged() {
+    let text = r#"{"\ud800":1}"#;
+    assert!(check(text, Limits::STRICT).is_err());
+    assert_eq!(check(text, Limits::RELAY), Ok(()));
+    // As a value it is nobody's business.
+    assert_eq!(check(r#"{"a":"\ud800"}"#, Limits::STRICT), Ok(()));
+}
+
+#[test]
+fn a_long_duplicate_key_is_cut_in_the_message() {
+    let key = "é".repeat(1_000);
+    let error = check(&format!(r#"{{"{key}":1,"{key}":2}}"#), Limits::STRICT).unwrap_err();
+    assert!(error.to_string().len() < 200, "{error}");
+}

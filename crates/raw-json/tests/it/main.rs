@@ -1,0 +1,14 @@
+//! What is JSON and what is not, and that nothing but what was asked for changes.
+
+mod canonical;
+mod grammar;
+mod limits;
+mod random;
+mod shape;
+
+use raw_json::RawJson;
+
+/// A text that is JSON.
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}

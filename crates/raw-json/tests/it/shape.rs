@@ -1,0 +1,191 @@
+use bytes::Bytes;
+use bytestring::ByteString;
+use raw_json::{ErrorKind, Kind, RawJson};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use crate::raw;
+
+#[test]
+fn members_are_given_in_order_with_their_own_bytes() {
+    let object =
+        raw(r#" { "b" : 1e2 , "\u0061":[ 1, 2 ],"c":{ "d":"\u0041"}, "e":12345678901234567890123} "#);
+    let members: Vec<(String, String)> = object
+        .members()
+        .map(|(key, value)| (key.into_owned(), value.as_str().to_owned()))
+        .collect();
+    let expected = [
+        ("b", "1e2"),
+        ("a", "[ 1, 2 ]"),
+        ("c", r#"{ "d":"\u0041"}"#),
+        ("e", "12345678901234567890123"),
+    ];
+    assert_eq!(
+        members,
+        expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
+    );
+}
+
+#[test]
+fn what_is_no_object_has_no_members() {
+    for text in ["[]", "[{\"a\":1}]", "1", "\"{}\"", "null", "{}", "{ }"] {
+        assert_eq!(raw(text).members().count(), 0, "{text}");
+        assert_eq!(raw(text).get("a"), None);
+    }
+}
+
+#[test]
+fn get_finds_the_first_member_with_a_key() {
+    let object = raw(r#"{"x":{"a":0},"a":1,"a":2,"\u0062":3,"":4}"#);
+    for (key, value) in [
+        ("a", Some("1")),
+        ("b", Some("3")),
+        ("", Some("4")),
+        ("c", None),
+        ("\\u0062", None),
+    ] {
+        assert_eq!(object.get(key).as_ref().map(RawJson::as_str), value, "{key}");
+    }
+}
+
+#[test]
+fn parts_share_the_bytes_of_their_message() {
+    let message = ByteString::from(r#"{"params": {"a": [1]}}"#);
+    let whole: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(&message).unwrap();
+    let part = RawJson::part_of(&message, whole["params"]);
+    assert_eq!(part.as_str(), r#"{"a": [1]}"#);
+    let range = message.as_bytes().as_ptr_range();
+    assert!(range.contains(&part.as_bytes().as_ptr()));
+    assert!(range.contains(&part.get("a").unwrap().as_bytes().as_ptr()));
+
+    let elsewhere: Box<RawValue> = serde_json::from_str("[1]").unwrap();
+    assert_eq!(RawJson::part_of(&message, &elsewhere).as_str(), "[1]");
+}
+
+#[test]
+fn with_members_changes_nothing_else() {
+    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        ("{}", &[("a", "1")], r#"{"a":1}"#),
+        ("{ }", &[("a", "1"), ("b", "2")], r#"{ "a":1,"b":2}"#),
+        (r#"{ "x" : 1e2 }"#, &[("a", "1")], r#"{ "x" : 1e2 ,"a":1}"#),
+        (
+            r#"{"a":1,"b":[ ],"c":3}"#,
+            &[("b", "{}")],
+            r#"{"a":1,"b":{},"c":3}"#,
+        ),
+        (
+            r#"{"\u0061" : 1,"b":2}"#,
+            &[("a", "9")],
+            r#"{"\u0061" : 9,"b":2}"#,
+        ),
+        (r#"{"a":1,"a":2}"#, &[("a", "9")], r#"{"a":9,"a":9}"#),
+        (r#"{"a":1}"#, &[], r#"{"a":1}"#),
+        (r#"{"a":1}"#, &[("\"\n", "\"x\"")], r#"{"a":1,"\"\n":"x"}"#),
+        (
+            r#"{"b":1,"a":2}"#,
+            &[("a", "8"), ("c", "7"), ("b", "9")],
+            r#"{"b":9,"a":8,"c":7}"#,
+        ),
+    ];
+    for (text, members, expected) in cases {
+        let members: Vec<(&str, RawJson)> = members.iter().map(|(key, value)| (*key, raw(value))).collect();
+        let result = raw(text).with_members(&members).unwrap();
+        assert_eq!(result.as_str(), *expected);
+        assert_eq!(raw(result.as_str()), result, "the result is JSON");
+    }
+    let error = raw("[]").with_members(&[]).unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Unexpected("an object"));
+}
+
+#[test]
+fn without_members_changes_nothing_else() {
+    let cases: &[(&str, &[&str], &str)] = &[
+        (r#"{"a":1,"b":2,"c":3}"#, &["b"], r#"{"a":1,"c":3}"#),
+        (r#"{"a":1}"#, &["a"], "{}"),
+        (r#"{ "a" : 1e2 }"#, &["b"], r#"{ "a" : 1e2 }"#),
+        // A key keeps the spelling it has.
+        (
+            r#"{"\u0061" : 1e2 , "b":1, "\ud800":2}"#,
+            &["b"],
+            r#"{"\u0061" : 1e2,"\ud800":2}"#,
+        ),
+        (r#"{"a":1,"\u0061":2,"b":3}"#, &["a"], r#"{"b":3}"#),
+        (r#"{"a":1,"b":2}"#, &["a", "b", "c"], "{}"),
+        ("{}", &["a"], "{}"),
+    ];
+    for (text, keys, expected) in cases {
+        let result = raw(text).without_members(keys).unwrap();
+        assert_eq!(result.as_str(), *expected);
+        assert_eq!(raw(result.as_str()), result, "the result is JSON");
+    }
+    assert!(raw("1").without_members(&["a"]).is_err());
+}
+
+#[test]
+fn kinds_are_told_by_the_first_byte() {
+    for (text, kind) in [
+        ("null", Kind::Null),
+        ("true", Kind::Bool),
+        ("false", Kind::Bool),
+        ("-1", Kind::Number),
+        ("0", Kind::Number),
+        ("\"1\"", Kind::String),
+        ("[1]", Kind::Array),
+        ("{}", Kind::Object),
+    ] {
+        assert_eq!(raw(text).kind(), kind, "{text}");
+    }
+}
+
+#[test]
+fn values_are_read_and_written() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Envelope {
+        id: u64,
+        params: RawJson,
+    }
+    let text = r#"{"id":1,"params":{ "n": 1e2, "id":12345678901234567890123 }}"#;
+    let envelope: Envelope = serde_json::from_str(text).unwrap();
+    assert_eq!(
+        envelope.params.as_str(),
+        r#"{ "n": 1e2, "id":12345678901234567890123 }"#
+    );
+    assert_eq!(serde_json::to_string(&envelope).unwrap(), text);
+    assert_eq!(RawJson::from_serialize(&envelope).unwrap().as_str(), text);
+
+    assert_eq!(raw(r#"["a"]"#).to::<Vec<&str>>().unwrap(), ["a"]);
+    assert_eq!(raw(r#""\u0041""#).string().as_deref(), Some("A"));
+    assert_eq!(raw("1").string(), None);
+    assert_eq!(RawJson::from("\"\n").as_str(), r#""\"\n""#);
+    assert_eq!(RawJson::from(json!({"a": [1]})).as_str(), r#"{"a":[1]}"#);
+    assert_eq!(
+        (RawJson::from(true).as_str(), RawJson::from(7_u64).as_str()),
+        ("true", "7")
+    );
+    assert_eq!(RawJson::default(), RawJson::null());
+}
+
+#[test]
+fn a_value_that_does_not_fit_tells_the_place() {
+    let error = raw("{\n  \"a\": 1,\n  \"b\": \"x\"\n}")
+        .to::<std::collections::HashMap<String, u64>>()
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Shape(_)));
+    // serde_json points at the end of the value that does not fit.
+    assert_eq!(error.offset(), 21);
+}
+
+#[test]
+fn debug_shows_no_payload() {
+    assert_eq!(
+        format!("{:?}", raw(r#"{"secret":"hunter2"}"#)),
+        "RawJson(Object, 20 bytes)"
+    );
+}
+
+#[test]
+fn deep_values_are_refused_when_they_are_read() {
+    let text = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    assert!(serde_json::from_str::<RawJson>(&text).is_err());
+    assert!(RawJson::parse(Bytes::from(text)).is_err());
+}
