@@ -181,33 +181,45 @@ impl Draft {
         self.includes.extend(other.includes);
     }
 
+    /// Notes that all of this comes from a file of a directory: it is left out rather than an error.
+    pub(crate) fn mark_scanned(&mut self) {
+        for tool in &mut self.tools {
+            tool.is_scanned = true;
+        }
+    }
+
     /// Finds the server of each tool that does not say it: by a name like `mcp__server__tool`, or as the only one.
-    pub(crate) fn route(&mut self, report: &Report) {
-        let names: Vec<String> = self
+    /// Tools of directories without one are left out, and the reasons come back.
+    pub(crate) fn route(&mut self, report: &Report) -> Vec<Diagnostic> {
+        let names: Vec<&str> = self
             .servers
             .iter()
-            .map(|server| server.spec.name.clone())
+            .map(|server| server.spec.name.as_str())
             .collect();
-        for tool in self.tools.iter_mut().filter(|tool| tool.is_unrouted) {
+        let mut left_out = Vec::new();
+        self.tools.retain_mut(|tool| {
+            if !tool.is_unrouted {
+                return true;
+            }
             let name = tool.descriptor.name.clone();
-            let by_name = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-            let (server, upstream) = match (by_name, names.as_slice()) {
-                (Some((server, upstream)), _) if names.iter().any(|name| name == server) => {
-                    (server, upstream)
-                }
-                (_, [only]) => (only.as_str(), &*name),
-                _ => {
-                    let problem =
-                        Diagnostic::error(format!("the tool `{name}` does not say which server runs it"));
-                    report.push(problem.with_location(Some(tool.places.name.key_location())).with_hint(
-                        "remove it: the tools of a server are listed by themselves; or call it `mcp__server__tool`",
-                    ));
-                    continue;
-                }
-            };
-            let config = json!({"server": server, "tool": upstream});
-            Arc::make_mut(&mut tool.descriptor).executor.config = config;
-        }
+            if let Some((server, upstream)) = routed(&name, &names) {
+                let config = json!({"server": server, "tool": upstream});
+                Arc::make_mut(&mut tool.descriptor).executor.config = config;
+                return true;
+            }
+            let problem = Diagnostic::error(format!("the tool `{name}` does not say which server runs it"))
+                .with_location(Some(tool.places.name.key_location()))
+                .with_hint(
+                    "remove it: a server's tools are listed by themselves; or call it `mcp__server__tool`",
+                );
+            if tool.is_scanned {
+                left_out.push(problem);
+            } else {
+                report.push(problem);
+            }
+            false
+        });
+        left_out
     }
 
     pub(crate) fn finish(self) -> (Configuration, Places) {
@@ -242,6 +254,19 @@ fn set_once<T>(slot: &mut Option<(Place, T)>, report: &Report, what: &str, new: 
     match slot {
         Some((first, _)) => report.push(clash(&format!("{what} is given twice"), &new.0, first)),
         None => *slot = Some(new),
+    }
+}
+
+/// The server that a tool's name tells, or the only one, with the tool's name there.
+fn routed<'a>(name: &'a str, servers: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let told = name
+        .strip_prefix("mcp__")
+        .and_then(|rest| rest.split_once("__"))
+        .filter(|(server, _)| servers.contains(server));
+    match (told, servers) {
+        (Some(told), _) => Some(told),
+        (None, [only]) => Some((only, name)),
+        (None, _) => None,
     }
 }
 

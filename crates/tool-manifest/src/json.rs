@@ -263,7 +263,8 @@ impl Reader<'_> {
             Some(_) if self.word().len() > 1 => {
                 format!("`{}`", self.word().chars().take(40).collect::<String>())
             }
-            Some(c) => format!("`{}`", c.escape_debug()),
+            Some(c) if c.is_control() => format!("`{}`", c.escape_debug()),
+            Some(c) => format!("`{c}`"),
         };
         let width = self.word().len().max(usize::from(!self.rest().is_empty()));
         self.problem(

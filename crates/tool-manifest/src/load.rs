@@ -1,6 +1,7 @@
 use std::{
     collections::HashSet,
     fs,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -232,10 +233,15 @@ impl Loader {
     }
 
     fn is_new(&mut self, path: &Path) -> bool {
-        self.seen.len() < MAX_FILES
-            && self
-                .seen
-                .insert(path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+        let is_new = self
+            .seen
+            .insert(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        if is_new && self.seen.len() == MAX_FILES {
+            self.report.push(Diagnostic::error(format!(
+                "there are more than {MAX_FILES} files"
+            )));
+        }
+        is_new && self.seen.len() < MAX_FILES
     }
 
     /// Takes a file whose problems make the whole configuration unusable.
@@ -291,6 +297,7 @@ impl Loader {
         if is_usable {
             let mut draft = draft;
             let includes = std::mem::take(&mut draft.includes);
+            draft.mark_scanned();
             let report = Report::default();
             self.draft.merge(&report, draft);
             self.left_out.extend(report.into_problems());
@@ -301,11 +308,11 @@ impl Loader {
     }
 
     fn finish(self, options: &LoadOptions) -> Result<Loaded, Diagnostics> {
-        let mut draft = self.draft;
-        draft.route(&self.report);
+        let (mut draft, mut left_out) = (self.draft, self.left_out);
+        left_out.extend(draft.route(&self.report));
         let has_errors = self.report.has_errors();
         let mut diagnostics = self.report.into_problems();
-        diagnostics.extend(self.left_out);
+        diagnostics.extend(left_out);
         if has_errors {
             return Err(Diagnostics::new(diagnostics));
         }
@@ -337,13 +344,12 @@ fn named_at(problem: Diagnostic, by: Option<&Place>) -> Diagnostic {
 fn open(path: &Path) -> Result<SourceFile, Diagnostic> {
     let name = path.display().to_string();
     let failed = |error: std::io::Error| Diagnostic::error(format!("cannot read `{name}`: {error}"));
-    let length = fs::metadata(path).map_err(failed)?.len();
-    if length > MAX_FILE_BYTES as u64 {
-        return Err(Diagnostic::error(format!(
-            "`{name}` has {length} bytes, more than the {MAX_FILE_BYTES} that are read"
-        )));
-    }
-    let bytes = fs::read(path).map_err(failed)?;
+    let file = fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    // Not by the size that the system tells, which is 0 for pipes.
+    file.take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     let directory = path.parent().map(Path::to_owned).unwrap_or_default();
     SourceFile::decode(name.clone(), directory, Syntax::of(path), bytes)
 }

@@ -50,6 +50,8 @@ const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproved", "tru
 /// What VS Code asks its user for. Only a reference to it matters, which is an error of its own.
 const INPUTS: &str = "inputs";
 
+const WHOLE: &str = "a whole number from 0 on";
+
 /// A value of a document, as serde wants it.
 #[derive(Clone, Copy)]
 struct Value<'a> {
@@ -140,7 +142,7 @@ impl<'a> Value<'a> {
             (Kind::String(text), "a list") if !text.contains('\n') => {
                 failure.with_hint("put it in brackets: `[..]`")
             }
-            (Kind::String(text), "a whole number" | "a number") if text.parse::<f64>().is_ok() => {
+            (Kind::String(text), WHOLE | "a number") if text.parse::<f64>().is_ok() => {
                 failure.with_hint("remove the quotation marks")
             }
             _ => failure,
@@ -254,11 +256,11 @@ impl<'de> Deserializer<'de> for Value<'_> {
     }
 
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_u32(self.number("a whole number")?)
+        visitor.visit_u32(self.number(WHOLE)?)
     }
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_u64(self.number("a whole number")?)
+        visitor.visit_u64(self.number(WHOLE)?)
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {

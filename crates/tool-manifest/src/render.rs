@@ -25,7 +25,23 @@ pub(crate) fn render(problem: &Diagnostic, color: bool) -> String {
     } else {
         Renderer::plain()
     };
-    renderer.render(&[group])
+    let mut text = renderer.render(&[group]);
+    let related = problem.related.iter().map(|related| &related.location);
+    for location in problem.location.as_deref().into_iter().chain(related) {
+        correct_column(location, &mut text);
+    }
+    text
+}
+
+/// Of a very long line only a part is shown, and the renderer takes a column of that part for one of the line.
+fn correct_column(location: &Location, text: &mut String) {
+    let line = &location.snippet;
+    let before = line.text.get(..line.range.start).unwrap_or_default();
+    let shown = before.chars().count() + 1;
+    if shown != location.column {
+        let wrong = format!("{}:{}:{shown}", location.file, location.line);
+        *text = text.replacen(&wrong, &location.to_string(), 1);
+    }
 }
 
 fn snippet(

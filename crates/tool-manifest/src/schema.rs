@@ -13,6 +13,27 @@ use crate::{
 /// Where definitions stand in a schema.
 const DEFINITIONS: &str = "#/$defs/";
 
+/// Other spellings that are accepted: of what, the other spelling, and ours. Derived schemas know nothing of them.
+const SPELLINGS: [(&str, &str, &str); 17] = [
+    ("Tool", "inputSchema", "input_schema"),
+    ("Tool", "outputSchema", "output_schema"),
+    ("Tool", "estimated_latency", "latency"),
+    ("Tool", "estimatedLatency", "latency"),
+    ("Tool", "rateLimit", "rate_limit"),
+    ("Tool", "costPerCall", "cost_per_call"),
+    ("Tool", "readOnly", "read_only"),
+    ("Tool", "requiredPermissions", "required_permissions"),
+    ("Tool", "dataClassification", "data_classification"),
+    ("Tool", "piiHandling", "pii_handling"),
+    ("Tool", "healthCheckEndpoint", "health_check_endpoint"),
+    ("Server", "serverUrl", "url"),
+    ("Server", "httpUrl", "url"),
+    ("Server", "transport", "type"),
+    ("Server", "includeTools", "include"),
+    ("Server", "excludeTools", "exclude"),
+    ("Server", "disabledTools", "exclude"),
+];
+
 /// The JSON Schema (2020-12) of a configuration file, for editors and for the reference: the short form and our own
 /// manifests, with the settings of these executors, each given by its kind and its
 /// [`config_schema`](tool_core::Executor::config_schema).
@@ -36,6 +57,7 @@ pub fn config_schema(executors: &[(&str, RawJson)]) -> RawJson {
         manifest::<PolicyBody>(&mut generator, "Policy"),
     ];
     let mut definitions = generator.take_definitions(true);
+    add_spellings(&mut definitions);
     add_executors(&mut definitions, executors);
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -64,6 +86,27 @@ where
         "if": {"properties": {"kind": {"const": kind}}},
         "then": content,
     })
+}
+
+/// Adds the other spellings, marked so that editors offer ours.
+fn add_spellings(definitions: &mut Map<String, Value>) {
+    for (definition, other, ours) in SPELLINGS {
+        let properties = definitions
+            .get_mut(definition)
+            .and_then(|schema| schema.get_mut("properties"));
+        let Some(Value::Object(properties)) = properties else {
+            continue;
+        };
+        let mut schema = properties.get(ours).cloned().unwrap_or(Value::Bool(true));
+        if let Value::Object(schema) = &mut schema {
+            schema.insert(
+                "description".to_owned(),
+                Value::from(format!("Another spelling of `{ours}`.")),
+            );
+            schema.insert("deprecated".to_owned(), Value::Bool(true));
+        }
+        properties.insert(other.to_owned(), schema);
+    }
 }
 
 /// Puts the settings of each kind of executor where tools refer to.

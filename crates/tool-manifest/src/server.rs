@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Origin, Pattern, Template};
+use tool_core::{Origin, Pattern, Template, Trust};
 
 use crate::{
     field::{Entries, Field, Text},
@@ -75,6 +75,29 @@ pub enum Era {
 }
 
 impl ServerSpec {
+    /// A server with all of its tools under the usual prefix.
+    #[must_use]
+    pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
+        let name = name.into();
+        let origin = Origin {
+            place: format!("server `{name}`"),
+            trust: Trust::Operator,
+        };
+        Self {
+            name,
+            origin,
+            transport,
+            timeout: None,
+            start_timeout: None,
+            include: None,
+            exclude: Vec::new(),
+            rename: BTreeMap::new(),
+            prefix: None,
+            disabled: false,
+            era: Era::Auto,
+        }
+    }
+
     /// What goes before the names of the server's tools: the configured prefix, which may be empty, or the server's
     /// name and `__`.
     #[must_use]

@@ -63,8 +63,7 @@ impl SourceFile {
     ) -> Result<Self, Diagnostic> {
         if bytes.len() > MAX_FILE_BYTES {
             return Err(Diagnostic::error(format!(
-                "`{name}` has {} bytes, more than the {MAX_FILE_BYTES} that are read",
-                bytes.len()
+                "`{name}` has more than the {MAX_FILE_BYTES} bytes that are read"
             )));
         }
         match String::from_utf8(bytes) {

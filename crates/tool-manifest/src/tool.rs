@@ -139,6 +139,8 @@ pub(crate) struct ToolDraft {
     pub(crate) places: ToolPlaces,
     /// Whether it does not say which of the servers runs it.
     pub(crate) is_unrouted: bool,
+    /// Whether it comes from a file of a directory.
+    pub(crate) is_scanned: bool,
 }
 
 /// Where the parts of a tool are written.
@@ -208,6 +210,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     Some(ToolDraft {
         descriptor: Arc::new(descriptor),
         is_unrouted: false,
+        is_scanned: false,
         places: ToolPlaces {
             name: place,
             tool: parts.at,

@@ -345,6 +345,10 @@ impl Reader<'_> {
                 "a `:` stands where no key can be".to_owned(),
                 Some("quote a text that contains `: `, and check the indentation"),
             ),
+            ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent => (
+                "a quoted text does not end where it should".to_owned(),
+                Some("look for a missing quotation mark above"),
+            ),
             other => (format!("this is no valid YAML: {other}"), None),
         };
         let problem = self.problem(&message, span);

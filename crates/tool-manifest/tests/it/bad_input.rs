@@ -10,6 +10,12 @@ fn problems(name: &str, text: &str) -> Diagnostics {
     }
 }
 
+/// Compares with what is kept under the test's name. The texts themselves are not kept: the lines show them.
+#[track_caller]
+fn assert_said(name: &str, said: &str) {
+    insta::with_settings!({omit_expression => true}, { insta::assert_snapshot!(name, said) });
+}
+
 fn check(texts: &[(&str, &str)]) -> String {
     let rendered = texts
         .iter()
@@ -19,9 +25,11 @@ fn check(texts: &[(&str, &str)]) -> String {
 
 #[test]
 fn two_problems_in_one_run() {
-    insta::assert_snapshot!(check(&[(
-        "toolplane.yaml",
-        "\
+    assert_said(
+        "two_problems_in_one_run",
+        &check(&[(
+            "toolplane.yaml",
+            "\
 servers:
   files:
     comand: npx
@@ -32,170 +40,189 @@ tools:
     retryable: no
     timeout_ms: soon
     executor: {kind: mock, result: hello}
-"
-    )]));
+",
+        )]),
+    );
 }
 
 #[test]
 fn yaml_that_is_no_yaml() {
-    insta::assert_snapshot!(check(&[
-        ("tabs.yaml", "tools:\n\tgreet:\n\t\tdescription: x\n"),
-        (
-            "colon.yaml",
-            "tools:\n  greet:\n    description: Says hello: always\n"
-        ),
-        ("open.yaml", "tools: {greet: [\n"),
-        ("quote.yaml", "tools: \"greet\n"),
-        ("alias.yaml", "policy:\n  blocklist: [*everything]\n"),
-        ("merge.yaml", "base: &base {a: 1}\ntools:\n  <<: *base\n"),
-        ("tag.yaml", "tools: !!python/object:os.system {}\n"),
-        ("key.yaml", "? [a, b]\n: c\n"),
-    ]));
+    assert_said(
+        "yaml_that_is_no_yaml",
+        &check(&[
+            ("tabs.yaml", "tools:\n\tgreet:\n\t\tdescription: x\n"),
+            (
+                "colon.yaml",
+                "tools:\n  greet:\n    description: Says hello: always\n",
+            ),
+            ("open.yaml", "tools: {greet: [\n"),
+            ("quote.yaml", "tools: \"greet\n"),
+            ("alias.yaml", "policy:\n  blocklist: [*everything]\n"),
+            ("merge.yaml", "base: &base {a: 1}\ntools:\n  <<: *base\n"),
+            ("tag.yaml", "tools: !!python/object:os.system {}\n"),
+            ("key.yaml", "? [a, b]\n: c\n"),
+        ]),
+    );
 }
 
 #[test]
 fn json_that_is_no_json() {
-    insta::assert_snapshot!(check(&[
-        ("open.json", "{\"tools\": {"),
-        ("bare.json", "{tools: {}}"),
-        ("word.json", "{\"tools\": nil}"),
-        ("number.json", "{\"tools\": 012}"),
-        ("colon.json", "{\"tools\" {}}"),
-        ("comma.json", "{\"tools\": {} \"servers\": {}}"),
-        ("rest.json", "{} {}"),
-        ("surrogate.json", "{\"policy\": {\"blocklist\": [\"\\ud800\"]}}"),
-        ("comment.json", "{} /* and so on"),
-        ("twice.json", "{\"tools\": {},\n \"tools\": {}}"),
-    ]));
+    assert_said(
+        "json_that_is_no_json",
+        &check(&[
+            ("open.json", "{\"tools\": {"),
+            ("bare.json", "{tools: {}}"),
+            ("word.json", "{\"tools\": nil}"),
+            ("number.json", "{\"tools\": 012}"),
+            ("colon.json", "{\"tools\" {}}"),
+            ("comma.json", "{\"tools\": {} \"servers\": {}}"),
+            ("rest.json", "{} {}"),
+            ("surrogate.json", "{\"policy\": {\"blocklist\": [\"\\ud800\"]}}"),
+            ("comment.json", "{} /* and so on"),
+            ("twice.json", "{\"tools\": {},\n \"tools\": {}}"),
+        ]),
+    );
 }
 
 #[test]
 fn values_of_the_wrong_kind() {
-    insta::assert_snapshot!(check(&[
-        ("list.yaml", "- tools\n"),
-        ("text.yaml", "just a text\n"),
-        (
-            "octal.yaml",
-            "servers: {a: {command: x, args: [012, 09, .nan]}}\n"
-        ),
-        (
-            "title.yaml",
-            "tools: {a: {title: 5, description: [x], executor: http}}\n"
-        ),
-        (
-            "enum.yaml",
-            "tools: {a: {description: x, latency: fsat, pii_handling: 1, executor: {kind: mock}}}\n"
-        ),
-        (
-            "units.yaml",
-            "defaults: {call_timeout: 10, start_timeout: 0s, max_result_bytes: lots}\ngateway: {listen: here}\n"
-        ),
-        (
-            "schema.yaml",
-            "tools: {a: {description: x, input_schema: object, executor: {kind: mock}}}\n"
-        ),
-        (
-            "both.yaml",
-            "tools: {a: {description: x, inputSchema: {}, input_schema: {}, executor: {kind: mock}}}\n"
-        ),
-        (
-            "negative.yaml",
-            "tools: {a: {description: x, timeout_ms: -5, cost_per_call: -1, executor: {kind: mock}}}\n"
-        ),
-    ]));
+    assert_said(
+        "values_of_the_wrong_kind",
+        &check(&[
+            ("list.yaml", "- tools\n"),
+            ("text.yaml", "just a text\n"),
+            (
+                "octal.yaml",
+                "servers: {a: {command: x, args: [012, 09, .nan]}}\n",
+            ),
+            (
+                "title.yaml",
+                "tools: {a: {title: 5, description: [x], executor: http}}\n",
+            ),
+            (
+                "enum.yaml",
+                "tools: {a: {description: x, latency: fsat, pii_handling: 1, executor: {kind: mock}}}\n",
+            ),
+            (
+                "units.yaml",
+                "defaults: {call_timeout: 10, start_timeout: 0s, max_result_bytes: lots}\ngateway: {listen: here}\n",
+            ),
+            (
+                "schema.yaml",
+                "tools: {a: {description: x, input_schema: object, executor: {kind: mock}}}\n",
+            ),
+            (
+                "both.yaml",
+                "tools: {a: {description: x, inputSchema: {}, input_schema: {}, executor: {kind: mock}}}\n",
+            ),
+            (
+                "negative.yaml",
+                "tools: {a: {description: x, timeout_ms: -5, cost_per_call: -1, executor: {kind: mock}}}\n",
+            ),
+        ]),
+    );
 }
 
 #[test]
 fn things_that_are_missing_or_clash() {
-    insta::assert_snapshot!(check(&[
-        (
-            "tool.yaml",
-            "tools:\n  a: {}\n  b:\n  c: {description: x, executor: {type: mock}}\n"
-        ),
-        (
-            "name.yaml",
-            "tools:\n  read file: {description: x, executor: {kind: mock}}\n"
-        ),
-        (
-            "twice.yaml",
-            "servers: {a: {command: x}}\nmcp_servers: {a: {command: y}}\n"
-        ),
-        (
-            "rate.yaml",
-            "tools: {a: {description: x, rate_limit: {requests: 5}, executor: {kind: mock}}}\n"
-        ),
-        (
-            "parameters.yaml",
-            "tools: {a: {description: x, parameters: {}, input_schema: {}, executor: {kind: mock}}}\n"
-        ),
-    ]));
+    assert_said(
+        "things_that_are_missing_or_clash",
+        &check(&[
+            (
+                "tool.yaml",
+                "tools:\n  a: {}\n  b:\n  c: {description: x, executor: {type: mock}}\n",
+            ),
+            (
+                "name.yaml",
+                "tools:\n  read file: {description: x, executor: {kind: mock}}\n",
+            ),
+            (
+                "twice.yaml",
+                "servers: {a: {command: x}}\nmcp_servers: {a: {command: y}}\n",
+            ),
+            (
+                "rate.yaml",
+                "tools: {a: {description: x, rate_limit: {requests: 5}, executor: {kind: mock}}}\n",
+            ),
+            (
+                "parameters.yaml",
+                "tools: {a: {description: x, parameters: {}, input_schema: {}, executor: {kind: mock}}}\n",
+            ),
+        ]),
+    );
 }
 
 #[test]
 fn servers() {
-    insta::assert_snapshot!(check(&[
-        ("none.yaml", "servers:\n  a: {args: [x]}\n  b:\n"),
-        ("both.yaml", "servers: {a: {command: x, url: 'http://y'}}\n"),
-        (
-            "sse.yaml",
-            "servers:\n  a: {url: 'http://y', transport: sse}\n  b: {url: 'http://y', type: websocket}\n  c: {url: 'http://y', type: stdoi}\n"
-        ),
-        (
-            "against.yaml",
-            "servers: {a: {command: x, type: http, headers: {A: b}}}\n"
-        ),
-        ("url.yaml", "servers: {a: {url: 'ftp://y', env: {A: b}}}\n"),
-        (
-            "template.yaml",
-            "servers:\n  a: {command: x, env: {A: '${OPEN', B: '${vault:x}', C: '${input:key}', D: }}\n"
-        ),
-        (
-            "rename.yaml",
-            "servers: {a: {command: x, rename: {read: 'read file'}, prefix: 'a.'}}\n"
-        ),
-        ("secret.yaml", "secrets: {a: '${secret:b}', 'a b': '${env:B}'}\n"),
-    ]));
+    assert_said(
+        "servers",
+        &check(&[
+            ("none.yaml", "servers:\n  a: {args: [x]}\n  b:\n"),
+            ("both.yaml", "servers: {a: {command: x, url: 'http://y'}}\n"),
+            (
+                "sse.yaml",
+                "servers:\n  a: {url: 'http://y', transport: sse}\n  b: {url: 'http://y', type: websocket}\n  c: {url: 'http://y', type: stdoi}\n",
+            ),
+            (
+                "against.yaml",
+                "servers: {a: {command: x, type: http, headers: {A: b}}}\n",
+            ),
+            ("url.yaml", "servers: {a: {url: 'ftp://y', env: {A: b}}}\n"),
+            (
+                "template.yaml",
+                "servers:\n  a: {command: x, env: {A: '${OPEN', B: '${vault:x}', C: '${input:key}', D: }}\n",
+            ),
+            (
+                "rename.yaml",
+                "servers: {a: {command: x, rename: {read: 'read file'}, prefix: 'a.'}}\n",
+            ),
+            ("secret.yaml", "secrets: {a: '${secret:b}', 'a b': '${env:B}'}\n"),
+        ]),
+    );
 }
 
 #[test]
 fn manifests() {
-    insta::assert_snapshot!(check(&[
-        ("version.yaml", "apiVersion: toolplane.dev/v2\nkind: Tool\n"),
-        ("kind.yaml", "apiVersion: toolplane.dev/v1\nkind: Tol\n"),
-        ("no-kind.yaml", "apiVersion: toolplane.dev/v1\n"),
-        (
-            "empty.yaml",
-            "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {labels: {a: b}}\n"
-        ),
-        (
-            "exec.yaml",
-            "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: exec, exec: {command: ls}}\n"
-        ),
-        (
-            "parts.yaml",
-            "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: mock, mock_parts: []}\n"
-        ),
-        (
-            "multimodal.yaml",
-            "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: live, http: {url: x, multimodal: {enabled: true}}}\n"
-        ),
-        (
-            "mcp.yaml",
-            "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: mcp}\n"
-        ),
-        (
-            "kiwi.yaml",
-            "tool_id: a\ntool_type: javascript\ndescription: x\nparameters:\n  - {name: b, type: strng}\n  - {type: string}\n"
-        ),
-        (
-            "kiwi-mcp.yaml",
-            "tool_id: a\ntool_type: mcp\ndescription: x\nexecutor_config: {mcp_server: s}\n"
-        ),
-        (
-            "contradiction.yaml",
-            "servers: {s: {command: other}}\n---\ntool_id: a\ntool_type: mcp\ndescription: x\nexecutor_config: {mcp_server: s, mcp_tool: t, command: npx}\n"
-        ),
-    ]));
+    assert_said(
+        "manifests",
+        &check(&[
+            ("version.yaml", "apiVersion: toolplane.dev/v2\nkind: Tool\n"),
+            ("kind.yaml", "apiVersion: toolplane.dev/v1\nkind: Tol\n"),
+            ("no-kind.yaml", "apiVersion: toolplane.dev/v1\n"),
+            (
+                "empty.yaml",
+                "apiVersion: toolplane.dev/v1\nkind: Tool\nmetadata: {labels: {a: b}}\n",
+            ),
+            (
+                "exec.yaml",
+                "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: exec, exec: {command: ls}}\n",
+            ),
+            (
+                "parts.yaml",
+                "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: mock, mock_parts: []}\n",
+            ),
+            (
+                "multimodal.yaml",
+                "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: live, http: {url: x, multimodal: {enabled: true}}}\n",
+            ),
+            (
+                "mcp.yaml",
+                "apiVersion: promptkit.altairalabs.ai/v1alpha1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: mcp}\n",
+            ),
+            (
+                "kiwi.yaml",
+                "tool_id: a\ntool_type: javascript\ndescription: x\nparameters:\n  - {name: b, type: strng}\n  - {type: string}\n",
+            ),
+            (
+                "kiwi-mcp.yaml",
+                "tool_id: a\ntool_type: mcp\ndescription: x\nexecutor_config: {mcp_server: s}\n",
+            ),
+            (
+                "contradiction.yaml",
+                "servers: {s: {command: other}}\n---\ntool_id: a\ntool_type: mcp\ndescription: x\nexecutor_config: {mcp_server: s, mcp_tool: t, command: npx}\n",
+            ),
+        ]),
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Files in every accepted spelling, and what is said of those that are wrong.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
 mod fixtures;
@@ -8,3 +9,4 @@ mod places;
 mod schema;
 mod secrets;
 mod short_form;
+mod yaml_values;

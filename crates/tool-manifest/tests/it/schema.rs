@@ -48,6 +48,27 @@ fn it_agrees_with_the_loader() {
             json!({"apiVersion": "toolplane.dev/v1", "kind": "Policy", "metadata": {"name": "a"}, "spec": {"blocklist": ["x"]}}),
             true,
         ),
+        (
+            json!({"tools": {"a": {
+                "description": "x", "executor": {"kind": "mock"}, "inputSchema": {}, "outputSchema": {},
+                "estimatedLatency": "fast", "rateLimit": {"requests": 1, "period": "1s"}, "costPerCall": 1,
+                "readOnly": true, "requiredPermissions": ["x"], "dataClassification": "public",
+                "piiHandling": "none", "healthCheckEndpoint": "http://x",
+            }}}),
+            true,
+        ),
+        (
+            json!({"tools": {"a": {"description": "x", "executor": {"kind": "mock"}, "estimated_latency": "slow"}}}),
+            true,
+        ),
+        (
+            json!({"servers": {"a": {"serverUrl": "http://x", "transport": "http", "includeTools": ["a"], "excludeTools": ["b"]}}}),
+            true,
+        ),
+        (
+            json!({"servers": {"a": {"httpUrl": "http://x", "disabledTools": ["b"]}}}),
+            true,
+        ),
         (json!({"toolz": {}}), false),
         (json!({"servers": {"a": {"comand": "x"}}}), false),
         (json!({"defaults": {"call_timeout": "soon"}}), false),

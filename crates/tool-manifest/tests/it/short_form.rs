@@ -82,3 +82,63 @@ fn all_of_it() {
         r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#
     );
 }
+
+#[test]
+fn parameters_may_be_a_list() {
+    let loaded = loaded(
+        "\
+tools:
+  a:
+    description: x
+    parameters:
+      - {name: city, type: str, required: true, description: Where}
+      - {name: days, type: int, minimum: 1, default: 12345678901234567890123}
+    executor: {kind: mock}
+",
+    );
+    assert_eq!(
+        loaded.configuration.tools[0].input_schema.as_str(),
+        r#"{"type":"object","properties":{"city":{"type":"string","description":"Where"},"#.to_owned()
+            + r#""days":{"type":"integer","minimum":1,"default":12345678901234567890123}},"required":["city"]}"#
+    );
+}
+
+#[test]
+fn null_counts_as_absent() {
+    let loaded = loaded(
+        "\
+servers:
+  a: {command: x, args: , env: , include: , prefix: , disabled: }
+tools:
+defaults:
+policy: {allowlist: }
+",
+    );
+    let server = &loaded.configuration.servers[0];
+    assert_eq!(
+        (&server.include, &server.prefix, server.disabled),
+        (&None, &None, false)
+    );
+    assert_eq!(loaded.configuration.policy.allowlist, None);
+}
+
+#[test]
+fn unknown_keys_are_errors_in_our_files_and_warnings_in_those_of_clients() {
+    let server = "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"icon\": \"y\"}}";
+    let load_json = |text: String| load(&LoadOptions::new().text("a.json", Syntax::Json, text));
+    let loaded = load_json(format!("{server}}}")).unwrap();
+    assert_eq!(loaded.diagnostics[0].message, "the key `icon` is ignored");
+    load_json(format!("{server}, \"tools\": {{}}}}")).unwrap_err();
+    load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, format!("{server}}}"))).unwrap_err();
+}
+
+#[test]
+fn a_number_that_loses_digits_is_warned_of() {
+    let loaded =
+        loaded("tools: {a: {description: x, executor: {kind: mock, result: 12345678901234567890123}}}");
+    assert_eq!(
+        loaded.diagnostics[0].message,
+        "this number has more digits than are kept"
+    );
+    assert!(!loaded.has_errors());
+}
