@@ -35,6 +35,11 @@ impl Reading {
         shared: Arc<Shared>,
         outgoing: mpsc::WeakSender<Outgoing>,
     ) -> Self {
+        let linger = if shared.process().is_some() {
+            options.shutdown_grace * 3
+        } else {
+            Duration::ZERO
+        };
         Self {
             decoder: LineDecoder::new(options.max_message),
             shared,
@@ -42,7 +47,7 @@ impl Reading {
             limit: options.max_message,
             patience: options.max_garbage,
             max_garbage: options.max_garbage,
-            linger: options.shutdown_grace * 3,
+            linger,
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) enum Outgoing {
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// Writes what is queued until the connection closes. Ending drops the stream, which tells the server.
+/// Writes what is queued until the connection closes, and then closes the stream, which tells the server.
 pub(super) async fn run(
     writer: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Outgoing>,
@@ -40,20 +40,21 @@ pub(super) async fn run(
     };
     let done = tokio::select! {
         biased;
-        () = shared.closed() => return,
+        () = shared.closed() => Ok(()),
         done = writing.pump(&mut queue, &shared) => done,
     };
-    if let Err(error) = done {
-        let stop = if error.stuck { Stop::Now } else { Stop::Orderly };
-        // A broken pipe means that the server has ended: the reader is about to learn how, and words it better.
-        if !error.stuck
-            && let Some(process) = shared.process()
-        {
-            let reason = process.epitaph().await;
-            shared.close(Error::closed(reason), stop);
-        }
-        shared.close(Error::closed(error.reason), stop);
-    }
+    let Err(error) = done else {
+        // Closing writes nothing more, but over a socket or TLS it takes a step that dropping does not take.
+        let _ = timeout(stall, writing.writer.shutdown()).await;
+        return;
+    };
+    let stop = if error.stuck { Stop::Now } else { Stop::Orderly };
+    // A broken pipe means that the server has ended: how it did is about to be known, and says more.
+    let reason = match shared.process() {
+        Some(process) if !error.stuck => process.epitaph().await,
+        _ => error.reason,
+    };
+    shared.close(Error::closed(reason), stop);
 }
 
 struct Writing<W> {

@@ -64,3 +64,54 @@ impl Backoff {
         (mixed >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_fails_at_once_is_started_six_times_in_a_minute_and_then_once() {
+        for seed in 0..200 {
+            let begin = Instant::now();
+            let mut backoff = Backoff::new(Some(seed));
+            let mut now = begin;
+            let mut starts = Vec::new();
+            while now - begin < Duration::from_secs(600) {
+                starts.push((now - begin).as_secs_f64());
+                backoff.started(now);
+                now += backoff.failed(now);
+            }
+            assert!(
+                starts.iter().filter(|start| **start < 60.0).count() <= 6,
+                "{starts:?}"
+            );
+            for pair in starts[6..].windows(2) {
+                assert!((60.0..=75.0).contains(&(pair[1] - pair[0])), "{starts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_lived_for_a_minute_is_started_again_at_once() {
+        let mut backoff = Backoff::new(Some(1));
+        let start = Instant::now();
+        backoff.started(start);
+        assert!(backoff.failed(start) >= FIRST);
+        backoff.started(start);
+        assert_eq!(backoff.failed(start + HEALTHY), Duration::ZERO);
+        backoff.started(start);
+        assert!(backoff.failed(start) < FIRST * 2);
+    }
+
+    #[test]
+    fn one_seed_gives_one_sequence() {
+        let pauses = |seed| {
+            let mut backoff = Backoff::new(Some(seed));
+            let start = Instant::now();
+            backoff.started(start);
+            [backoff.failed(start), backoff.failed(start)]
+        };
+        assert_eq!(pauses(1), pauses(1));
+        assert_ne!(pauses(1), pauses(2));
+    }
+}

@@ -86,7 +86,7 @@ type Outcome = watch::Receiver<Option<Result<Connection, Error>>>;
 
 #[derive(Clone)]
 struct Failure {
-    reason: String,
+    error: Error,
     stderr: Option<String>,
 }
 
@@ -152,12 +152,7 @@ impl Upstream {
             Phase::Starting { outcome, .. } => Step::Wait(outcome.clone()),
             Phase::Stopped => Step::Done(Err(Error::closed("the server was shut down"))),
             Phase::Waiting { until } if *until > Instant::now() => {
-                let reason = supervision
-                    .failure
-                    .as_ref()
-                    .map_or(String::new(), |failure| failure.reason.clone());
-                let retry_in = *until - Instant::now();
-                Step::Done(Err(Error::new(ErrorKind::Unavailable { reason, retry_in })))
+                Step::Done(Err(supervision.unavailable(*until - Instant::now())))
             }
             Phase::NotStarted | Phase::Waiting { .. } => Step::Wait(self.start(&mut supervision)),
         }
@@ -273,6 +268,23 @@ impl Supervision {
         }
     }
 
+    /// What callers get while the server rests.
+    fn unavailable(&self, retry_in: Duration) -> Error {
+        let error = self
+            .failure
+            .as_ref()
+            .map_or_else(interrupted, |failure| failure.error.clone());
+        // Other credentials are wanted now as they were then.
+        if matches!(error.kind(), ErrorKind::Auth { .. }) {
+            return error.sent(false);
+        }
+        Error::new(ErrorKind::Unavailable {
+            reason: error.to_string(),
+            retry_in,
+        })
+        .because(error)
+    }
+
     /// Begins the pause before the next start, counted from the given instant.
     fn failed(&mut self, error: &Error, stderr: Option<String>, from: Instant) {
         let stderr = match error.kind() {
@@ -280,7 +292,7 @@ impl Supervision {
             _ => stderr,
         };
         self.failure = Some(Failure {
-            reason: error.to_string(),
+            error: error.clone(),
             stderr: stderr.filter(|stderr| !stderr.is_empty()),
         });
         let pause = self.backoff.failed(Instant::now());
@@ -307,7 +319,7 @@ impl Supervision {
             state,
             retry_in,
             stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),
-            reason: failure.map(|failure| failure.reason),
+            reason: failure.map(|failure| failure.error.to_string()),
             restarts: self.starts.saturating_sub(1),
             server: self.server.clone(),
         }
