@@ -11,6 +11,7 @@ use crate::{
     server::{self, ServerBody},
     suggest,
     tool::{self, ToolBody},
+    transport,
 };
 
 /// A configuration of toolplane: servers and tools, and who may call them.
@@ -132,7 +133,7 @@ fn take_secret(cx: Cx<'_>, name: &str, field: Field<String>, draft: &mut Draft) 
             "use letters, digits, `_`, `-` and `.`",
         );
     }
-    let Some(template) = server::parse(cx, at, &text) else {
+    let Some(template) = transport::parse(cx, at, &text) else {
         return;
     };
     if template

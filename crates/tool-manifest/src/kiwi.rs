@@ -11,6 +11,7 @@ use crate::{
     metadata::texts,
     node::{Kind, NodeId},
     place::Cx,
+    schema_field,
     server::{self, ServerBody},
     suggest,
     tool::{self, Parts, Settings},
@@ -126,7 +127,13 @@ fn executor(
         cx.error(type_at, message, suggest::value(&tool_type, &names));
         return None;
     };
-    let settings = match config.0 {
+    let config = config.0.filter(|at| !matches!(cx.document.kind(*at), Kind::Null));
+    if let Some(at) = config.filter(|at| !matches!(cx.document.kind(*at), Kind::Map(_))) {
+        let found = cx.document.describe(at);
+        cx.error(at, format!("expected a map, found {found}"), "");
+        return None;
+    }
+    let settings = match config {
         Some(config) if kind == "mcp" => routing(cx, config, draft)?,
         Some(config) => Settings {
             root: Some(config),
@@ -192,7 +199,10 @@ pub(crate) fn parameters(cx: Cx<'_>, at: NodeId) -> Option<RawJson> {
     let mut required = Vec::new();
     match cx.document.kind(at) {
         Kind::Null => return None,
-        Kind::Map(_) if cx.document.get(at, "properties").is_some() => return tool::json(cx, at),
+        Kind::Map(_) if cx.document.get(at, "properties").is_some() => {
+            let (_, schema) = schema_field::arguments(cx, Raw(Some(at)))?;
+            return Some(schema);
+        }
         Kind::Map(entries) => {
             for (name, schema) in entries {
                 properties.push((name.as_str(), cx.document.to_json(*schema)));

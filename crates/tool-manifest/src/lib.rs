@@ -25,6 +25,7 @@ mod render;
 mod report;
 mod scalar;
 mod schema;
+mod schema_field;
 mod search;
 mod secrets;
 mod sections;
@@ -32,6 +33,7 @@ mod server;
 mod source;
 mod suggest;
 mod tool;
+mod transport;
 mod units;
 mod yaml;
 

@@ -6,6 +6,7 @@ use crate::{
     field::{Field, Raw},
     node::NodeId,
     place::Cx,
+    schema_field,
     tool::{self, Parts, Settings},
 };
 
@@ -56,8 +57,8 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         title: None,
         description: body.description,
         version: None,
-        input_schema: tool::schema(cx, body.input_schema).map(|(at, schema)| (Some(at), schema)),
-        output_schema: tool::schema(cx, body.result_schema),
+        input_schema: schema_field::arguments(cx, body.input_schema),
+        output_schema: schema_field::schema(cx, body.result_schema),
         timeout: None,
         executor: Some((tool::spec(cx, "endpoint", &settings), settings)),
         metadata: Metadata::default(),

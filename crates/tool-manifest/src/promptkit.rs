@@ -6,8 +6,9 @@ use crate::{
     draft::Draft,
     field::{Field, Raw},
     manifest::Manifest,
-    node::NodeId,
+    node::{Kind, NodeId},
     place::Cx,
+    schema_field,
     server::milliseconds,
     suggest,
     tool::{self, Parts, Settings},
@@ -72,8 +73,8 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         title: None,
         description: spec.description,
         version: None,
-        input_schema: tool::schema(cx, spec.input_schema).map(|(at, schema)| (Some(at), schema)),
-        output_schema: tool::schema(cx, spec.output_schema),
+        input_schema: schema_field::arguments(cx, spec.input_schema),
+        output_schema: schema_field::schema(cx, spec.output_schema),
         // PromptKit takes 0 for its default.
         timeout: if timeout_ms == Some(0) {
             None
@@ -196,6 +197,15 @@ fn live(cx: Cx<'_>, spec: NodeId, http: Raw) -> Option<(ExecutorSpec, Settings)>
         );
         return None;
     };
+    if !matches!(cx.document.kind(at), Kind::Map(_)) {
+        let found = cx.document.describe(at);
+        cx.error(
+            at,
+            format!("expected a map, found {found}"),
+            "write `{url: .., method: ..}`",
+        );
+        return None;
+    }
     if let Some(multimodal) = cx.document.get(at, "multimodal") {
         cx.key_error(
             multimodal,

@@ -8,10 +8,10 @@ use tool_core::{Descriptor, ExecutorSpec, Metadata};
 
 use crate::{
     field::{Field, Raw, Text},
-    kiwi,
     metadata::{self, Classification, Latency, MetadataFields, Pii, RateLimitBody},
     node::{Kind, NodeId},
     place::{Cx, Place},
+    schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
     suggest,
     units::Percent,
@@ -81,55 +81,23 @@ pub(crate) struct ToolBody {
     health_check_endpoint: Field<String>,
 }
 
-/// A JSON Schema, left as it stands.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct SchemaField(pub(crate) Raw);
-
-/// A JSON Schema or a list of parameters, left as it stands.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct ParametersField(pub(crate) Raw);
-
 /// What runs a tool, left as it stands: the settings are the executor's.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ExecutorField(pub(crate) Raw);
 
-macro_rules! named_schemas {
-    ($($type:ident is $name:literal: $schema:tt;)*) => {$(
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
+impl JsonSchema for ExecutorField {
+    fn schema_name() -> Cow<'static, str> {
+        "Executor".into()
+    }
 
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
-    )*};
-}
-
-named_schemas! {
-    SchemaField is "JsonSchema": {"type": ["object", "boolean"]};
-    ParametersField is "Parameters": {
-        "type": ["object", "boolean", "array"],
-        "items": {
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
             "type": "object",
-            "properties": {
-                "name": {"type": "string"},
-                "type": {"type": "string"},
-                "required": {"type": "boolean"},
-                "description": {"type": "string"},
-            },
-            "required": ["name"],
-        },
-    };
-    ExecutorField is "Executor": {
-        "type": "object",
-        "properties": {"kind": {"type": "string"}},
-        "required": ["kind"],
-    };
+            "properties": {"kind": {"type": "string"}},
+            "required": ["kind"],
+        })
+    }
 }
 
 /// A descriptor with the places of its parts.
@@ -193,7 +161,9 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     }
     let place = cx.place(parts.named);
     let (executor, settings) = parts.executor?;
-    let (input_place, input_schema) = parts.input_schema.unwrap_or_else(|| (None, any_object()));
+    let (input_place, input_schema) = parts
+        .input_schema
+        .unwrap_or_else(|| (None, schema_field::any_object()));
     let descriptor = Descriptor {
         name: parts.name.into(),
         title: parts.title,
@@ -223,7 +193,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 
 /// Makes a tool from our own spelling.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
-    let input_schema = arguments(cx, body.input_schema, body.parameters);
+    let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
     let parts = Parts {
         name: name.to_owned(),
         named,
@@ -232,7 +202,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         description: body.description,
         version: body.version.get().map(|Text(version)| version),
         input_schema,
-        output_schema: schema(cx, body.output_schema.0),
+        output_schema: schema_field::schema(cx, body.output_schema.0),
         timeout: milliseconds(cx, body.timeout_ms),
         executor: executor(cx, at, body.executor.0),
         metadata: metadata::metadata(
@@ -256,64 +226,6 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         ),
     };
     assemble(cx, parts)
-}
-
-/// The schema of arguments, which has two names.
-fn arguments(
-    cx: Cx<'_>,
-    input_schema: SchemaField,
-    parameters: ParametersField,
-) -> Option<(Option<NodeId>, RawJson)> {
-    let (schema_field, parameters) = (input_schema.0, parameters.0);
-    if let (Some(_), Some(second)) = (schema_field.0, parameters.0) {
-        cx.key_error(
-            second,
-            "`parameters` and `input_schema` say the same thing",
-            "remove one of them",
-        );
-        return None;
-    }
-    match parameters.0 {
-        Some(at) if matches!(cx.document.kind(at), Kind::List(_)) => {
-            kiwi::parameters(cx, at).map(|schema| (Some(at), schema))
-        }
-        Some(_) => schema(cx, parameters).map(|(at, schema)| (Some(at), schema)),
-        None => schema(cx, schema_field).map(|(at, schema)| (Some(at), schema)),
-    }
-}
-
-/// A JSON Schema as it stands; null counts as absent.
-pub(crate) fn schema(cx: Cx<'_>, raw: Raw) -> Option<(NodeId, RawJson)> {
-    let at = raw.0?;
-    match cx.document.kind(at) {
-        Kind::Null => None,
-        Kind::Map(_) | Kind::Bool(_) => Some((at, json(cx, at)?)),
-        _ => {
-            let found = cx.document.describe(at);
-            cx.error(
-                at,
-                format!("expected a JSON Schema, found {found}"),
-                "write a map, such as `{type: object}`",
-            );
-            None
-        }
-    }
-}
-
-/// A value as JSON text.
-pub(crate) fn json(cx: Cx<'_>, at: NodeId) -> Option<RawJson> {
-    match RawJson::parse(cx.document.to_json(at)) {
-        Ok(json) => Some(json),
-        Err(problem) => {
-            cx.error(at, format!("this cannot be written as JSON: {problem}"), "");
-            None
-        }
-    }
-}
-
-/// The schema of a tool that says nothing of its arguments.
-pub(crate) fn any_object() -> RawJson {
-    RawJson::parse(r#"{"type":"object"}"#).expect("the text is JSON")
 }
 
 /// Splits `{kind, ..settings}`.

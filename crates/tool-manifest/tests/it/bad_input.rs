@@ -226,6 +226,31 @@ fn manifests() {
 }
 
 #[test]
+fn schemas_of_arguments() {
+    assert_said(
+        "schemas_of_arguments",
+        &check(&[
+            (
+                "list.yaml",
+                "tools: {a: {description: x, input_schema: {type: array}, executor: {kind: mock}}}\n",
+            ),
+            (
+                "never.yaml",
+                "tools: {a: {description: x, input_schema: false, executor: {kind: mock}}}\n",
+            ),
+            (
+                "config.yaml",
+                "tool_id: a\ntool_type: api\ndescription: x\nexecutor_config: GET\n",
+            ),
+            (
+                "http.yaml",
+                "apiVersion: promptkit.altairalabs.ai/v1\nkind: Tool\nmetadata: {name: a}\nspec: {description: x, mode: live, http: GET}\n",
+            ),
+        ]),
+    );
+}
+
+#[test]
 fn an_empty_file_is_only_warned_of() {
     for text in ["", "\n", "# nothing yet\n", "---\n"] {
         let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).unwrap();

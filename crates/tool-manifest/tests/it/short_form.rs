@@ -142,3 +142,26 @@ fn a_number_that_loses_digits_is_warned_of() {
     );
     assert!(!loaded.has_errors());
 }
+
+#[test]
+fn schemas_of_arguments_say_that_they_are_objects() {
+    for (written, schema) in [
+        ("", r#"{"type":"object"}"#),
+        ("input_schema: , ", r#"{"type":"object"}"#),
+        ("input_schema: true, ", r#"{"type":"object"}"#),
+        ("parameters: {}, ", r#"{"type":"object"}"#),
+        (
+            "parameters: {required: [a]}, ",
+            r#"{"required":["a"],"type":"object"}"#,
+        ),
+    ] {
+        let loaded = loaded(&format!(
+            "tools: {{a: {{description: x, {written}executor: {{kind: mock}}}}}}"
+        ));
+        assert_eq!(
+            loaded.configuration.tools[0].input_schema.as_str(),
+            schema,
+            "{written}"
+        );
+    }
+}

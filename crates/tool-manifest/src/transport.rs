@@ -1,0 +1,219 @@
+use std::{collections::BTreeMap, path::Path};
+
+use tool_core::Template;
+
+use crate::{
+    ServerTransport,
+    field::{Entries, Field, Text},
+    node::NodeId,
+    place::Cx,
+    server::items,
+    suggest,
+};
+
+/// The fields of which a transport is made.
+pub(crate) struct Written {
+    pub(crate) command: Field<String>,
+    pub(crate) args: Field<Vec<Field<Text>>>,
+    pub(crate) env: Field<Entries<Text>>,
+    pub(crate) cwd: Field<String>,
+    pub(crate) url: Field<String>,
+    pub(crate) headers: Field<Entries<Text>>,
+    pub(crate) kind: Field<String>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Means {
+    Process,
+    Http,
+}
+
+pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<ServerTransport> {
+    let stated = stated_means(cx, &written.kind).ok()?;
+    if written.command.is_wrong() || written.url.is_wrong() {
+        return None;
+    }
+    let known = match (written.command.given(), written.url.given()) {
+        (Some(_), Some(url)) => {
+            cx.key_error(
+                url,
+                "a server has either a `command` or a `url`, not both",
+                "remove one of them",
+            );
+            return None;
+        }
+        (Some(_), None) => Means::Process,
+        (None, Some(_)) => Means::Http,
+        (None, None) => {
+            cx.key_error(
+                at,
+                "the server has neither a `command` to start nor a `url` to ask",
+                "add `command: ..` or `url: ..`",
+            );
+            return None;
+        }
+    };
+    if stated.is_some_and(|stated| stated != known) {
+        let place = written.kind.place().unwrap_or(at);
+        let (given, word) = match known {
+            Means::Process => ("`command`", "stdio"),
+            Means::Http => ("`url`", "http"),
+        };
+        cx.error(
+            place,
+            format!("the server has a {given}, which this does not go with"),
+            format!("write `{word}`, or remove the line"),
+        );
+        return None;
+    }
+    match known {
+        Means::Process => process(cx, written),
+        Means::Http => http(cx, written),
+    }
+}
+
+/// Something was wrong, and was reported.
+struct Reported;
+
+/// What `type:` says, if anything.
+fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Reported> {
+    let (Some(at), Some(text)) = (kind.given(), kind.as_ref()) else {
+        return if kind.is_wrong() { Err(Reported) } else { Ok(None) };
+    };
+    let (message, hint) = match text.as_str() {
+        "stdio" | "local" => return Ok(Some(Means::Process)),
+        "http" | "streamable-http" | "streamable_http" | "streamableHttp" | "streamableHTTP" | "remote" => {
+            return Ok(Some(Means::Http));
+        }
+        "sse" => (
+            "the transport `sse` (HTTP with server-sent events, replaced in 2025-03-26) is not supported"
+                .to_owned(),
+            "ask for the server's Streamable HTTP endpoint, often `/mcp`, and write `http`".to_owned(),
+        ),
+        "websocket" | "ws" => (
+            format!("the transport `{text}` is not supported"),
+            "there are `stdio` and `http`".to_owned(),
+        ),
+        other => (
+            format!("unknown transport `{}`", suggest::shown(other)),
+            suggest::value(other, &["stdio", "http"]),
+        ),
+    };
+    cx.error(at, message, hint);
+    Err(Reported)
+}
+
+fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
+    if let Some(headers) = written.headers.given() {
+        cx.key_error(
+            headers,
+            "`headers` belong to a server with a `url`",
+            "use `env`, or remove them",
+        );
+    }
+    let command = template(cx, written.command);
+    let args: Vec<Option<Template>> = items(written.args)
+        .map(|arg| template(cx, arg.map(|Text(text)| text)))
+        .collect();
+    let env = templates(cx, written.env);
+    let cwd = written.cwd.located().map(|(at, text)| {
+        let text = below(&cx.document.source.directory, &text);
+        parse(cx, at, &text)
+    });
+    let cwd = match cwd {
+        Some(None) => return None,
+        Some(Some(cwd)) => Some(cwd),
+        None => None,
+    };
+    Some(ServerTransport::Stdio {
+        command: command?,
+        args: args.into_iter().collect::<Option<_>>()?,
+        env: env?,
+        cwd,
+    })
+}
+
+fn http(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
+    for (name, place) in [
+        ("args", written.args.given()),
+        ("env", written.env.given()),
+        ("cwd", written.cwd.given()),
+    ] {
+        if let Some(place) = place {
+            let message = format!("`{name}` belongs to a server with a `command`");
+            cx.key_error(place, message, "remove it");
+        }
+    }
+    let headers = templates(cx, written.headers);
+    let (at, url) = written.url.located()?;
+    let url = parse(cx, at, &url)?;
+    let start = url.parts().next();
+    if let Some(Ok(start)) = start
+        && !start.starts_with("http://")
+        && !start.starts_with("https://")
+    {
+        cx.error(
+            at,
+            "a server's URL begins with `http://` or `https://`",
+            "write the whole URL",
+        );
+        return None;
+    }
+    Some(ServerTransport::Http {
+        url,
+        headers: headers?,
+    })
+}
+
+/// A relative path made to begin in the directory of its file. What begins with a reference is left alone.
+fn below(directory: &Path, path: &str) -> String {
+    if Path::new(path).is_absolute() || path.starts_with("${") || directory.as_os_str().is_empty() {
+        return path.to_owned();
+    }
+    let directory = directory.to_string_lossy().replace('$', "$$");
+    format!("{directory}/{path}")
+}
+
+fn template(cx: Cx<'_>, field: Field<String>) -> Option<Template> {
+    let (at, text) = field.located()?;
+    parse(cx, at, &text)
+}
+
+/// Reads `${…}` references.
+pub(crate) fn parse(cx: Cx<'_>, at: NodeId, text: &str) -> Option<Template> {
+    let problem = match Template::parse(text) {
+        Ok(template) => return Some(template),
+        Err(problem) => problem,
+    };
+    let hint = if problem.message.contains("provider `input`") {
+        "an input of an editor has no counterpart here; use `${env:NAME}` or `${secret:NAME}`"
+    } else {
+        ""
+    };
+    cx.error(at, problem.to_string(), hint);
+    None
+}
+
+/// A map of templates; nothing if one of them is wrong.
+pub(crate) fn templates(cx: Cx<'_>, field: Field<Entries<Text>>) -> Option<BTreeMap<String, Template>> {
+    if field.is_wrong() {
+        return None;
+    }
+    let entries: Vec<Option<(String, Template)>> = field
+        .get()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, value)| {
+            if let (true, Some(at)) = (value.is_absent(), value.place()) {
+                cx.key_error(
+                    at,
+                    format!("`{name}` has no value"),
+                    "write `\"\"` for an empty one",
+                );
+            }
+            let template = template(cx, value.map(|Text(text)| text))?;
+            Some((name, template))
+        })
+        .collect();
+    entries.into_iter().collect()
+}
