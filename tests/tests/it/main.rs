@@ -1,0 +1,10 @@
+//! The gateway in front of real servers and of hostile ones, as its clients see it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says why"
+)]
+
+mod hostile;
+mod relay;
+mod support;

@@ -1,0 +1,246 @@
+use std::{
+    collections::HashMap,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{ChildStdin, Command},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    compare::{members, text},
+    process::Process,
+    time::{LIMIT, Stopwatch},
+};
+
+/// The end of a request: texts, as they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Result(String),
+    Error(String),
+}
+
+impl Answer {
+    /// The result; an error fails the test.
+    pub(crate) fn result(self) -> String {
+        match self {
+            Self::Result(result) => result,
+            Self::Error(error) => panic!("answered with the error {error}"),
+        }
+    }
+
+    /// The code of the error; a result fails the test.
+    pub(crate) fn error_code(&self) -> i64 {
+        match self {
+            Self::Result(result) => panic!("answered with the result {result}"),
+            Self::Error(error) => members(error)["code"].parse().unwrap(),
+        }
+    }
+
+    /// The kind of our own error in a result, if it is one.
+    pub(crate) fn error_kind(&self) -> Option<String> {
+        let Self::Result(result) = self else { return None };
+        let result = members(result);
+        if result.get("isError").is_none_or(|flag| flag != "true") {
+            return None;
+        }
+        let error = members(result.get("_meta")?).remove("dev.toolplane/error")?;
+        Some(text(&members(&error)["kind"]))
+    }
+}
+
+/// A client of an MCP server that says no more than it must and understands nothing of what it gets.
+pub(crate) trait Client {
+    /// Makes a request and waits for its answer.
+    fn request(&mut self, method: &str, params: &str) -> Answer;
+
+    /// Sends a notification.
+    fn notify(&mut self, method: &str);
+
+    /// Opens the connection; returns what the server says of itself.
+    fn open(&mut self) -> String {
+        let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"oracle","version":"1"}}"#;
+        let info = self.request("initialize", params).result();
+        self.notify("notifications/initialized");
+        info
+    }
+
+    /// The definitions of all tools, page by page, by their names.
+    fn tools(&mut self) -> Vec<(String, String)> {
+        let (mut tools, mut params) = (Vec::new(), "{}".to_owned());
+        loop {
+            let page = members(&self.request("tools/list", &params).result());
+            let list: Vec<Box<RawValue>> = serde_json::from_str(&page["tools"]).unwrap();
+            tools.extend(list.iter().map(|tool| {
+                let name = text(&members(tool.get())["name"]);
+                (name, tool.get().to_owned())
+            }));
+            match page.get("nextCursor") {
+                Some(cursor) => params = format!(r#"{{"cursor":{cursor}}}"#),
+                None => return tools,
+            }
+        }
+    }
+
+    /// Calls a tool with these arguments, the text of a JSON object.
+    fn call(&mut self, tool: &str, arguments: &str) -> Answer {
+        self.request("tools/call", &call_params(tool, arguments))
+    }
+}
+
+pub(crate) fn call_params(tool: &str, arguments: &str) -> String {
+    format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#)
+}
+
+/// The members of a message that decide what it is.
+#[derive(Deserialize)]
+struct Envelope {
+    id: Option<Box<RawValue>>,
+    method: Option<String>,
+    params: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    error: Option<Box<RawValue>>,
+}
+
+/// What a message from a server is.
+pub(crate) enum Message {
+    Answer(u64, Answer),
+    Notification(String, String),
+    Request(String),
+}
+
+impl Message {
+    pub(crate) fn read(line: &str) -> Self {
+        let envelope: Envelope =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("no message ({error}): {line:.500}"));
+        let id = envelope.id.map(|id| id.get().to_owned());
+        let own = |value: Box<RawValue>| value.get().to_owned();
+        match (id, envelope.method) {
+            (None, Some(method)) => Self::Notification(method, envelope.params.map_or(String::new(), own)),
+            (Some(id), Some(_)) => Self::Request(id),
+            (id, None) => {
+                let id = id.and_then(|id| id.parse().ok());
+                let id = id.unwrap_or_else(|| panic!("an answer to nothing of ours: {line:.500}"));
+                match (envelope.result, envelope.error) {
+                    (Some(result), None) => Self::Answer(id, Answer::Result(own(result))),
+                    (None, Some(error)) => Self::Answer(id, Answer::Error(own(error))),
+                    _ => panic!("neither result nor error, or both: {line:.500}"),
+                }
+            }
+        }
+    }
+}
+
+/// A client of a server that it has started itself.
+pub(crate) struct StdioClient {
+    pub(crate) process: Process,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next_id: u64,
+    answers: HashMap<u64, Answer>,
+    /// The notifications that came, in order: method and parameters.
+    pub(crate) notifications: Vec<(String, String)>,
+    /// The requests in the order in which their answers came.
+    pub(crate) order: Vec<u64>,
+}
+
+impl StdioClient {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let (process, input, output) = Process::spawn(command);
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            process,
+            input: Some(input),
+            lines,
+            next_id: 0,
+            answers: HashMap::new(),
+            notifications: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) fn begin(&mut self, method: &str, params: &str) -> u64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.write(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ));
+        id
+    }
+
+    pub(crate) fn begin_call(&mut self, tool: &str, arguments: &str) -> u64 {
+        self.begin("tools/call", &call_params(tool, arguments))
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) fn wait(&mut self, id: u64) -> Answer {
+        let watch = Stopwatch::start();
+        loop {
+            if let Some(answer) = self.answers.remove(&id) {
+                return answer;
+            }
+            match self.lines.recv_timeout(watch.left(LIMIT)) {
+                Ok(line) => self.take(&line),
+                Err(RecvTimeoutError::Timeout) => panic!("no answer to request {id} within {LIMIT:?}"),
+                Err(RecvTimeoutError::Disconnected) => panic!("the server closed its output"),
+            }
+        }
+    }
+
+    /// Takes what has come already and what comes in this time.
+    pub(crate) fn drain(&mut self, time: Duration) {
+        let watch = Stopwatch::start();
+        while let Ok(line) = self.lines.recv_timeout(watch.left(time)) {
+            self.take(&line);
+        }
+    }
+
+    fn take(&mut self, line: &str) {
+        match Message::read(line) {
+            Message::Answer(id, answer) => {
+                assert!(
+                    self.answers.insert(id, answer).is_none() && !self.order.contains(&id),
+                    "request {id} was answered twice"
+                );
+                self.order.push(id);
+            }
+            Message::Notification(method, params) => self.notifications.push((method, params)),
+            Message::Request(id) => self.write(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"not offered"}}}}"#
+            )),
+        }
+    }
+
+    fn write(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("the input is open until it is closed");
+        writeln!(input, "{line}").and_then(|()| input.flush()).unwrap();
+    }
+
+    /// Closes the server's input, which asks it to end.
+    pub(crate) fn close(&mut self) {
+        self.input = None;
+    }
+}
+
+impl Client for StdioClient {
+    fn request(&mut self, method: &str, params: &str) -> Answer {
+        let id = self.begin(method, params);
+        self.wait(id)
+    }
+
+    fn notify(&mut self, method: &str) {
+        self.write(&format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+    }
+}

@@ -1,0 +1,47 @@
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+/// The members of an object, each with its own text.
+pub(crate) fn members(object: &str) -> BTreeMap<String, String> {
+    let members: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_str(object).unwrap_or_else(|error| panic!("no object ({error}): {object:.500}"));
+    members
+        .into_iter()
+        .map(|(key, value)| (key, value.get().to_owned()))
+        .collect()
+}
+
+/// The text that a JSON string stands for.
+pub(crate) fn text(string: &str) -> String {
+    serde_json::from_str(string).unwrap()
+}
+
+/// Fails the test unless every member of a result has the text that it has in the direct one: `resultType` and what
+/// is ours in `_meta` aside.
+pub(crate) fn assert_same_result(what: &str, direct: &str, relayed: &str) {
+    assert_eq!(without_ours(direct), without_ours(relayed), "{what}");
+}
+
+/// Fails the test unless every member of a tool's definition but the name has the text that the server gives it.
+pub(crate) fn assert_same_tool(what: &str, direct: &str, relayed: &str) {
+    let without_name = |tool: &str| {
+        let mut members = without_ours(tool);
+        members.remove("name").unwrap();
+        members
+    };
+    assert_eq!(without_name(direct), without_name(relayed), "{what}");
+}
+
+fn without_ours(object: &str) -> BTreeMap<String, String> {
+    let mut members = members(object);
+    members.remove("resultType");
+    if let Some(meta) = members.remove("_meta") {
+        for (key, value) in self::members(&meta) {
+            if !key.starts_with("dev.toolplane/") {
+                members.insert(format!("_meta {key}"), value);
+            }
+        }
+    }
+    members
+}

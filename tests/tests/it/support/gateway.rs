@@ -1,0 +1,182 @@
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+};
+
+use rustix::process::Signal;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tool_testkit::PeerCommand;
+
+use super::{
+    client::{Client as _, StdioClient},
+    http::HttpClient,
+    process::{Identity, Process, assert_all_end, base_environment},
+    time::eventually,
+};
+
+/// The program that is tested, which cargo builds beside the tests.
+pub(crate) fn binary() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.ancestors().nth(2).unwrap().join("toolplane");
+    assert!(
+        program.is_file(),
+        "`{}` is missing: build it with `cargo build -p toolplane-cli`, or test the whole workspace",
+        program.display()
+    );
+    program
+}
+
+/// A configuration in the short form.
+#[derive(Default)]
+pub(crate) struct Configuration {
+    servers: Map<String, Value>,
+    tools: Map<String, Value>,
+    defaults: Map<String, Value>,
+}
+
+impl Configuration {
+    /// With a server that nobody here wrote.
+    pub(crate) fn peer(self, name: &str, peer: &PeerCommand) -> Self {
+        let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
+        let env: Map<String, Value> = peer
+            .env
+            .iter()
+            .map(|(name, value)| (text(name), Value::from(text(value))))
+            .collect();
+        let args: Vec<String> = peer.args.iter().map(|arg| text(arg)).collect();
+        // A slow machine needs more than the usual time to start a Python with all it imports.
+        let server = json!({
+            "command": peer.program.to_str().unwrap(), "args": args, "env": env, "start_timeout_ms": 60_000
+        });
+        self.server(name, server)
+    }
+
+    pub(crate) fn server(mut self, name: &str, server: Value) -> Self {
+        self.servers.insert(name.to_owned(), server);
+        self
+    }
+
+    pub(crate) fn tool(mut self, name: &str, tool: Value) -> Self {
+        self.tools.insert(name.to_owned(), tool);
+        self
+    }
+
+    pub(crate) fn limit(mut self, name: &str, value: Value) -> Self {
+        self.defaults.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Writes it as JSON, which is YAML as well.
+    pub(crate) fn write(&self, folder: &Path) -> PathBuf {
+        let path = folder.join("toolplane.yaml");
+        let configuration = json!({"servers": self.servers, "tools": self.tools, "defaults": self.defaults});
+        fs::write(&path, configuration.to_string()).unwrap();
+        path
+    }
+}
+
+/// `toolplane serve` with a configuration, and a client of it.
+pub(crate) struct Gateway {
+    pub(crate) client: StdioClient,
+    /// Holds the configuration file.
+    _folder: TempDir,
+}
+
+/// `toolplane serve` over HTTP.
+pub(crate) struct HttpGateway {
+    pub(crate) process: Process,
+    pub(crate) address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Gateway {
+    /// Serves on stdio and opens the connection.
+    pub(crate) fn stdio(configuration: &Configuration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = serve(&configuration.write(folder.path()));
+        let mut client = StdioClient::start(command.arg("--stdio"));
+        client.open();
+        Self {
+            client,
+            _folder: folder,
+        }
+    }
+
+    /// Serves on a free port of the loopback interface.
+    pub(crate) fn http(configuration: &Configuration) -> HttpGateway {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = serve(&configuration.write(folder.path()));
+        let (process, _, _) = Process::spawn(command.args(["--http", "127.0.0.1:0"]));
+        let mut address = None;
+        eventually("the gateway says where it listens", || {
+            address = listening(&process.stderr());
+            address.is_some()
+        });
+        HttpGateway {
+            process,
+            address: address.unwrap(),
+            _folder: folder,
+        }
+    }
+
+    /// Closes the input, as a client does that is done, and sees that nothing stays behind.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        let family = self.client.process.descendants();
+        self.client.close();
+        ended(&mut self.client.process, &family)
+    }
+
+    /// Ends it by a signal and sees that nothing stays behind.
+    pub(crate) fn terminate(mut self) -> ExitStatus {
+        let family = self.client.process.descendants();
+        self.client.process.signal(Signal::TERM);
+        ended(&mut self.client.process, &family)
+    }
+}
+
+impl HttpGateway {
+    /// A client with an open connection.
+    pub(crate) fn client(&self) -> HttpClient {
+        let mut client = HttpClient::new(self.address, "/mcp");
+        client.open();
+        client
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Ends it by a signal and sees that nothing stays behind.
+    pub(crate) fn terminate(mut self) -> ExitStatus {
+        let family = self.process.descendants();
+        self.process.signal(Signal::TERM);
+        ended(&mut self.process, &family)
+    }
+}
+
+fn ended(process: &mut Process, family: &[Identity]) -> ExitStatus {
+    let status = process.wait();
+    assert_all_end(family);
+    status
+}
+
+fn serve(configuration: &Path) -> Command {
+    let mut command = Command::new(binary());
+    // A log level that is set in the environment of the tests is none of the gateway's.
+    command.env_clear().envs(base_environment());
+    command
+        .args(["serve", "--drain", "2s", "--config"])
+        .arg(configuration);
+    command
+}
+
+/// The address in what the gateway says on stderr.
+fn listening(stderr: &str) -> Option<SocketAddr> {
+    let rest = &stderr[stderr.find("http://")? + "http://".len()..];
+    // The line may be half written.
+    let end = rest.find('/')?;
+    rest[..end].parse().ok()
+}
