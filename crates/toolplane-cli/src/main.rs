@@ -1,2 +1,7 @@
-//! The command line of toolplane.
-fn main() {}
+//! The binary `toolplane`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    toolplane_cli::main()
+}

@@ -1,0 +1,244 @@
+//! What can be written on the command line. Help, completions and the reference are made from these types.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit::Exit;
+
+/// One governed set of tools for agents: mock tools, HTTP APIs and MCP servers behind one gateway.
+#[derive(Debug, Parser)]
+#[command(
+    name = "toolplane",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 110
+)]
+pub struct Cli {
+    /// What holds for every verb.
+    #[command(flatten)]
+    pub options: Options,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What holds for every verb.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Options {
+    /// Configuration file, or directory of such files; may be given more than once. Without it: `$TOOLPLANE_CONFIG`,
+    /// `./toolplane.yaml`, `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`
+    #[arg(long = "config", short = 'c', global = true, value_name = "FILE")]
+    pub config: Vec<PathBuf>,
+    /// How data are printed
+    #[arg(long, short, global = true, value_enum, default_value_t = Format::Table, hide_default_value = true)]
+    pub output: Format,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_default_value = true)]
+    pub color: Color,
+    /// How logs are printed to stderr
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Auto, hide_default_value = true)]
+    pub log_format: LogFormat,
+    /// What is logged, such as `info` or `mcp_client=debug`. Without it: `$TOOLPLANE_LOG`, `$RUST_LOG`; `warn` for
+    /// `serve`, otherwise `error`
+    #[arg(long = "log", global = true, value_name = "LEVEL")]
+    pub log: Option<String>,
+    /// Say only what went wrong
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Log more: `-v` for info, `-vv` for debug, `-vvv` for trace
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// How data are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum Format {
+    /// For people: tables and text
+    Table,
+    /// One JSON value; errors are one JSON object on stderr
+    Json,
+    /// YAML
+    Yaml,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// How logs are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// JSON with `-o json`, otherwise text
+    Auto,
+    /// Text
+    Pretty,
+    /// One JSON object on each line
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Write an example configuration that works at once, without a network
+    Init(Init),
+    /// Check a configuration: files, executors' settings, schemas, `${…}` references, names
+    Check(Check),
+    /// Try everything that the configuration names: start servers, look for programs, certificates and ports
+    Doctor,
+    /// Look at tools
+    #[command(subcommand)]
+    Tools(Tools),
+    /// Look at MCP servers
+    #[command(subcommand)]
+    Servers(Servers),
+    /// Call a tool
+    #[command(after_help = CALL_HELP)]
+    Call(Call),
+    // SERVE
+    /// Print the JSON Schema of the configuration, for editors
+    Schema,
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the version
+    Version,
+    /// Print a page of the reference
+    #[command(hide = true)]
+    Docs(Docs),
+}
+
+/// `toolplane init`
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Where to write it
+    #[arg(default_value = "toolplane.yaml", value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `toolplane check`
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Files or directories to check in place of the configuration
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Take warnings for errors
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// `toolplane tools`
+#[derive(Debug, Subcommand)]
+pub enum Tools {
+    /// List the tools; servers are started for it
+    Ls {
+        /// Only the tools of this server
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
+    },
+    /// Show everything about one tool
+    Show {
+        /// The tool's name
+        #[arg(value_name = "TOOL")]
+        name: String,
+    },
+}
+
+/// `toolplane servers`
+#[derive(Debug, Subcommand)]
+pub enum Servers {
+    /// Start all servers and list how they are
+    Ls,
+}
+
+const CALL_HELP: &str = "\
+Arguments:
+  name=value   typed by the tool's input schema: 5 is a number where it asks for one and a text where it asks for
+               a text; lists are given with commas or by repeating the name, objects as JSON
+  name:=json   taken as JSON, whatever the schema says
+
+Examples:
+  toolplane call echo message=hello
+  toolplane call search tags=a,b limit=5 filter:='{\"since\": 2024}'
+  toolplane call search --json @arguments.json
+  echo '{\"message\": \"hi\"}' | toolplane call echo --json -";
+
+/// `toolplane call`
+#[derive(Debug, Args)]
+pub struct Call {
+    /// The tool's name
+    #[arg(value_name = "TOOL")]
+    pub tool: String,
+    /// Arguments, `name=value` or `name:=json`
+    #[arg(value_name = "ARGUMENT", conflicts_with = "json")]
+    pub arguments: Vec<String>,
+    /// All arguments as one JSON object: the text, `@FILE`, or `-` for stdin
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub json: Option<String>,
+    /// Show what each layer decided
+    #[arg(long)]
+    pub explain: bool,
+    /// Go through everything that a call would, and stop where it would be sent
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Give up after this time, such as `500ms`, `5s` or `1m`
+    #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// `toolplane serve`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Serve on stdin and stdout, for an MCP client that starts this program
+    #[arg(long, conflicts_with = "http")]
+    pub stdio: bool,
+    /// Serve over HTTP at this address, in place of the configuration's `gateway.listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    pub http: Option<SocketAddr>,
+    /// How long calls may go on after a signal to end
+    #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
+    pub drain: Duration,
+}
+
+/// `toolplane completions`
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `toolplane docs`
+#[derive(Debug, Args)]
+pub struct Docs {
+    /// The page
+    pub page: Page,
+}
+
+/// A page of the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum Page {
+    /// The configuration, by its JSON Schema
+    Configuration,
+    /// The command line
+    Cli,
+}
+
+/// The command line as clap sees it, with everything that is put together at run time.
+pub(crate) fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command().after_help(Exit::table())
+}

@@ -1,0 +1,59 @@
+//! Which configuration is used.
+
+use std::{env, path::PathBuf};
+
+use toolplane::{
+    Toolplane,
+    manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
+};
+
+use crate::{command::Options, failure::Failure, output::Console};
+
+/// The configuration's files: those on the command line, or the first one that is found.
+pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
+    if !options.config.is_empty() {
+        return Ok(options.config.clone());
+    }
+    // Relative, so that messages name files the way the user knows them.
+    match find_configuration(&PathBuf::new()) {
+        Some(file) => Ok(vec![file]),
+        None => Err(Failure::configuration(
+            "there is no configuration: neither `$TOOLPLANE_CONFIG`, `./toolplane.yaml` nor \
+             `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`",
+        )
+        .with_hint(
+            "`toolplane init` writes an example that works at once; `--config FILE` names another file",
+        )),
+    }
+}
+
+/// Loads files and says what there is to be said of them.
+pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Failure> {
+    let options = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
+    let loaded = load(&options)?;
+    for problem in &loaded.diagnostics {
+        let left_out = if problem.severity == Severity::Error {
+            " (left out)"
+        } else {
+            ""
+        };
+        console.warn(&format!("{problem}{left_out}"));
+    }
+    Ok(loaded)
+}
+
+/// The toolplane of the configuration. Needs a runtime; starts nothing.
+pub(crate) fn open(options: &Options, console: Console) -> Result<(Loaded, Toolplane), Failure> {
+    let loaded = read(files(options)?, console)?;
+    let plane = Toolplane::builder().loaded(&loaded).build()?;
+    Ok((loaded, plane))
+}
+
+/// A variable of the environment, if it is set and not empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command line is one of the two owners of the environment"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}

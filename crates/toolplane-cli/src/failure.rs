@@ -1,0 +1,206 @@
+use std::{error::Error, fmt::Write};
+
+use raw_json::RawJson;
+use serde::Serialize;
+use toolplane::{
+    BuildError,
+    core::{ErrorKind, ToolError},
+    manifest::{Diagnostic, Diagnostics, Severity},
+};
+
+use crate::{exit::Exit, text};
+
+/// Why a verb did not do what it was asked for: everything that is said of it, on stderr.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// The word for it in JSON.
+    pub(crate) kind: &'static str,
+    /// What went wrong: a lower-case fragment.
+    pub(crate) message: String,
+    /// What caused it, outermost first.
+    pub(crate) causes: Vec<String>,
+    /// What to try.
+    pub(crate) hint: Option<String>,
+    /// The problems of a configuration.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// What the layers decided, if it was a call to be explained.
+    pub(crate) explain: Option<RawJson>,
+    /// Whether everything was said already.
+    pub(crate) silent: bool,
+}
+
+/// A failure as JSON: the one object on stderr.
+#[derive(Serialize)]
+struct Written<'a> {
+    kind: &'a str,
+    message: &'a str,
+    exit_code: u8,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    causes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    problems: &'a [Diagnostic],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<&'a RawJson>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            kind,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+            problems: Vec::new(),
+            explain: None,
+            silent: false,
+        }
+    }
+
+    /// What the user wrote cannot be used.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
+    }
+
+    /// The configuration cannot be used.
+    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "configuration", message)
+    }
+
+    /// Something outside did not do what it should.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, "failed", message)
+    }
+
+    /// Ends with this code and says nothing more.
+    pub(crate) fn silent(exit: Exit) -> Self {
+        Self {
+            silent: true,
+            ..Self::new(exit, "silent", "")
+        }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what caused it. A cause whose words were said already is left out.
+    pub(crate) fn with_source(mut self, source: &(dyn Error + 'static)) -> Self {
+        let mut next = Some(source);
+        while let Some(error) = next {
+            let text = error.to_string();
+            let said = self.causes.iter().chain([&self.message]);
+            if !text.is_empty() && !said.into_iter().any(|before| before.contains(&text)) {
+                self.causes.push(text);
+            }
+            next = error.source();
+        }
+        self
+    }
+
+    /// The failure as people read it.
+    pub(crate) fn render(&self, color: bool) -> String {
+        let mut text = String::new();
+        for problem in &self.problems {
+            let _ = writeln!(text, "{}\n", problem.render(color));
+        }
+        let style = if color { text::ERROR } else { text::PLAIN };
+        let _ = write!(text, "{style}error{style:#}: {}", self.message);
+        for cause in &self.causes {
+            let _ = write!(text, "\n  caused by: {cause}");
+        }
+        if let Some(hint) = &self.hint {
+            let style = if color { text::HINT } else { text::PLAIN };
+            let _ = write!(text, "\n{style}hint{style:#}: {hint}");
+        }
+        text
+    }
+
+    /// The failure as one line of JSON.
+    pub(crate) fn to_json(&self) -> String {
+        let written = Written {
+            kind: self.kind,
+            message: &self.message,
+            exit_code: self.exit.code(),
+            causes: &self.causes,
+            hint: self.hint.as_deref(),
+            problems: &self.problems,
+            explain: self.explain.as_ref(),
+        };
+        let text = serde_json::to_string(&written).expect("texts, numbers and checked JSON can be written");
+        format!(r#"{{"error":{text}}}"#)
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        let kind = error.kind();
+        let failure = Self::new(kind.into(), kind.as_str(), error.message());
+        let failure = match error.source() {
+            Some(source) => failure.with_source(source),
+            None => failure,
+        };
+        match advice(kind) {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// What someone at a terminal can do about it: the advice of the table in tool-core is made for models.
+fn advice(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::InvalidArguments => "`toolplane tools show TOOL` shows what it takes",
+        ErrorKind::NotFound => "`toolplane tools ls` lists the tools there are",
+        ErrorKind::Denied => "`--explain` shows which rule of `policy` decided so",
+        ErrorKind::Auth => "check the credentials in the tool's or server's settings",
+        ErrorKind::Unavailable | ErrorKind::Protocol => {
+            "`toolplane doctor` tries every server and says what is wrong"
+        }
+        ErrorKind::Timeout => {
+            "the limits are `--timeout`, the tool's `timeout_ms` and the configuration's `defaults`"
+        }
+        ErrorKind::OutcomeUnknown => "check whether it took effect before calling again",
+        ErrorKind::ResultTooLarge => "ask for less, or raise `defaults.max_result_bytes`",
+        ErrorKind::Internal => "this is a fault of toolplane: please report it",
+        _ => return None,
+    })
+}
+
+impl From<Diagnostics> for Failure {
+    fn from(problems: Diagnostics) -> Self {
+        Self::unusable(problems.into_iter().collect())
+    }
+}
+
+impl Failure {
+    /// The configuration has these problems.
+    pub(crate) fn unusable(problems: Vec<Diagnostic>) -> Self {
+        let n_errors = problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error)
+            .count();
+        let counted = text::count(n_errors, "problem");
+        Self {
+            problems,
+            ..Self::configuration(format!("the configuration cannot be used: {counted}"))
+        }
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        let message = error.to_string();
+        match error {
+            BuildError::Configuration(problems) => problems.into(),
+            error => match error.source() {
+                Some(source) => Self::configuration(message).with_source(source),
+                None => Self::configuration(message),
+            },
+        }
+    }
+}

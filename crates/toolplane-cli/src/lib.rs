@@ -1,0 +1,20 @@
+//! The command line of toolplane: reads what the user wants, asks the facade or the gateway for it and shows what
+//! came of it. Data go to stdout, everything else to stderr, and the exit code says what kind of end it was. It adds
+//! no behaviour to calls: whatever it can do, a program can do with the crate `toolplane`.
+
+mod command;
+mod config;
+mod exit;
+mod failure;
+mod logging;
+mod output;
+mod run;
+mod runtime;
+mod text;
+mod verbs;
+
+pub use self::{
+    command::{Cli, Color, Format, LogFormat, Options, Verb},
+    exit::Exit,
+    run::main,
+};

@@ -1,0 +1,49 @@
+use std::io;
+
+use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
+
+use crate::{
+    command::{Format, LogFormat, Options},
+    config::variable,
+    failure::Failure,
+    output::Console,
+};
+
+/// Sends logs to stderr, which is never protocol or data.
+pub(crate) fn start(options: &Options, default_level: &str, console: Console) -> Result<(), Failure> {
+    let filter = filter(options, default_level)?;
+    let builder = fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(console.stderr_color());
+    let json = match options.log_format {
+        LogFormat::Auto => options.output == Format::Json,
+        LogFormat::Pretty => false,
+        LogFormat::Json => true,
+    };
+    let started = if json {
+        builder.json().flatten_event(true).finish().try_init()
+    } else {
+        builder.compact().finish().try_init()
+    };
+    started.map_err(|error| Failure::failed("logging could not be started").with_source(&error))
+}
+
+fn filter(options: &Options, default_level: &str) -> Result<EnvFilter, Failure> {
+    let (directives, from) = match (&options.log, options.verbose, options.quiet) {
+        (Some(directives), _, _) => (directives.clone(), "--log"),
+        (None, _, true) => ("error".to_owned(), "--quiet"),
+        (None, 1, _) => ("info".to_owned(), "-v"),
+        (None, 2, _) => ("debug".to_owned(), "-vv"),
+        (None, 3.., _) => ("trace".to_owned(), "-vvv"),
+        (None, 0, false) => ["TOOLPLANE_LOG", "RUST_LOG"]
+            .into_iter()
+            .find_map(|name| Some((variable(name)?, name)))
+            .unwrap_or_else(|| (default_level.to_owned(), "default")),
+    };
+    EnvFilter::builder().parse(&directives).map_err(|error| {
+        Failure::usage(format!("`{directives}` of `{from}` is no log level"))
+            .with_source(&error)
+            .with_hint("write `error`, `warn`, `info`, `debug`, `trace` or `off`, or `target=level` with commas between")
+    })
+}

@@ -1,0 +1,129 @@
+use std::{
+    ffi::OsString,
+    panic::{self, AssertUnwindSafe, PanicHookInfo},
+    process::ExitCode,
+};
+
+use clap::{FromArgMatches, error::ErrorKind};
+
+use crate::{
+    command::{Cli, Color, Format, LogFormat, Options, Verb, command},
+    exit::Exit,
+    failure::Failure,
+    logging,
+    output::Console,
+    verbs,
+};
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    panic::set_hook(Box::new(report_bug));
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // What panicked is not used again: the process ends.
+    let exit = panic::catch_unwind(AssertUnwindSafe(|| run(&arguments))).unwrap_or(Exit::Bug);
+    exit.into()
+}
+
+fn run(arguments: &[OsString]) -> Exit {
+    let cli = match command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
+        Ok(cli) => cli,
+        Err(error) => return usage(arguments, &error),
+    };
+    let console = Console::new(&cli.options);
+    match dispatch(cli, console) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            console.failure(&failure);
+            failure.exit
+        }
+    }
+}
+
+fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
+    let options = &cli.options;
+    // A verb that ends says itself what went wrong; only one that stays has nobody to tell.
+    let level = "error"; // SERVE
+    logging::start(options, level, console)?;
+    match cli.verb {
+        Verb::Init(init) => verbs::init::run(&init, console),
+        Verb::Check(check) => verbs::check::run(options, &check, console),
+        Verb::Doctor => verbs::doctor::run(options, console),
+        Verb::Tools(tools) => verbs::tools::run(options, tools, console),
+        Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
+        Verb::Call(call) => verbs::call::run(options, call, console),
+        // SERVE Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
+        Verb::Schema => verbs::schema::run(console),
+        Verb::Completions(completions) => verbs::completions::run(&completions, console),
+        Verb::Version => verbs::version::run(console),
+        Verb::Docs(docs) => verbs::docs::run(&docs, console),
+    }
+}
+
+/// Says what is wrong with a command line. Help and version come this way too, and are no errors.
+fn usage(arguments: &[OsString], error: &clap::Error) -> Exit {
+    let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_asked_for || !wants_json(arguments) {
+        // Help goes to stdout, the rest to stderr; there is nowhere to say that printing failed.
+        let _ = error.print();
+    } else {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let (message, more) = text.split_once('\n').unwrap_or((text, ""));
+        let failure = Failure::usage(message.trim());
+        let more: Vec<&str> = more.split_whitespace().collect();
+        let failure = if more.is_empty() {
+            failure
+        } else {
+            failure.with_hint(more.join(" "))
+        };
+        Console::new(&json_options()).failure(&failure);
+    }
+    if is_asked_for { Exit::Done } else { Exit::Usage }
+}
+
+/// Whether JSON was asked for on a command line that cannot be read as a whole.
+fn wants_json(arguments: &[OsString]) -> bool {
+    let before_end = arguments.iter().take_while(|argument| *argument != "--");
+    let words: Vec<&str> = before_end.filter_map(|argument| argument.to_str()).collect();
+    words
+        .windows(2)
+        .any(|pair| matches!(pair, ["-o" | "--output", "json"]))
+        || words
+            .iter()
+            .any(|word| matches!(*word, "-ojson" | "-o=json" | "--output=json"))
+}
+
+fn json_options() -> Options {
+    Options {
+        config: Vec::new(),
+        output: Format::Json,
+        color: Color::Never,
+        log_format: LogFormat::Auto,
+        log: None,
+        quiet: false,
+        verbose: 0,
+    }
+}
+
+/// What is said when toolplane itself is at fault.
+fn report_bug(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let message = panic.payload_as_str().unwrap_or("it is not known why");
+    let version = env!("CARGO_PKG_VERSION");
+    let failure = Failure::new(
+        Exit::Bug,
+        "internal",
+        format!("toolplane {version} failed at {place}: {message}"),
+    )
+    .with_hint("this is a fault of toolplane: please report it with this line");
+    Console::new(&Options {
+        output: Format::Table,
+        color: Color::Auto,
+        ..json_options()
+    })
+    .failure(&failure);
+}

@@ -1,0 +1,51 @@
+use std::fmt;
+
+use comfy_table::{ContentArrangement, Row, presets};
+
+use super::{HEADER, PLAIN};
+
+/// A table without borders, as wide as the terminal at most.
+pub(crate) struct Table {
+    table: comfy_table::Table,
+    color: bool,
+}
+
+impl Table {
+    pub(crate) fn new(color: bool, width: Option<u16>) -> Self {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING);
+        match width {
+            Some(width) => table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(width),
+            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
+        Self { table, color }
+    }
+
+    pub(crate) fn header<const N: usize>(mut self, names: [&str; N]) -> Self {
+        self.table.set_header(names);
+        self
+    }
+
+    pub(crate) fn rows<R: Into<Row>>(mut self, rows: impl IntoIterator<Item = R>) -> Self {
+        self.table.add_rows(rows);
+        for column in self.table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        self
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.table.trim_fmt();
+        let (header, rows) = text.split_once('\n').unwrap_or((&text, ""));
+        let style = if self.color { HEADER } else { PLAIN };
+        write!(f, "{style}{header}{style:#}")?;
+        if !rows.is_empty() {
+            write!(f, "\n{rows}")?;
+        }
+        Ok(())
+    }
+}

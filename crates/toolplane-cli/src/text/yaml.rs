@@ -1,0 +1,182 @@
+use raw_json::{Kind, RawJson};
+use serde_json::value::RawValue;
+
+/// Writes a value as YAML 1.2. Numbers keep their digits, and a text that YAML would read as anything else is quoted
+/// as in JSON, which YAML contains.
+pub(crate) fn yaml(value: &RawJson) -> String {
+    let mut text = String::new();
+    node(&mut text, value, 0, Place::Start);
+    text
+}
+
+/// Where a value stands: what must come before it.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Start,
+    Key,
+    Item,
+}
+
+fn node(text: &mut String, value: &RawJson, indent: usize, place: Place) {
+    match value.kind() {
+        Kind::Object if value.members().next().is_some() => mapping(text, value, indent, place),
+        Kind::Array => {
+            let items = value.to::<Vec<&RawValue>>().unwrap_or_default();
+            if items.is_empty() {
+                line(text, "[]", place);
+            } else {
+                sequence(text, &items, indent, place);
+            }
+        }
+        Kind::Object => line(text, "{}", place),
+        Kind::String => {
+            let content = value.string();
+            match content.as_deref() {
+                Some(content) if is_block(content) => block(text, content, indent, place),
+                Some(content) if is_plain(content) => line(text, content, place),
+                _ => line(text, value.as_str(), place),
+            }
+        }
+        _ => line(text, value.as_str(), place),
+    }
+}
+
+fn line(text: &mut String, content: &str, place: Place) {
+    if place != Place::Start {
+        text.push(' ');
+    }
+    text.push_str(content);
+    text.push('\n');
+}
+
+fn mapping(text: &mut String, value: &RawJson, indent: usize, place: Place) {
+    if place == Place::Key {
+        text.push('\n');
+    }
+    for (index, (key, member)) in value.members().enumerate() {
+        // The first member of an item stands behind its dash.
+        if index == 0 && place == Place::Item {
+            text.push(' ');
+        } else {
+            spaces(text, indent);
+        }
+        if is_plain(&key) {
+            text.push_str(&key);
+        } else {
+            text.push_str(RawJson::from(&*key).as_str());
+        }
+        text.push(':');
+        node(text, &member, indent + 2, Place::Key);
+    }
+}
+
+fn sequence(text: &mut String, items: &[&RawValue], indent: usize, place: Place) {
+    if place != Place::Start {
+        text.push('\n');
+    }
+    for item in items {
+        spaces(text, indent);
+        text.push('-');
+        let item = RawJson::parse(item.get().to_owned()).unwrap_or_default();
+        node(text, &item, indent + 2, Place::Item);
+    }
+}
+
+/// Writes a text of several lines as such.
+fn block(text: &mut String, content: &str, indent: usize, place: Place) {
+    let keep = if content.ends_with('\n') { "|" } else { "|-" };
+    line(text, keep, place);
+    for row in content.trim_end_matches('\n').split('\n') {
+        if !row.is_empty() {
+            spaces(text, indent.max(2));
+            text.push_str(row);
+        }
+        text.push('\n');
+    }
+}
+
+fn spaces(text: &mut String, n: usize) {
+    text.extend(std::iter::repeat_n(' ', n));
+}
+
+/// Whether a text of several lines can be written as a block without an indicator of its indentation.
+fn is_block(content: &str) -> bool {
+    content.trim_end_matches('\n').contains('\n')
+        && !content.starts_with([' ', '\n', '\t'])
+        && !content.ends_with("\n\n")
+        && !content.contains("\n ")
+        && content
+            .chars()
+            .all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'))
+        && !content.contains(['\u{2028}', '\u{2029}', '\u{85}'])
+}
+
+/// Whether a text can stand without quotes and still be a text, for readers of YAML 1.1 as well.
+fn is_plain(content: &str) -> bool {
+    const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~"];
+    let first_fits = content
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '/');
+    let all_fit = content
+        .chars()
+        .all(|c| c.is_alphanumeric() || " _-./(),+@`'=".contains(c) || c == ':');
+    first_fits
+        && all_fit
+        && !content.ends_with([' ', ':'])
+        && !content.contains(": ")
+        && !WORDS.iter().any(|word| content.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_every_kind() {
+        let value = RawJson::parse(
+            r##"{"name":"echo","no":"no","n":123456789012345678901234567890,"s":"1.0","e":{},"l":[],
+                "list":["a",{"b":1,"c":[true,null]},[1,[2]]],"text":"two\nlines\n","odd":" x","u":"https://a.b/c","h":"a # b","colon":"a: b"}"##
+                .to_owned(),
+        )
+        .unwrap();
+        let expected = r#"name: echo
+"no": "no"
+"n": 123456789012345678901234567890
+s: "1.0"
+e: {}
+l: []
+list:
+  - a
+  - b: 1
+    c:
+      - true
+      - null
+  -
+    - 1
+    -
+      - 2
+text: |
+  two
+  lines
+odd: " x"
+u: https://a.b/c
+h: "a # b"
+colon: "a: b"
+"#;
+        assert_eq!(yaml(&value), expected);
+    }
+
+    #[test]
+    fn a_value_alone() {
+        for (json, expected) in [
+            ("1", "1\n"),
+            (r#""a""#, "a\n"),
+            ("[]", "[]\n"),
+            ("[1]", "- 1\n"),
+            (r#""a\nb""#, "|-\n  a\n  b\n"),
+        ] {
+            assert_eq!(yaml(&RawJson::parse(json.to_owned()).unwrap()), expected);
+        }
+    }
+}

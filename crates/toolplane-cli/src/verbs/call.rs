@@ -1,0 +1,178 @@
+mod arguments;
+mod explain;
+mod result;
+pub(super) mod schema;
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    sync::Arc,
+    time::Duration,
+};
+
+use toolplane::{
+    CallRequest, RawJson, Toolplane,
+    core::{Arguments, ErrorKind, Note, Outcome, Progress, Tool, ToolError},
+};
+
+use super::on_plane;
+use crate::{
+    command::{Call, Options},
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+    text,
+};
+
+/// How many bytes arguments may have: as many as the body of a request.
+const MAX_ARGUMENTS: u64 = 4 << 20;
+
+pub(crate) fn run(options: &Options, call: Call, console: Console) -> Result<Exit, Failure> {
+    // Read before anything starts: a server need not wait for someone who types.
+    let whole = call.json.as_deref().map(read_arguments).transpose()?;
+    on_plane(options, console, async |_, plane| {
+        let tool = describe(plane, &call).await?;
+        let arguments = match whole {
+            Some(arguments) => arguments,
+            None => {
+                let text = arguments::object(&call.arguments, &tool)?;
+                Arguments::parse(text)?
+            }
+        };
+        let mut request = CallRequest::new(tool.name().clone()).arguments(arguments);
+        if let Some(timeout) = call.timeout {
+            request = request.deadline(timeout);
+        }
+        if console.is_watched() {
+            request = request.progress(Arc::new(Shown(console)));
+        }
+        make(plane, &call, request, console).await
+    })
+}
+
+/// The tool, found within the time limit: its server may have to be started first.
+async fn describe(plane: &Toolplane, call: &Call) -> Result<Arc<Tool>, ToolError> {
+    let describe = plane.describe(&call.tool, plane.local_caller());
+    let Some(timeout) = call.timeout else {
+        return describe.await;
+    };
+    tokio::time::timeout(timeout, describe).await.unwrap_or_else(|_| {
+        let message = format!(
+            "the server of `{}` did not start within {}",
+            call.tool,
+            text::time(timeout)
+        );
+        Err(ToolError::new(ErrorKind::Timeout, message))
+    })
+}
+
+async fn make(
+    plane: &Toolplane,
+    call: &Call,
+    request: CallRequest,
+    console: Console,
+) -> Result<Exit, Failure> {
+    let (result, notes) = if call.dry_run {
+        let explained = plane.dry_run(request).await;
+        (explained.result, Some(explained.notes))
+    } else if call.explain {
+        let explained = plane.call_explained(request).await;
+        (explained.result, Some(explained.notes))
+    } else {
+        (plane.call(request).await, None)
+    };
+    match (result, notes) {
+        (Ok(_), Some(notes)) if call.dry_run => {
+            explain::dry_run(&notes, console)?;
+            Ok(Exit::Done)
+        }
+        (Ok(outcome), notes) => finished(&outcome, notes.as_deref(), console),
+        (Err(error), notes) => Err(failed(error, notes.as_deref(), console)),
+    }
+}
+
+fn finished(outcome: &Outcome, notes: Option<&[Note]>, console: Console) -> Result<Exit, Failure> {
+    let reply = match outcome {
+        Outcome::Reply(reply) => reply,
+        Outcome::Pending(pending) => {
+            return Err(unfinished(&format!(
+                "it waits for {}, as `{}`",
+                pending.reason, pending.handle
+            )));
+        }
+        Outcome::NeedsInput(_) => return Err(unfinished("the tool asks for more than its arguments")),
+        _ => return Err(unfinished("the tool works on in the background")),
+    };
+    result::print(reply, notes, console)?;
+    Ok(if reply.is_error { Exit::Failed } else { Exit::Done })
+}
+
+fn unfinished(why: &str) -> Failure {
+    Failure::new(
+        Exit::Pending,
+        "pending",
+        format!("the call is not finished: {why}"),
+    )
+}
+
+fn failed(error: ToolError, notes: Option<&[Note]>, console: Console) -> Failure {
+    let mut failure = Failure::from(error);
+    if let Some(notes) = notes {
+        if console.format == crate::Format::Json {
+            failure.explain = Some(explain::json(notes));
+        } else {
+            console.stderr(&explain::table(notes));
+        }
+    }
+    failure
+}
+
+/// Reads all arguments at once: the text itself, `@FILE`, or `-` for stdin.
+fn read_arguments(source: &str) -> Result<Arguments, Failure> {
+    let text = match source.strip_prefix('@') {
+        Some(path) => {
+            let file = File::open(path);
+            file.and_then(read_limited)
+                .map_err(|error| Failure::usage(format!("cannot read `{path}`")).with_source(&error))?
+        }
+        None if source == "-" => read_limited(io::stdin().lock())
+            .map_err(|error| Failure::usage("cannot read the arguments from stdin").with_source(&error))?,
+        None => source.to_owned(),
+    };
+    if text.len() as u64 > MAX_ARGUMENTS {
+        return Err(Failure::usage(format!(
+            "the arguments have more than {MAX_ARGUMENTS} bytes"
+        )));
+    }
+    Ok(Arguments::parse(text)?)
+}
+
+fn read_limited(source: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    source.take(MAX_ARGUMENTS + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Shows a tool's progress to whoever watches.
+struct Shown(Console);
+
+impl Progress for Shown {
+    fn report(&self, report: RawJson) {
+        let number = |key: &str| report.get(key).map(|value| value.to_string());
+        let message = report
+            .get("message")
+            .and_then(|message| message.string())
+            .unwrap_or_default();
+        let of = number("total")
+            .map(|total| format!("/{total}"))
+            .unwrap_or_default();
+        let done = number("progress").unwrap_or_default();
+        self.0
+            .say(text::printable(&format!("progress: {done}{of} {message}")).trim_end());
+    }
+}
+
+/// A point on the call's time line as people read it.
+fn elapsed(note: &Note, first: &Note) -> Duration {
+    note.at.since(first.at)
+}

@@ -1,0 +1,136 @@
+mod find;
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use toolplane::{
+    Toolplane,
+    manifest::{Diagnostic, LoadOptions, Loaded, Severity, load},
+};
+
+use crate::{
+    command::{Check, Format, Options},
+    config,
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+    runtime::block_on,
+    text,
+};
+
+/// What a configuration holds and what is wrong with it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Verdict {
+    ok: bool,
+    n_errors: usize,
+    n_warnings: usize,
+    n_tools: usize,
+    n_servers: usize,
+    files: Vec<String>,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<Exit, Failure> {
+    let files = if check.files.is_empty() {
+        config::files(options)?
+    } else {
+        check.files.clone()
+    };
+    block_on(async {
+        let names = files.iter().map(|file| file.display().to_string()).collect();
+        let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
+        let mut verdict = judge(&paths)?;
+        verdict.files = names;
+        verdict.ok = verdict.n_errors == 0 && !(check.strict && verdict.n_warnings > 0);
+        show(&verdict, check.strict, console)
+    })
+}
+
+/// Finds every problem that can be found without starting anything. Needs a runtime.
+pub(super) fn judge(paths: &LoadOptions) -> Result<Verdict, Failure> {
+    let mut verdict = Verdict::default();
+    match load(paths) {
+        Ok(loaded) => {
+            verdict.problems = problems(&loaded)?;
+            verdict.n_tools = loaded.configuration.tools.len();
+            verdict.n_servers = loaded.configuration.servers.len();
+        }
+        Err(problems) => verdict.problems = problems.into_iter().collect(),
+    }
+    let of = |severity| {
+        verdict
+            .problems
+            .iter()
+            .filter(move |problem| problem.severity == severity)
+            .count()
+    };
+    (verdict.n_errors, verdict.n_warnings) = (of(Severity::Error), of(Severity::Warning));
+    Ok(verdict)
+}
+
+/// The problems of a configuration whose files can be read.
+fn problems(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
+    let mut problems = loaded.diagnostics.clone();
+    let plane = Toolplane::builder().loaded(loaded).build()?;
+    find::refused(loaded, &plane, &mut problems);
+    find::schemas(loaded, &mut problems);
+    find::references(loaded, &mut problems);
+    // In the order of the files, whoever found them.
+    problems.sort_by(|a, b| place(a).cmp(&place(b)));
+    Ok(problems)
+}
+
+fn place(problem: &Diagnostic) -> (bool, &str, usize, usize) {
+    match &problem.location {
+        Some(at) => (false, &at.file, at.line, at.column),
+        None => (true, "", 0, 0),
+    }
+}
+
+fn show(verdict: &Verdict, strict: bool, console: Console) -> Result<Exit, Failure> {
+    let exit = if verdict.ok { Exit::Done } else { Exit::Usage };
+    if console.format != Format::Table {
+        console.value(verdict, String::new)?;
+        return Ok(exit);
+    }
+    for problem in &verdict.problems {
+        if verdict.ok {
+            console.say(&format!("{}\n", problem.render(console.stderr_color())));
+        } else {
+            console.stderr(&format!("{}\n", problem.render(console.stderr_color())));
+        }
+    }
+    if verdict.ok {
+        console.data(&summary(verdict))?;
+        return Ok(exit);
+    }
+    let counted = counted(verdict);
+    let failure = Failure::configuration(format!("the configuration cannot be used: {counted}"));
+    Err(if strict && verdict.n_errors == 0 {
+        failure.with_hint("`--strict` takes warnings for errors")
+    } else {
+        failure
+    })
+}
+
+fn counted(verdict: &Verdict) -> String {
+    let kinds = [(verdict.n_errors, "error"), (verdict.n_warnings, "warning")];
+    let parts: Vec<String> = kinds
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, kind)| text::count(n, kind))
+        .collect();
+    parts.join(", ")
+}
+
+fn summary(verdict: &Verdict) -> String {
+    let (tools, servers) = (
+        text::count(verdict.n_tools, "tool"),
+        text::count(verdict.n_servers, "server"),
+    );
+    let mut summary = format!("{}: ok, {tools}, {servers}", verdict.files.join(", "));
+    if verdict.n_warnings > 0 {
+        let _ = write!(summary, ", {}", text::count(verdict.n_warnings, "warning"));
+    }
+    summary
+}

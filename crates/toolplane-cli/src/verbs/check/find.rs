@@ -1,0 +1,107 @@
+//! What can be wrong with a configuration whose files can be read.
+
+use raw_json::RawJson;
+use tool_schema::Schema;
+use toolplane::{
+    Toolplane,
+    core::{Secrets, Template},
+    manifest::{Diagnostic, Loaded, Part, ServerSpec, ServerTransport},
+};
+
+/// Tools that are not offered: settings that their executor does not take, names that two of them have.
+pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    for refused in plane.refused() {
+        if refused.problems.is_empty() {
+            let place = loaded.locate(&refused.name, Part::Tool, "");
+            let message = format!("the tool `{}` is not usable: {}", refused.name, refused.reason);
+            problems.push(Diagnostic::error(message).with_location(place));
+        }
+        let found = refused
+            .problems
+            .iter()
+            .map(|problem| loaded.diagnose(&refused.name, problem));
+        problems.extend(found);
+    }
+}
+
+/// Schemas that cannot be compiled. At run time that is found out by the first call.
+pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    for tool in &loaded.configuration.tools {
+        let mut check = |schema: &RawJson, part: Part, name: &str| match Schema::compile(schema) {
+            Ok(schema) => problems.extend(schema.warnings().iter().map(|warning| {
+                let place = loaded.locate(&tool.name, part, "");
+                Diagnostic::warning(format!("the {name} of `{}`: {warning}", tool.name)).with_location(place)
+            })),
+            Err(error) => {
+                let place = loaded.locate(&tool.name, part, error.pointer());
+                let message = format!("the {name} of `{}` is not usable: {error}", tool.name);
+                problems.push(Diagnostic::error(message).with_location(place));
+            }
+        };
+        check(&tool.input_schema, Part::InputSchema, "input schema");
+        if let Some(schema) = &tool.output_schema {
+            check(schema, Part::OutputSchema, "output schema");
+        }
+    }
+}
+
+/// References without a value, in what is not the executors' to check: servers and named secrets.
+pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    let secrets = loaded.secrets();
+    for server in loaded
+        .configuration
+        .servers
+        .iter()
+        .filter(|server| !server.disabled)
+    {
+        for (field, template) in templates(server) {
+            let owner = format!(
+                "`{field}` of the server `{}` ({})",
+                server.name, server.origin.place
+            );
+            missing(&owner, template, &secrets, problems);
+        }
+    }
+    for (name, template) in &loaded.configuration.secrets {
+        missing(&format!("the secret `{name}`"), template, &secrets, problems);
+    }
+}
+
+fn missing(owner: &str, template: &Template, secrets: &dyn Secrets, problems: &mut Vec<Diagnostic>) {
+    for reference in template.references() {
+        if let Err(error) = reference.check(secrets) {
+            problems.push(Diagnostic::error(format!("{owner} has no value: {error}")));
+        }
+    }
+}
+
+/// The texts of a server that may hold references, with the names of their fields.
+fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
+    match &server.transport {
+        ServerTransport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            let args = args
+                .iter()
+                .enumerate()
+                .map(|(index, argument)| (format!("args[{index}]"), argument));
+            let env = env.iter().map(|(name, value)| (format!("env.{name}"), value));
+            let cwd = cwd.iter().map(|cwd| ("cwd".to_owned(), cwd));
+            [("command".to_owned(), command)]
+                .into_iter()
+                .chain(args)
+                .chain(env)
+                .chain(cwd)
+                .collect()
+        }
+        ServerTransport::Http { url, headers } => {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (format!("headers.{name}"), value));
+            [("url".to_owned(), url)].into_iter().chain(headers).collect()
+        }
+    }
+}

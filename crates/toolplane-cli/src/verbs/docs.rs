@@ -1,0 +1,18 @@
+use crate::{
+    command::{Docs, Page},
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+};
+
+mod cli;
+mod configuration;
+
+pub(crate) fn run(docs: &Docs, console: Console) -> Result<Exit, Failure> {
+    let page = match docs.page {
+        Page::Configuration => configuration::page(),
+        Page::Cli => cli::page(),
+    };
+    console.data(&page)?;
+    Ok(Exit::Done)
+}

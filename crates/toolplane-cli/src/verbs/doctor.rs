@@ -1,0 +1,187 @@
+mod probe;
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use toolplane::{
+    Toolplane,
+    manifest::{LoadOptions, Loaded, Severity, load},
+};
+
+use super::check;
+use crate::{
+    command::{Format, Options},
+    config,
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+    runtime::{Signals, block_on},
+    text,
+};
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    /// What was checked, such as `server files`.
+    name: String,
+    status: Status,
+    /// What was found.
+    message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+    /// What else there is to know, such as the end of a server's stderr.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Finding {
+    fn new(name: impl Into<String>, status: Status, message: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            status,
+            message: message.into(),
+            fix: None,
+            detail: None,
+        }
+    }
+
+    fn ok(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(name, Status::Ok, message)
+    }
+
+    fn warn(name: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        let fix = Some(fix.into());
+        Self {
+            fix,
+            ..Self::new(name, Status::Warn, message)
+        }
+    }
+
+    fn fail(name: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        let fix = Some(fix.into());
+        Self {
+            fix,
+            ..Self::new(name, Status::Fail, message)
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options, console: Console) -> Result<Exit, Failure> {
+    let findings = block_on_findings(options)?;
+    let failed = findings.iter().any(|finding| finding.status == Status::Fail);
+    console.value(&findings, || page(&findings, console))?;
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn block_on_findings(options: &Options) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        examine(options, &mut signals, &mut findings).await?;
+        Ok(Exit::Done)
+    })?;
+    Ok(findings)
+}
+
+async fn examine(
+    options: &Options,
+    signals: &mut Signals,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Failure> {
+    findings.push(probe::certificates());
+    let Some(loaded) = configuration(options, findings)? else {
+        return Ok(());
+    };
+    findings.extend(probe::programs(&loaded).await);
+    findings.push(probe::port(loaded.configuration.gateway.listen));
+    let plane = Toolplane::builder().loaded(&loaded).build()?;
+    let result = tokio::select! {
+        _ = plane.list(plane.local_caller()) => Ok(()),
+        exit = signals.next() => Err(Failure::silent(exit)),
+    };
+    findings.extend(probe::servers(&loaded, &plane));
+    tokio::select! {
+        () = plane.shutdown() => result,
+        exit = signals.next() => Err(Failure::silent(exit)),
+    }
+}
+
+/// Checks the configuration; nothing is returned if it cannot be used, which is then a finding.
+fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result<Option<Loaded>, Failure> {
+    const NAME: &str = "configuration";
+    let files = match config::files(options) {
+        Ok(files) => files,
+        Err(failure) => {
+            findings.push(Finding::fail(
+                NAME,
+                failure.message,
+                failure.hint.unwrap_or_default(),
+            ));
+            return Ok(None);
+        }
+    };
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let names = names.join(", ");
+    let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
+    let verdict = check::judge(&paths)?;
+    for problem in &verdict.problems {
+        let fix = problem
+            .hint
+            .clone()
+            .unwrap_or_else(|| "`toolplane check` shows the line".to_owned());
+        findings.push(match problem.severity {
+            Severity::Error => Finding::fail(NAME, problem.to_string(), fix),
+            Severity::Warning => Finding::warn(NAME, problem.to_string(), fix),
+        });
+    }
+    if verdict.problems.is_empty() {
+        findings.push(Finding::ok(NAME, names));
+    }
+    // Whatever can be tried is tried: a missing variable of one server says nothing of the others.
+    Ok(load(&paths).ok())
+}
+
+/// The findings as people read them.
+fn page(findings: &[Finding], console: Console) -> String {
+    let color = console.stdout_color();
+    let mut page = String::new();
+    for finding in findings {
+        let (word, style) = match finding.status {
+            Status::Ok => ("ok  ", text::GOOD),
+            Status::Warn => ("warn", text::WARNING),
+            Status::Fail => ("FAIL", text::ERROR),
+        };
+        let style = if color { style } else { text::PLAIN };
+        let message = text::printable(&finding.message);
+        let _ = writeln!(page, "{style}{word}{style:#}  {}: {message}", finding.name);
+        if let Some(fix) = &finding.fix {
+            let _ = writeln!(page, "      fix: {fix}");
+        }
+        for line in finding.detail.iter().flat_map(|detail| detail.lines()) {
+            let _ = writeln!(page, "      | {}", text::printable(line));
+        }
+    }
+    let of = |status| {
+        findings
+            .iter()
+            .filter(move |finding| finding.status == status)
+            .count()
+    };
+    let (n_failed, n_warned) = (of(Status::Fail), of(Status::Warn));
+    let _ = write!(
+        page,
+        "\n{}, {n_warned} warned, {n_failed} failed",
+        text::count(findings.len(), "check")
+    );
+    debug_assert!(console.format == Format::Table, "a page is for people");
+    page
+}

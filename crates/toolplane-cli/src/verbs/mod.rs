@@ -1,0 +1,45 @@
+//! What each verb does, one file for each.
+
+pub(crate) mod call;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod docs;
+pub(crate) mod doctor;
+pub(crate) mod init;
+pub(crate) mod schema;
+// SERVE pub(crate) mod serve;
+pub(crate) mod servers;
+pub(crate) mod tools;
+pub(crate) mod version;
+
+use toolplane::{Toolplane, manifest::Loaded};
+
+use crate::{
+    command::Options,
+    config,
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+    runtime::{Signals, block_on},
+};
+
+/// Runs a verb on the toolplane of the configuration and ends its servers afterwards, also when a signal cuts the
+/// verb short.
+fn on_plane<V>(options: &Options, console: Console, verb: V) -> Result<Exit, Failure>
+where
+    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
+{
+    block_on(async {
+        let (loaded, plane) = config::open(options, console)?;
+        let mut signals = Signals::listen()?;
+        let result = tokio::select! {
+            result = verb(&loaded, &plane) => result,
+            exit = signals.next() => Err(Failure::silent(exit)),
+        };
+        tokio::select! {
+            () = plane.shutdown() => result,
+            // Someone does not want to wait for it.
+            exit = signals.next() => Err(Failure::silent(exit)),
+        }
+    })
+}

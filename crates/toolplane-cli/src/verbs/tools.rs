@@ -1,0 +1,131 @@
+use serde::Serialize;
+use toolplane::{
+    RawJson, Toolplane,
+    core::{SourceState, Tool, Trust},
+};
+
+use super::on_plane;
+use crate::{
+    command::{Options, Tools},
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+    text,
+};
+
+mod show;
+
+pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<Exit, Failure> {
+    on_plane(options, console, async |loaded, plane| match tools {
+        Tools::Ls { server } => {
+            if let Some(server) = &server {
+                super::servers::must_exist(loaded, server)?;
+            }
+            list(plane, server.as_deref(), console).await
+        }
+        Tools::Show { name } => {
+            let tool = plane.describe(&name, plane.local_caller()).await?;
+            show::show(&tool, console)
+        }
+    })
+}
+
+/// A tool in the list.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    /// The server, or the file with its line.
+    source: &'a str,
+    /// What runs it.
+    kind: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    capabilities: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tags: &'a [String],
+    input_schema: &'a RawJson,
+}
+
+async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Result<Exit, Failure> {
+    let view = plane.list(plane.local_caller()).await;
+    let rows: Vec<Row<'_>> = view
+        .tools()
+        .iter()
+        .filter(|tool| server.is_none_or(|server| is_of(tool, server)))
+        .map(|tool| row(tool))
+        .collect();
+    let failed = warn_of_missing(plane, server, console);
+    if rows.is_empty() && console.format == crate::Format::Table {
+        console.say("no tools");
+    } else {
+        console.list(&rows, |table| {
+            table
+                .header(["NAME", "SOURCE", "DESCRIPTION"])
+                .rows(rows.iter().map(|row| {
+                    let description = text::printable(text::first_line(row.description));
+                    [
+                        row.name.to_owned(),
+                        row.source.to_owned(),
+                        description.into_owned(),
+                    ]
+                }))
+        })?;
+    }
+    // The rest of the tools is there, which is what a list without a server is asked for.
+    Ok(if failed && server.is_some() {
+        Exit::Unavailable
+    } else {
+        Exit::Done
+    })
+}
+
+fn is_of(tool: &Tool, server: &str) -> bool {
+    let origin = &tool.descriptor().origin;
+    origin.trust == Trust::Upstream && origin.place == server
+}
+
+fn row(tool: &Tool) -> Row<'_> {
+    let descriptor = tool.descriptor();
+    Row {
+        name: tool.name(),
+        title: descriptor.title.as_deref(),
+        description: &descriptor.description,
+        version: descriptor.version.as_deref(),
+        source: &descriptor.origin.place,
+        kind: &descriptor.executor.kind,
+        capabilities: &descriptor.metadata.capabilities,
+        tags: &descriptor.metadata.tags,
+        input_schema: &descriptor.input_schema,
+    }
+}
+
+/// Says which tools and servers are missing from a list, and why.
+fn warn_of_missing(plane: &Toolplane, server: Option<&str>, console: Console) -> bool {
+    let asked_for = |name: &str| server.is_none_or(|server| server == name);
+    let mut failed = false;
+    for (name, status) in plane.sources() {
+        if let SourceState::Failed(reason) = &status.state
+            && asked_for(&name)
+        {
+            failed = true;
+            console.warn(&format!(
+                "the tools of `{name}` are missing: {}",
+                text::printable(reason)
+            ));
+        }
+    }
+    for refused in plane.refused() {
+        if asked_for(&refused.source) {
+            let (name, source) = (text::printable(&refused.name), &refused.source);
+            let reason = text::printable(&refused.reason);
+            console.warn(&format!(
+                "the tool `{name}` of `{source}` is not offered: {reason}"
+            ));
+        }
+    }
+    failed
+}

@@ -1,0 +1,196 @@
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolplane::{
+    RawJson,
+    core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool, Trust},
+};
+
+use crate::{
+    exit::Exit,
+    failure::Failure,
+    output::Console,
+    text::{self, table::Table},
+    verbs::call::schema::{Property, properties},
+};
+
+/// Everything about a tool.
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    /// What agents are shown.
+    definition: &'a RawJson,
+    /// The SHA-256 of the definition.
+    digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    source: &'a str,
+    trust: &'static str,
+    kind: &'a str,
+    timeout_ms: u64,
+    call_timeout_ms: u64,
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    metadata: serde_json::Map<String, Value>,
+}
+
+pub(super) fn show(tool: &Tool, console: Console) -> Result<Exit, Failure> {
+    let descriptor = tool.descriptor();
+    let settings = tool.settings();
+    let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let shown = Shown {
+        name: tool.name(),
+        definition: tool.definition(),
+        digest: hex(tool.digest()),
+        version: descriptor.version.as_deref(),
+        source: &descriptor.origin.place,
+        trust: match descriptor.origin.trust {
+            Trust::Operator => "operator",
+            Trust::Upstream => "upstream",
+        },
+        kind: &descriptor.executor.kind,
+        timeout_ms: milliseconds(settings.attempt_timeout),
+        call_timeout_ms: milliseconds(settings.call_timeout),
+        metadata: metadata(&descriptor.metadata),
+    };
+    console.value(&shown, || page(tool, &shown))?;
+    Ok(Exit::Done)
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The tool as people read it.
+fn page(tool: &Tool, shown: &Shown<'_>) -> String {
+    let descriptor = tool.descriptor();
+    let settings = tool.settings();
+    let mut page = shown.name.to_owned();
+    if let Some(title) = &descriptor.title {
+        let _ = write!(page, " ({})", text::printable(title));
+    }
+    page.push('\n');
+    for line in text::printable(descriptor.description.trim()).lines() {
+        let _ = writeln!(page, "  {line}");
+    }
+    page.push('\n');
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(page, "{name:<22}{value}");
+    };
+    if let Some(version) = shown.version {
+        fact("version", version);
+    }
+    fact("source", shown.source);
+    fact("executor", shown.kind);
+    let (attempt, call) = (
+        text::time(settings.attempt_timeout),
+        text::time(settings.call_timeout),
+    );
+    fact("time limit", &format!("{attempt}, {call} for the whole call"));
+    for (name, value) in &shown.metadata {
+        fact(&name.replace('_', " "), &words(value));
+    }
+    fact("digest", &shown.digest[..16]);
+    arguments(&mut page, tool);
+    page
+}
+
+fn arguments(page: &mut String, tool: &Tool) {
+    let schema: Value = tool.descriptor().input_schema.to().unwrap_or_default();
+    let properties = properties(&schema);
+    if properties.is_empty() {
+        page.push_str("\nIt takes no arguments that its schema names.\n");
+        return;
+    }
+    let rows = properties.iter().map(|property| {
+        let required = if property.required { "yes" } else { "" };
+        let description = text::printable(property.description).into_owned();
+        [
+            property.name.to_owned(),
+            property.types.to_string(),
+            required.to_owned(),
+            description,
+        ]
+    });
+    let table = Table::new(false, text::terminal_width())
+        .header(["ARGUMENT", "TYPE", "REQUIRED", "DESCRIPTION"])
+        .rows(rows);
+    let _ = write!(page, "\n{table}\n\ncall it with: toolplane call {}", tool.name());
+    for Property { name, .. } in properties.iter().filter(|property| property.required) {
+        let _ = write!(page, " {name}=…");
+    }
+    page.push('\n');
+}
+
+/// A value of the metadata in words.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// What is known of a tool, by the keys that a configuration uses.
+fn metadata(metadata: &Metadata) -> serde_json::Map<String, Value> {
+    let texts = |list: &[String]| (!list.is_empty()).then(|| Value::from(list));
+    let rate_limit = metadata.rate_limit.map(|limit| {
+        let burst = limit
+            .burst
+            .map(|burst| format!(", {burst} at once"))
+            .unwrap_or_default();
+        Value::from(format!(
+            "{} in {}{burst}",
+            limit.requests,
+            text::time(limit.period)
+        ))
+    });
+    let latency = metadata.latency.map(|latency| match latency {
+        LatencyClass::Fast => "fast",
+        LatencyClass::Medium => "medium",
+        LatencyClass::Slow => "slow",
+    });
+    let classification = metadata
+        .data_classification
+        .map(|classification| match classification {
+            DataClassification::Public => "public",
+            DataClassification::Internal => "internal",
+            DataClassification::Sensitive => "sensitive",
+        });
+    let pii = metadata.pii_handling.map(|handling| match handling {
+        PiiHandling::None => "none",
+        PiiHandling::Anonymize => "anonymize",
+        PiiHandling::Encrypt => "encrypt",
+    });
+    let known = [
+        ("capabilities", texts(&metadata.capabilities)),
+        ("tags", texts(&metadata.tags)),
+        ("latency", latency.map(Value::from)),
+        ("rate_limit", rate_limit),
+        ("cost_per_call", metadata.cost_per_call.map(Value::from)),
+        (
+            "sla",
+            metadata.sla.map(|percent| Value::from(format!("{percent}%"))),
+        ),
+        ("retryable", metadata.retryable.map(Value::from)),
+        ("idempotent", metadata.idempotent.map(Value::from)),
+        ("read_only", metadata.read_only.map(Value::from)),
+        ("required_permissions", texts(&metadata.required_permissions)),
+        ("data_classification", classification.map(Value::from)),
+        ("pii_handling", pii.map(Value::from)),
+        ("fallbacks", texts(&metadata.fallbacks)),
+        (
+            "health_check_endpoint",
+            metadata.health_check_endpoint.as_deref().map(Value::from),
+        ),
+    ];
+    known
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
