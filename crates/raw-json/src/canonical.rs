@@ -219,13 +219,17 @@ fn number(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     };
     // The shortest form that reads back as this double has the very digits of the text, or the text says more.
-    if !double.is_finite() || decimal(text) != decimal(&format!("{double:e}")) {
+    if !double.is_finite() {
+        return Cow::Borrowed(text);
+    }
+    let shortest = shortest(double);
+    if decimal(text) != shortest {
         return Cow::Borrowed(text);
     }
     if double == 0.0 {
         return Cow::Borrowed("0");
     }
-    Cow::Owned(ecmascript(double))
+    Cow::Owned(ecmascript(double < 0.0, shortest))
 }
 
 /// The significant digits of a number and the power of ten of the last one.
@@ -251,11 +255,25 @@ fn decimal(text: &str) -> (Vec<u8>, i64) {
     (digits, power)
 }
 
-/// ECMA-262 section 6.1.6.1.20 `Number::toString` for a finite double that is not zero.
-fn ecmascript(double: f64) -> String {
-    let sign = if double < 0.0 { "-" } else { "" };
-    // Rust's `{:e}` gives the shortest digits that read back as the same double, as ECMAScript asks.
-    let (digits, power) = decimal(&format!("{:e}", double.abs()));
+/// The fewest digits that read back as this double and the power of ten of the last one, as ECMA-262 section
+/// 6.1.6.1.20 asks: of two that are equally near, those that end evenly.
+fn shortest(double: f64) -> (Vec<u8>, i64) {
+    let (mut digits, power) = decimal(&format!("{double:e}"));
+    // Rust rounds such a tie up. Only a double with a digit more than the shortest form is one.
+    let n = digits.len();
+    if n > 15 && digits[n - 1] % 2 == 1 {
+        let exact = format!("{double:.800e}");
+        let (exact, _) = decimal(&exact);
+        if exact.len() == n + 1 && exact[n] == b'5' && exact[n - 1] + 1 == digits[n - 1] {
+            digits[n - 1] -= 1;
+        }
+    }
+    (digits, power)
+}
+
+/// ECMA-262 section 6.1.6.1.20 `Number::toString` for a finite double that is not zero, from its shortest digits.
+fn ecmascript(negative: bool, (digits, power): (Vec<u8>, i64)) -> String {
+    let sign = if negative { "-" } else { "" };
     let digits = String::from_utf8(digits).expect("decimal digits");
     let k = digits.len() as i64;
     let n = k + power;

@@ -64,7 +64,13 @@ fn parts_share_the_bytes_of_their_message() {
 
 #[test]
 fn with_members_changes_nothing_else() {
-    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+    /// A text, the members that it gets, and what it is then.
+    type Case = (
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        &'static str,
+    );
+    let cases: &[Case] = &[
         ("{}", &[("a", "1")], r#"{"a":1}"#),
         ("{ }", &[("a", "1"), ("b", "2")], r#"{ "a":1,"b":2}"#),
         (r#"{ "x" : 1e2 }"#, &[("a", "1")], r#"{ "x" : 1e2 ,"a":1}"#),
