@@ -20,7 +20,7 @@ pub(crate) fn describe(
         match descriptor(settings, tool) {
             Ok(None) => {}
             Ok(Some(descriptor)) if names.insert(descriptor.name.clone()) => {
-                descriptors.push(Arc::new(descriptor))
+                descriptors.push(Arc::new(descriptor));
             }
             Ok(Some(descriptor)) => rejected.push(Rejected {
                 name: descriptor.name.to_string(),

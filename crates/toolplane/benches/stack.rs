@@ -1,5 +1,4 @@
 //! What the standard stack costs: a static mock tool through every layer, in process.
-#![expect(missing_docs, reason = "criterion's macros write undocumented functions")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use toolplane::{CallRequest, Toolplane, core::Outcome};

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
@@ -80,7 +80,7 @@ impl Builder {
     /// Puts it together. Nothing is started.
     ///
     /// # Errors
-    /// When an executor cannot be set up. A tool that cannot be used is left out: see [`Toolplane::refused`].
+    /// When two sources have the same name. A tool that cannot be used is left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -89,12 +89,19 @@ impl Builder {
         let secrets = self
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
-        let mut primitives = executors::primitives(&configuration, &secrets)?;
+        let mut primitives = executors::primitives(&configuration, &secrets);
         primitives.executors.extend(self.executors);
         let tools = configuration.tools.iter().cloned().chain(self.tools).collect();
         let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
         sources.extend(primitives.sources);
         sources.extend(self.sources);
+        let mut names = HashSet::new();
+        if let Some(twice) = sources
+            .iter()
+            .find(|source| !names.insert(source.name().to_owned()))
+        {
+            return Err(BuildError::SourceTwice(twice.name().to_owned()));
+        }
         let defaults = settings(&configuration);
         let registry = Registry::new(RegistryParts {
             sources,

@@ -7,13 +7,7 @@ pub enum BuildError {
     /// The configuration is not usable: every problem that was found.
     #[error("the configuration is not usable")]
     Configuration(#[source] Diagnostics),
-    /// A primitive could not be set up.
-    #[error("the executor `{kind}` cannot be set up")]
-    Executor {
-        /// The executor's kind.
-        kind: &'static str,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    /// Two sources of tools have this name, so neither could be told from the other.
+    #[error("two sources of tools have the name `{0}`")]
+    SourceTwice(String),
 }

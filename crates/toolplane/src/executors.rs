@@ -5,8 +5,6 @@ use std::sync::Arc;
 use tool_core::{Executor, Secrets, Source};
 use tool_manifest::Configuration;
 
-use crate::BuildError;
-
 /// What a configuration gives besides its own tools.
 #[derive(Default)]
 pub(crate) struct Primitives {
@@ -30,42 +28,45 @@ impl Servers {
 }
 
 /// Sets up every primitive of this build.
-pub(crate) fn primitives(
-    configuration: &Configuration,
-    secrets: &Arc<dyn Secrets>,
-) -> Result<Primitives, BuildError> {
+pub(crate) fn primitives(configuration: &Configuration, secrets: &Arc<dyn Secrets>) -> Primitives {
     let mut primitives = Primitives::default();
-    #[cfg(feature = "exec-mock")]
-    primitives.executors.push(Arc::new(mock()));
-    #[cfg(feature = "exec-http")]
-    primitives.executors.push(Arc::new(http(configuration, secrets)?));
-    #[cfg(feature = "exec-mcp")]
-    mcp(configuration, secrets, &mut primitives);
-    let _ = (configuration, secrets, &mut primitives);
-    Ok(primitives)
+    add_mock(&mut primitives);
+    add_http(&mut primitives, configuration, secrets);
+    add_mcp(&mut primitives, configuration, secrets);
+    primitives
 }
 
 #[cfg(feature = "exec-mock")]
-fn mock() -> tool_exec_mock::MockExecutor {
-    tool_exec_mock::MockExecutor::new(Arc::new(|delay| Box::pin(tokio::time::sleep(delay))))
+fn add_mock(primitives: &mut Primitives) {
+    let executor = tool_exec_mock::MockExecutor::new(Arc::new(|delay| Box::pin(tokio::time::sleep(delay))));
+    primitives.executors.push(Arc::new(executor));
 }
+
+#[cfg(not(feature = "exec-mock"))]
+fn add_mock(_: &mut Primitives) {}
 
 #[cfg(feature = "exec-http")]
-fn http(
-    configuration: &Configuration,
-    secrets: &Arc<dyn Secrets>,
-) -> Result<tool_exec_http::HttpExecutor, BuildError> {
-    let mut options = tool_exec_http::HttpOptions::default();
-    options.connect_timeout = configuration.defaults.connect_timeout;
-    options.max_response_bytes = configuration.defaults.max_result_bytes;
-    tool_exec_http::HttpExecutor::new(options, secrets.clone()).map_err(|source| BuildError::Executor {
-        kind: "http",
-        source: Box::new(source),
-    })
+fn add_http(primitives: &mut Primitives, configuration: &Configuration, secrets: &Arc<dyn Secrets>) {
+    let defaults = &configuration.defaults;
+    let options = tool_exec_http::HttpOptions {
+        timeout: defaults.attempt_timeout,
+        connect_timeout: defaults.connect_timeout,
+        max_response_bytes: defaults.max_result_bytes,
+        ..tool_exec_http::HttpOptions::default()
+    };
+    primitives
+        .executors
+        .push(Arc::new(tool_exec_http::HttpExecutor::new(
+            options,
+            secrets.clone(),
+        )));
 }
 
+#[cfg(not(feature = "exec-http"))]
+fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>) {}
+
 #[cfg(feature = "exec-mcp")]
-fn mcp(configuration: &Configuration, secrets: &Arc<dyn Secrets>, primitives: &mut Primitives) {
+fn add_mcp(primitives: &mut Primitives, configuration: &Configuration, secrets: &Arc<dyn Secrets>) {
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
         let settings = server_settings(spec, &configuration.defaults);
         let server = tool_exec_mcp::McpServer::new(settings, secrets.clone());
@@ -75,6 +76,9 @@ fn mcp(configuration: &Configuration, secrets: &Arc<dyn Secrets>, primitives: &m
     let executor = tool_exec_mcp::McpExecutor::new(primitives.servers.list.iter().cloned());
     primitives.executors.push(Arc::new(executor));
 }
+
+#[cfg(not(feature = "exec-mcp"))]
+fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_settings(

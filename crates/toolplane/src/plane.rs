@@ -43,7 +43,7 @@ impl Toolplane {
     /// A toolplane with the tools and servers of a configuration file. No server is started before it is needed.
     ///
     /// # Errors
-    /// When the file is not usable, with every problem's line, or an executor cannot be set up.
+    /// When the file is not usable, with every problem's line.
     pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, BuildError> {
         Self::load(&LoadOptions::new().path(path))
     }

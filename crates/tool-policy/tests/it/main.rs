@@ -18,12 +18,25 @@ fn context(tool: TestTool, script: &Script, arguments: Value) -> CallContext {
 async fn admit(rules: Rules, name: &str, required: &[&str], granted: &[&str]) -> Result<Outcome, ToolError> {
     let script = Script::new([Step::Echo]);
     let required = required.iter().map(ToString::to_string).collect();
-    let tool = TestTool::new(name).metadata(Metadata { required_permissions: required, ..Metadata::default() });
+    let tool = TestTool::new(name).metadata(Metadata {
+        required_permissions: required,
+        ..Metadata::default()
+    });
     let mut cx = context(tool, &script, json!({}));
     let permissions: BTreeSet<Arc<str>> = granted.iter().map(|&permission| permission.into()).collect();
-    cx.caller = Arc::new(Caller { permissions, ..Caller::new("ann") });
-    let result = Admit::new(Arc::new(rules)).layer(script.clone()).invoke(&mut cx).await;
-    assert_eq!(script.n_calls(), usize::from(result.is_ok()), "a refused call reaches nothing");
+    cx.caller = Arc::new(Caller {
+        permissions,
+        ..Caller::new("ann")
+    });
+    let result = Admit::new(Arc::new(rules))
+        .layer(script.clone())
+        .invoke(&mut cx)
+        .await;
+    assert_eq!(
+        script.n_calls(),
+        usize::from(result.is_ok()),
+        "a refused call reaches nothing"
+    );
     result
 }
 
@@ -33,18 +46,62 @@ fn patterns(names: &[&str]) -> Vec<Pattern> {
 
 #[tokio::test]
 async fn rules_admit_and_refuse() {
-    let block = |names| Rules { blocklist: patterns(names), ..Rules::default() };
-    let allow = |names| Rules { allowlist: Some(patterns(names)), ..Rules::default() };
-    let cases: [(Rules, &str, &[&str], &[&str], Option<&str>); 9] = [
+    let block = |names| Rules {
+        blocklist: patterns(names),
+        ..Rules::default()
+    };
+    let allow = |names| Rules {
+        allowlist: Some(patterns(names)),
+        ..Rules::default()
+    };
+    /// Rules, a tool, what it requires, what the caller has, and the refusal.
+    type Case = (
+        Rules,
+        &'static str,
+        &'static [&'static str],
+        &'static [&'static str],
+        Option<&'static str>,
+    );
+    let cases: [Case; 9] = [
         (Rules::default(), "files__read", &[], &[], None),
         (block(&["files__write"]), "files__read", &[], &[], None),
-        (block(&["files__*"]), "files__read", &[], &[], Some("blocked by the policy rule `files__*`")),
+        (
+            block(&["files__*"]),
+            "files__read",
+            &[],
+            &[],
+            Some("blocked by the policy rule `files__*`"),
+        ),
         (allow(&["files__*"]), "files__read", &[], &[], None),
-        (allow(&["git__*"]), "files__read", &[], &[], Some("not on the policy's allow-list")),
-        (allow(&[]), "files__read", &[], &[], Some("not on the policy's allow-list")),
+        (
+            allow(&["git__*"]),
+            "files__read",
+            &[],
+            &[],
+            Some("not on the policy's allow-list"),
+        ),
+        (
+            allow(&[]),
+            "files__read",
+            &[],
+            &[],
+            Some("not on the policy's allow-list"),
+        ),
         (Rules::default(), "search", &["network"], &["network"], None),
-        (Rules::default(), "search", &["network", "cost"], &["network"], Some("lacks the permission `cost`")),
-        (Rules::default(), "search", &["network"], &[], Some("`ann` lacks the permission `network`")),
+        (
+            Rules::default(),
+            "search",
+            &["network", "cost"],
+            &["network"],
+            Some("lacks the permission `cost`"),
+        ),
+        (
+            Rules::default(),
+            "search",
+            &["network"],
+            &[],
+            Some("`ann` lacks the permission `network`"),
+        ),
     ];
     for (rules, tool, required, granted, expected) in cases {
         match (admit(rules.clone(), tool, required, granted).await, expected) {
@@ -61,12 +118,20 @@ async fn rules_admit_and_refuse() {
 
 #[tokio::test]
 async fn arguments_that_do_not_fit_reach_nothing() {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]});
-    for (arguments, fits) in
-        [(json!({"n": 1}), true), (json!({"n": 0}), false), (json!({"n": "1"}), false), (json!({}), false)]
-    {
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]});
+    for (arguments, fits) in [
+        (json!({"n": 1}), true),
+        (json!({"n": 0}), false),
+        (json!({"n": "1"}), false),
+        (json!({}), false),
+    ] {
         let script = Script::new([Step::Echo]);
-        let mut cx = context(TestTool::new("count").input(schema.clone()), &script, arguments.clone());
+        let mut cx = context(
+            TestTool::new("count").input(schema.clone()),
+            &script,
+            arguments.clone(),
+        );
         let result = Validate.layer(script.clone()).invoke(&mut cx).await;
         assert_eq!(result.is_ok(), fits, "{arguments}");
         assert_eq!(script.n_calls(), usize::from(fits));
@@ -84,14 +149,30 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
     let cases = [
         (Reply::value(raw(r#"{"t": 1.5}"#)), true),
         (Reply::value(raw(r#"{"t": "hunter2"}"#)), false),
-        (Reply::result(raw(r#"{"content": [], "structuredContent": {"t": 1}}"#), false), true),
-        (Reply::result(raw(r#"{"content": [], "structuredContent": {"t": "hunter2"}}"#), false), false),
+        (
+            Reply::result(raw(r#"{"content": [], "structuredContent": {"t": 1}}"#), false),
+            true,
+        ),
+        (
+            Reply::result(
+                raw(r#"{"content": [], "structuredContent": {"t": "hunter2"}}"#),
+                false,
+            ),
+            false,
+        ),
         (Reply::result(raw(r#"{"content": []}"#), false), false),
-        (Reply::result(raw(r#"{"content": [], "isError": true}"#), true), true),
+        (
+            Reply::result(raw(r#"{"content": [], "isError": true}"#), true),
+            true,
+        ),
     ];
     for (reply, fits) in cases {
         let script = Script::new([Step::Reply(reply.clone())]);
-        let mut cx = context(TestTool::new("measure").output(schema.clone()), &script, json!({}));
+        let mut cx = context(
+            TestTool::new("measure").output(schema.clone()),
+            &script,
+            json!({}),
+        );
         let result = ValidateResult.layer(script).invoke(&mut cx).await;
         assert_eq!(result.is_ok(), fits, "{}", reply.raw());
         if let Err(error) = result {

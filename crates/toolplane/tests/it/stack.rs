@@ -29,7 +29,7 @@ fn blocked(script: &Script, tool: TestTool, blocklist: &[&str]) -> Toolplane {
         .expect("the standard primitives can be set up")
 }
 
-fn request(tool: &str, arguments: Value) -> CallRequest {
+fn request(tool: &str, arguments: &Value) -> CallRequest {
     CallRequest::new(tool)
         .json(arguments.to_string())
         .expect("a test gives usable arguments")
@@ -53,7 +53,7 @@ async fn a_reply_keeps_its_bytes() {
     let script = Script::new([Step::Reply(reply)]);
     let plane = plane(&script, TestTool::new("numbers"));
     assert_eq!(
-        raw(plane.call(request("numbers", json!({}))).await).as_str(),
+        raw(plane.call(request("numbers", &json!({}))).await).as_str(),
         text
     );
 }
@@ -72,7 +72,7 @@ async fn every_layer_decides_in_its_order() {
     let script = Script::new([Step::Echo]);
     let tool = TestTool::new("echo").output(json!({"type": "object"}));
     let plane = plane(&script, tool);
-    let explained = plane.call_explained(request("echo", json!({}))).await;
+    let explained = plane.call_explained(request("echo", &json!({}))).await;
     let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
     assert_eq!(
         layers,
@@ -99,7 +99,7 @@ async fn a_dry_run_decides_everything_and_sends_nothing() {
             .input(schema)
             .output(json!({"type": "object"})),
     );
-    let explained = plane.dry_run(request("weather", json!({"city": "Oslo"}))).await;
+    let explained = plane.dry_run(request("weather", &json!({"city": "Oslo"}))).await;
     assert!(
         matches!(explained.result, Ok(Outcome::Pending(_))),
         "{:?}",
@@ -109,7 +109,7 @@ async fn a_dry_run_decides_everything_and_sends_nothing() {
         explained.notes.last().expect("notes").decision,
         "`scripted` would run now"
     );
-    let refused = plane.dry_run(request("weather", json!({}))).await;
+    let refused = plane.dry_run(request("weather", &json!({}))).await;
     assert_eq!(kind(refused.result), ErrorKind::InvalidArguments);
     assert_eq!(script.n_calls(), 0);
 }
@@ -140,7 +140,7 @@ async fn a_refused_call_reaches_nothing_and_is_watched() {
         .build()
         .expect("can be set up");
     assert_eq!(
-        kind(plane.call(request("files__delete", json!({}))).await),
+        kind(plane.call(request("files__delete", &json!({}))).await),
         ErrorKind::Denied
     );
     assert_eq!(script.n_calls(), 0);
@@ -178,7 +178,7 @@ async fn permissions_decide_by_caller() {
         permissions: ["network".into()].into(),
         ..Caller::new("ann")
     };
-    let call = |caller: Caller| plane.call(request("search", json!({})).caller(Arc::new(caller)));
+    let call = |caller: Caller| plane.call(request("search", &json!({})).caller(Arc::new(caller)));
     assert!(call(allowed.clone()).await.is_ok());
     assert_eq!(kind(call(Caller::new("bob")).await), ErrorKind::Denied);
     assert_eq!(plane.list(&allowed).await.tools().len(), 1);
@@ -189,7 +189,7 @@ async fn permissions_decide_by_caller() {
 async fn an_unknown_name_gets_the_nearest_one() {
     let plane = plane(&Script::new([]), TestTool::new("get_weather"));
     let error = plane
-        .call(request("get_wether", json!({})))
+        .call(request("get_wether", &json!({})))
         .await
         .expect_err("unknown");
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -197,7 +197,7 @@ async fn an_unknown_name_gets_the_nearest_one() {
         error.message(),
         "there is no tool `get_wether`; did you mean `get_weather`?"
     );
-    let error = plane.call(request("zzz", json!({}))).await.expect_err("unknown");
+    let error = plane.call(request("zzz", &json!({}))).await.expect_err("unknown");
     assert_eq!(error.message(), "there is no tool `zzz`");
 }
 
@@ -210,7 +210,7 @@ async fn no_call_outlives_its_deadline() {
     ] {
         let script = Script::new([Step::Hang(false)]);
         let plane = plane(&script, TestTool::new("slow"));
-        let mut request = request("slow", json!({}));
+        let mut request = request("slow", &json!({}));
         if let Some(requested) = requested {
             request = request.deadline(requested);
         }
@@ -231,7 +231,7 @@ async fn a_tools_own_limit_wins_over_both_defaults() {
     tool.descriptor.timeout = Some(120 * SECOND);
     assert!(
         plane(&script, tool)
-            .call(request("very_slow", json!({})))
+            .call(request("very_slow", &json!({})))
             .await
             .is_ok()
     );
@@ -241,7 +241,7 @@ async fn a_tools_own_limit_wins_over_both_defaults() {
 async fn dropping_a_call_cancels_it() {
     let script = Script::new([Step::Hang(true)]);
     let plane = plane(&script, TestTool::new("slow"));
-    timeout(SECOND, plane.call(request("slow", json!({}))))
+    timeout(SECOND, plane.call(request("slow", &json!({}))))
         .await
         .expect_err("dropped");
     assert_eq!((script.n_calls(), script.n_running()), (1, 0));
@@ -253,7 +253,7 @@ async fn a_result_that_breaks_its_promise_is_an_error() {
     let schema = json!({"type": "object", "properties": {"t": {"type": "number"}}});
     let plane = plane(&script, TestTool::new("measure").output(schema));
     assert_eq!(
-        kind(plane.call(request("measure", json!({}))).await),
+        kind(plane.call(request("measure", &json!({}))).await),
         ErrorKind::ResultInvalid
     );
 }
@@ -280,7 +280,7 @@ async fn two_calls_do_not_share_an_identity() {
         .build()
         .expect("can be set up");
     for _ in 0..2 {
-        plane.call(request("echo", json!({}))).await.expect("echoes");
+        plane.call(request("echo", &json!({}))).await.expect("echoes");
     }
     let ids = ids.0.lock().expect("no test panics with it");
     assert!(ids[0] != ids[1] && ids[0].len() == 32, "{ids:?}");
