@@ -1,0 +1,74 @@
+use std::sync::Arc;
+
+use mcp_server::{Answer, RequestContext};
+use mcp_wire::{RpcError, code};
+use raw_json::{Kind, RawJson};
+use toolplane::{
+    CallRequest,
+    core::{self, ErrorKind, TraceContext},
+};
+
+use crate::{Gateway, render};
+
+/// Answers `tools/call`.
+pub(crate) async fn call(
+    gateway: &Gateway,
+    params: Option<RawJson>,
+    cx: &RequestContext,
+) -> Result<Answer, RpcError> {
+    let (name, arguments) = target(params.as_ref())?;
+    let request = match arguments {
+        Some(arguments) => CallRequest::new(name).raw(arguments),
+        None => Ok(CallRequest::new(name)),
+    };
+    let outcome = match request {
+        Ok(request) => gateway.plane().call(complete(gateway, request, cx)).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(outcome) => Ok(render::outcome(&outcome, cx.era())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(RpcError::new(code::INVALID_PARAMS, error.message()))
+        }
+        Err(error) => Ok(render::error(&error)),
+    }
+}
+
+/// The tool and its arguments.
+fn target(params: Option<&RawJson>) -> Result<(String, Option<RawJson>), RpcError> {
+    let (mut name, mut arguments) = (None, None);
+    for (key, value) in params.into_iter().flat_map(RawJson::members) {
+        match &*key {
+            "name" => name = value.string(),
+            "arguments" => arguments = Some(value),
+            _ => {}
+        }
+    }
+    let name = name.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))?;
+    // Some clients write `null` for none.
+    Ok((name, arguments.filter(|arguments| arguments.kind() != Kind::Null)))
+}
+
+/// The request with what the connection knows of it.
+fn complete(gateway: &Gateway, request: CallRequest, cx: &RequestContext) -> CallRequest {
+    let mut request = request.caller(gateway.caller(cx.principal()));
+    if cx.progress().is_wanted() {
+        request = request.progress(Arc::new(Reports(cx.progress().clone())));
+    }
+    if let Some((traceparent, tracestate)) = cx.trace() {
+        request = request.trace(TraceContext {
+            traceparent: traceparent.into(),
+            tracestate: tracestate.map(Into::into),
+        });
+    }
+    request
+}
+
+/// The way of a tool's progress to the client.
+struct Reports(mcp_server::Progress);
+
+impl core::Progress for Reports {
+    fn report(&self, report: RawJson) {
+        self.0.report(&report);
+    }
+}

@@ -1,0 +1,215 @@
+use std::{fmt, future::Future, io, sync::Arc, time::Duration};
+
+use mcp_server::{
+    AllowedHosts, Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions,
+    ServerInfo, Service, StdioOptions, serve_http, serve_stdio, unknown_method,
+};
+use mcp_wire::{Era, Request, Revision, RpcError, method};
+use raw_json::RawJson;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    time::sleep,
+};
+use toolplane::{Toolplane, core::Caller};
+
+use crate::{call, list::Lists, routes::Routes};
+
+/// A toolplane as an MCP server. Cloning shares it.
+#[derive(Clone)]
+pub struct Gateway(Arc<Inner>);
+
+struct Inner {
+    plane: Toolplane,
+    options: GatewayOptions,
+    lists: Lists,
+}
+
+/// How a toolplane is shown to MCP clients.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct GatewayOptions {
+    /// What clients see as the server: `toolplane` in this crate's version.
+    pub info: ServerInfo,
+    /// How many tools a page of the list holds: 1,000.
+    pub page_size: usize,
+    /// Whose permissions and limits a principal has. Without it, `local` and `anonymous` are the toolplane's own
+    /// callers, and any other principal is a caller without permissions.
+    pub callers: Option<Callers>,
+}
+
+/// How long changes that come together are taken for one.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Tells whose permissions and limits a principal has.
+pub type Callers = Arc<dyn Fn(&Principal) -> Arc<Caller> + Send + Sync>;
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        Self {
+            info: ServerInfo::new("toolplane", env!("CARGO_PKG_VERSION")),
+            page_size: 1000,
+            callers: None,
+        }
+    }
+}
+
+impl Gateway {
+    /// Puts the protocol in front of a toolplane.
+    #[must_use]
+    pub fn new(plane: Toolplane, options: GatewayOptions) -> Self {
+        let lists = Lists::new(options.page_size);
+        Self(Arc::new(Inner {
+            plane,
+            options,
+            lists,
+        }))
+    }
+
+    /// The toolplane behind the gateway.
+    #[must_use]
+    pub fn plane(&self) -> &Toolplane {
+        &self.0.plane
+    }
+
+    /// Serves one client over a pair of pipes, such as stdin and stdout: see [`serve_stdio`].
+    ///
+    /// # Errors
+    /// When the input cannot be read or the output cannot be written.
+    pub async fn serve_stdio<R, W>(
+        &self,
+        reader: R,
+        writer: W,
+        options: StdioOptions,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let notices = options.notices.clone();
+        tokio::select! {
+            served = serve_stdio(self.clone(), reader, writer, options, shutdown) => served,
+            () = self.announce(&notices) => Ok(()),
+        }
+    }
+
+    /// Serves clients over HTTP until `shutdown` comes: MCP at the path of the options, `/mcp` unless they say
+    /// otherwise, and `/healthz` and `/readyz` for whoever watches over the process.
+    ///
+    /// The address that the listener is bound to is among the names that the server answers to.
+    ///
+    /// # Errors
+    /// As [`serve_http`].
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        mut options: HttpOptions,
+        serve: ServeOptions,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        options.path.get_or_insert_with(|| "/mcp".to_owned());
+        if let AllowedHosts::Loopback(hosts) = &mut options.allowed_hosts {
+            hosts.push(host_of(&listener)?);
+        }
+        let notices = options.notices.clone();
+        let routes = Routes::new(self.http_service(options));
+        let stop = async {
+            shutdown.await;
+            routes.drain();
+        };
+        tokio::select! {
+            served = serve_http(listener, serve, |_| routes.clone(), stop) => served,
+            () = self.announce(&notices) => Ok(()),
+        }
+    }
+
+    /// The gateway as a service for a router of your own, such as `axum::Router::route_service`.
+    ///
+    /// Clients are told of changes as long as [`Gateway::announce`] runs.
+    #[must_use]
+    pub fn http_service(&self, options: HttpOptions) -> HttpService<Self> {
+        HttpService::new(self.clone(), options)
+    }
+
+    /// Tells listening clients whenever the tools change. Never ends.
+    pub async fn announce(&self, notices: &Notices) {
+        let mut changes = self.0.plane.changes();
+        while changes.changed().await.is_ok() {
+            sleep(SETTLE).await;
+            let revision = *changes.borrow_and_update();
+            if self.0.lists.is_news(revision) {
+                notices.send(method::TOOLS_LIST_CHANGED, None);
+            }
+        }
+        // The serving must go on without news.
+        std::future::pending::<()>().await;
+    }
+
+    /// On whose behalf a request is made.
+    pub(crate) fn caller(&self, principal: &Principal) -> Arc<Caller> {
+        if let Some(callers) = &self.0.options.callers {
+            return callers(principal);
+        }
+        match principal.as_str() {
+            "local" => Arc::clone(self.0.plane.local_caller()),
+            "anonymous" => Arc::clone(self.0.plane.anonymous_caller()),
+            other => Arc::new(Caller::new(other)),
+        }
+    }
+}
+
+/// The name of the address that a listener is bound to.
+fn host_of(listener: &TcpListener) -> io::Result<String> {
+    let mut address = listener.local_addr()?;
+    address.set_port(0);
+    let host = address.to_string();
+    Ok(host.strip_suffix(":0").unwrap_or(&host).to_owned())
+}
+
+impl Service for Gateway {
+    fn info(&self) -> ServerInfo {
+        self.0.options.info.clone()
+    }
+
+    fn capabilities(&self, revision: Revision) -> RawJson {
+        let text = match revision.era() {
+            Era::Legacy => r#"{"tools":{"listChanged":true}}"#,
+            // There is no stream yet on which a client of this era could be told.
+            Era::Modern => r#"{"tools":{}}"#,
+        };
+        RawJson::parse(text).expect("the text is JSON")
+    }
+
+    async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        match &*request.method {
+            method::TOOLS_CALL => call::call(self, request.params, cx).await,
+            method::TOOLS_LIST => {
+                let caller = self.caller(cx.principal());
+                let view = self.0.plane.list(&caller).await;
+                self.0
+                    .lists
+                    .page(&view, &caller, request.params.as_ref(), cx.era())
+            }
+            other => Err(unknown_method(other)),
+        }
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("plane", &self.0.plane)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for GatewayOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayOptions")
+            .field("info", &self.info)
+            .field("page_size", &self.page_size)
+            .field("callers", &self.callers.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,243 @@
+use std::{sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use serde_json::json;
+use tool_testkit::{Script, Step, TestTool};
+use toolplane::{
+    Toolplane,
+    core::{
+        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Reply,
+        ToolError,
+    },
+};
+
+use crate::support::{Client, MODERN, plane, raw};
+
+/// The result of one call whose tool does this.
+async fn rendered(step: Step, meta: &str) -> String {
+    let mut client = Client::of(plane(&Script::new([step]), [TestTool::new("t")]));
+    client.result("tools/call", &format!(r#""name":"t"{meta}"#)).await
+}
+
+#[tokio::test]
+async fn a_value_is_text_for_the_model_and_structured_for_programs() {
+    let modern = format!(",{MODERN}");
+    for (value, legacy, now) in [
+        (
+            r#"{"b": 1e2, "a":12345678901234567890123}"#,
+            r#"{"content":[{"type":"text","text":"{\"b\": 1e2, \"a\":12345678901234567890123}"}],"structuredContent":{"b": 1e2, "a":12345678901234567890123}}"#,
+            r#"{"resultType":"complete","content":[{"type":"text","text":"{\"b\": 1e2, \"a\":12345678901234567890123}"}],"structuredContent":{"b": 1e2, "a":12345678901234567890123}}"#,
+        ),
+        (
+            r#""two\nlines \u00e9""#,
+            r#"{"content":[{"type":"text","text":"two\nlines é"}]}"#,
+            r#"{"resultType":"complete","content":[{"type":"text","text":"two\nlines é"}]}"#,
+        ),
+        (
+            "[1,2]",
+            r#"{"content":[{"type":"text","text":"[1,2]"}]}"#,
+            r#"{"resultType":"complete","content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2]}"#,
+        ),
+        (
+            "null",
+            r#"{"content":[{"type":"text","text":"null"}]}"#,
+            r#"{"resultType":"complete","content":[{"type":"text","text":"null"}],"structuredContent":null}"#,
+        ),
+    ] {
+        let step = || Step::Reply(Reply::value(raw(value)));
+        assert_eq!(rendered(step(), "").await, legacy);
+        assert_eq!(rendered(step(), &modern).await, now);
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_answers_keeps_its_bytes() {
+    let result = r#"{ "content": [{"type":"hologram","x":1e2}],"vendor":{"b":1,"a":2},"structuredContent":{"n":12345678901234567890123},"_meta":{"v":1} }"#;
+    let step = || Step::Reply(Reply::result(raw(result), false));
+    assert_eq!(rendered(step(), "").await, result);
+    let modern = rendered(step(), &format!(",{MODERN}")).await;
+    assert_eq!(modern, result.replacen('{', r#"{"resultType":"complete","#, 1));
+    // Notes of ours go into `_meta`, and nothing else changes.
+    let mut noted = Reply::result(raw(result), false);
+    noted.add_meta("dev.toolplane/stale", RawJson::from(true));
+    let expected = result.replace(r#"{"v":1}"#, r#"{"v":1,"dev.toolplane/stale":true}"#);
+    assert_eq!(rendered(Step::Reply(noted), "").await, expected);
+    let mut value = Reply::value(raw("{}"));
+    value.add_meta("dev.toolplane/stale", RawJson::from(true));
+    assert_eq!(
+        rendered(Step::Reply(value), "").await,
+        r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{},"_meta":{"dev.toolplane/stale":true}}"#
+    );
+}
+
+#[tokio::test]
+async fn a_result_of_a_modern_server_says_its_own_type() {
+    let result = r#"{"resultType":"complete","content":[]}"#;
+    let step = Step::Reply(Reply::result(raw(result), false));
+    assert_eq!(rendered(step, &format!(",{MODERN}")).await, result);
+}
+
+#[tokio::test]
+async fn a_failure_is_a_result_that_says_so() {
+    let error = ToolError::new(ErrorKind::RateLimited, "100 calls a minute are reached")
+        .with_retry_after(Duration::from_millis(1500))
+        .with_detail(raw(r#"{"limit": 1e2}"#));
+    assert_eq!(
+        rendered(Step::Fail(error), "").await,
+        r#"{"content":[{"type":"text","text":"rate_limited: 100 calls a minute are reached; wait before calling again"}],"isError":true,"_meta":{"dev.toolplane/error":{"kind":"rate_limited","message":"100 calls a minute are reached","retryable":true,"retry_after_ms":1500,"detail":{"limit": 1e2}}}}"#
+    );
+    let long =
+        ToolError::new(ErrorKind::UpstreamError, "no").with_detail(RawJson::from(&*"x".repeat(20_000)));
+    assert!(!rendered(Step::Fail(long), "").await.contains("detail"));
+}
+
+#[tokio::test]
+async fn a_call_that_policy_or_schema_refuses_is_a_result() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let script = Script::new([]);
+    let mut client = Client::of(plane(&script, [TestTool::new("t").input(schema)]));
+    for (params, kind) in [
+        (r#""name":"t","arguments":{"n":"x"}"#, "invalid_arguments"),
+        (r#""name":"t","arguments":[]"#, "invalid_arguments"),
+        (r#""name":"t","arguments":"x""#, "invalid_arguments"),
+    ] {
+        let answer = client.value("tools/call", params).await;
+        assert_eq!(answer["result"]["isError"], json!(true), "{params}: {answer}");
+        assert_eq!(
+            answer["result"]["_meta"]["dev.toolplane/error"]["kind"],
+            json!(kind),
+            "{params}"
+        );
+    }
+    assert_eq!(script.n_calls(), 0);
+}
+
+#[tokio::test]
+async fn a_call_of_nothing_is_an_error_of_the_protocol() {
+    let mut client = Client::of(plane(&Script::new([]), [TestTool::new("weather")]));
+    for (params, message) in [
+        (r#""name":"wether""#, "did you mean `weather`?"),
+        (r#""name":"xyz","arguments":{}"#, "there is no tool `xyz`"),
+        (r#""name":7"#, "`name` must be a string"),
+        (r#""arguments":{}"#, "`name` must be a string"),
+        ("", "`name` must be a string"),
+    ] {
+        let answer = client.value("tools/call", params).await;
+        assert_eq!(answer["error"]["code"], json!(-32602), "{params}: {answer}");
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap_or_default()
+                .contains(message),
+            "{answer}"
+        );
+    }
+    for method in [
+        "resources/list",
+        "prompts/list",
+        "tools/none",
+        "completion/complete",
+    ] {
+        assert_eq!(
+            client.value(method, "").await["error"]["code"],
+            json!(-32601),
+            "{method}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn arguments_reach_the_tool_with_their_own_bytes() {
+    let mut client = Client::of(plane(&Script::new([Step::Echo]), [TestTool::new("t")]));
+    let arguments = r#"{"n": 123456789012345678901234567890, "f":1.10,"a":{}}"#;
+    let result = client
+        .result("tools/call", &format!(r#""name":"t","arguments":{arguments}"#))
+        .await;
+    assert_eq!(raw(&result).get("structuredContent"), Some(raw(arguments)));
+    for none in ["", r#","arguments":null"#, r#","arguments":{}"#] {
+        let result = client.result("tools/call", &format!(r#""name":"t"{none}"#)).await;
+        assert_eq!(raw(&result).get("structuredContent"), Some(raw("{}")), "{none}");
+    }
+}
+
+#[tokio::test]
+async fn cancelling_reaches_the_tool() {
+    let script = Script::new([Step::Hang(true), Step::Echo]);
+    let mut client = Client::of(plane(&script, [TestTool::new("t")]));
+    client
+        .send(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t"}}"#)
+        .await;
+    client.ask("ping", "").await;
+    assert_eq!(script.n_running(), 1);
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#)
+        .await;
+    client.ask("ping", "").await;
+    // The cancellation is worked on before anything that is read after it.
+    client.result("tools/call", r#""name":"t""#).await;
+    assert_eq!(script.n_running(), 0);
+}
+
+/// Reports its progress and says what trace it belongs to.
+struct Reporter;
+
+impl Invoke for Reporter {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if let Some(progress) = &cx.progress {
+            progress.report(raw(r#"{"progressToken":3,"progress":1,"message":"half"}"#));
+            progress.report(raw(r#"{"progressToken":3,"progress":2}"#));
+        }
+        let trace = cx
+            .trace
+            .as_ref()
+            .map(|trace| (&*trace.traceparent, trace.tracestate.as_deref()));
+        let value = json!({"trace": trace, "caller": &*cx.caller.principal});
+        Ok(Reply::value(RawJson::from(value)).into())
+    }
+}
+
+impl Executor for Reporter {
+    fn kind(&self) -> &'static str {
+        "reporter"
+    }
+
+    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        Ok(Arc::new(Self))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
+
+#[tokio::test]
+async fn progress_trace_and_caller_pass_through() {
+    let mut tool = TestTool::new("t").descriptor;
+    tool.executor.kind = "reporter".to_owned();
+    let builder = Toolplane::builder().executor(Arc::new(Reporter)).tool(tool);
+    let mut client = Client::of(builder.build().expect("it can be set up"));
+    let first = client
+        .ask(
+            "tools/call",
+            r#""name":"t","_meta":{"progressToken":"p","traceparent":"00-a","tracestate":"s=1"}"#,
+        )
+        .await;
+    assert_eq!(
+        first,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1,"message":"half"}}"#
+    );
+    assert!(
+        client
+            .receive()
+            .await
+            .contains(r#""progressToken":"p","progress":2"#)
+    );
+    let result = client.receive().await;
+    assert!(
+        result.contains(r#""structuredContent":{"trace":["00-a","s=1"],"caller":"local"}"#),
+        "{result}"
+    );
+    // Nobody asked: nothing is reported.
+    let result = client.result("tools/call", r#""name":"t""#).await;
+    assert!(result.contains(r#"{"trace":null,"caller":"local"}"#), "{result}");
+}

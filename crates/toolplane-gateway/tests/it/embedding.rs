@@ -1,0 +1,103 @@
+//! Over HTTP: the gateway's own routes, and the gateway in a router of somebody else.
+
+use axum::{Router, routing::get};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+use tool_testkit::{Script, Step, TestTool};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
+
+use crate::support::plane;
+
+async fn exchange(
+    address: std::net::SocketAddr,
+    method: &str,
+    path: &str,
+    host: &str,
+    body: &str,
+) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.expect("the server listens");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("the server answers");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    (head[9..12].parse().expect("a status"), body.to_owned())
+}
+
+const CALL: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1}}}"#;
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}}"#;
+
+fn gateway() -> Gateway {
+    let plane = plane(&Script::new([Step::Echo]), [TestTool::new("t")]);
+    Gateway::new(plane, GatewayOptions::default())
+}
+
+#[tokio::test]
+async fn the_gateway_serves_itself() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let served = tokio::spawn(async move {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        gateway()
+            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), stopped)
+            .await
+    });
+    let ask = |method, path, host, body| exchange(address, method, path, host, body);
+    assert_eq!(
+        ask("POST", "/mcp", "localhost", CALL).await,
+        (200, RESULT.to_owned())
+    );
+    assert_eq!(ask("POST", "/mcp", "evil.example.com", CALL).await.0, 403);
+    assert_eq!(ask("POST", "/", "localhost", CALL).await.0, 404);
+    // A probe calls by whatever name it knows.
+    assert_eq!(
+        ask("GET", "/healthz", "10.0.0.7", "").await,
+        (200, r#"{"status":"ok"}"#.to_owned())
+    );
+    assert_eq!(
+        ask("GET", "/readyz", "10.0.0.7", "").await,
+        (200, r#"{"status":"ready"}"#.to_owned())
+    );
+    assert_eq!(ask("HEAD", "/readyz", "10.0.0.7", "").await, (200, String::new()));
+    stop.send(()).expect("it is serving");
+    served.await.expect("no panic").expect("no error");
+}
+
+#[tokio::test]
+async fn the_gateway_goes_into_another_router() {
+    let mcp = gateway().http_service(HttpOptions::default());
+    let router = Router::new()
+        .route("/", get(|| async { "mine" }))
+        .route_service("/tools", mcp);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let served = tokio::spawn(async move { axum::serve(listener, router).await });
+    assert_eq!(exchange(address, "GET", "/", "localhost", "").await.1, "mine");
+    assert_eq!(
+        exchange(address, "POST", "/tools", "localhost", CALL).await,
+        (200, RESULT.to_owned())
+    );
+    assert_eq!(
+        exchange(address, "POST", "/tools", "evil.example.com", CALL)
+            .await
+            .0,
+        403
+    );
+    served.abort();
+}

@@ -1,0 +1,6 @@
+//! The gateway in front of scripted and mock tools, with messages as bytes.
+
+mod calls;
+mod embedding;
+mod lists;
+mod support;
