@@ -56,8 +56,7 @@ impl Address {
         };
         // What needs no value can be judged now; what needs one is judged in every call.
         if let Some(origin) = address.origin.literal() {
-            let path = address.path.literal().unwrap_or("/");
-            check_url(&format!("{origin}{path}")).map_err(str::to_owned)?;
+            check_url(origin).map_err(str::to_owned)?;
         }
         Ok(address)
     }
@@ -89,6 +88,8 @@ impl Address {
             out.push_str(inserted.text());
             Ok(())
         })?;
+        // Judged by itself: with an empty host, the URL standard would take the path's first segment for it.
+        let base = check_url(&origin).map_err(AddressError::Values)?;
         let mut last = String::new();
         let path = self.path.render(scope, |out, inserted| match inserted {
             Inserted::Value(text) => {
@@ -119,7 +120,11 @@ impl Address {
         } else {
             format!("{origin}{path}")
         };
-        check_url(&whole).map_err(AddressError::Values)
+        let url = check_url(&whole).map_err(AddressError::Values)?;
+        if url.origin() != base.origin() {
+            return Err(AddressError::Values("does not keep its host"));
+        }
+        Ok(url)
     }
 }
 

@@ -3,7 +3,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header::LOCATION};
 use raw_json::RawJson;
-use reqwest::Response;
+use reqwest::{Client, Response};
 use tokio::{
     task::spawn_blocking,
     time::{error::Elapsed, timeout},
@@ -146,15 +146,26 @@ impl HttpTool {
         unreachable!("the loop ends by returning")
     }
 
+    async fn client(&self) -> Result<Client, ToolError> {
+        let key = self.plan.client;
+        if let Some(client) = self.clients.made(key) {
+            return Ok(client);
+        }
+        let clients = self.clients.clone();
+        let failed = || ToolError::new(ErrorKind::Internal, "no HTTP client can be made");
+        match spawn_blocking(move || clients.make(key)).await {
+            Ok(made) => made.map_err(|error| failed().with_source(error.without_url())),
+            Err(error) => Err(failed().with_source(error)),
+        }
+    }
+
     /// Sends one request and waits for the head of its response.
     async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
         let plan = &*self.plan;
         if !may_lead_to(&request.url, &self.clients.reach(plan.client.allow_private)) {
             return Err(not_allowed().into());
         }
-        let client = self.clients.get(plan.client).map_err(|error| {
-            ToolError::new(ErrorKind::Internal, "no HTTP client can be made").with_source(error.without_url())
-        })?;
+        let client = self.client().await?;
         let dispatch = cx.dispatch().clone();
         let mut builder = client
             .request(request.method.clone(), request.url.clone())

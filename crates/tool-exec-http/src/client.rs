@@ -41,8 +41,14 @@ impl Clients {
         }
     }
 
-    /// The client for a key.
-    pub(crate) fn get(&self, key: ClientKey) -> Result<Client, reqwest::Error> {
+    /// The client for a key, if it is made already.
+    pub(crate) fn made(&self, key: ClientKey) -> Option<Client> {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.get(&key).cloned()
+    }
+
+    /// The client for a key. Making one reads the CA store, which blocks.
+    pub(crate) fn make(&self, key: ClientKey) -> Result<Client, reqwest::Error> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&key) {
             return Ok(client.clone());

@@ -61,12 +61,10 @@ impl Header {
             Err(Unusable::Absent(_)) => return Ok(None),
             Err(unusable) => return Err(HeaderError::Argument(unusable)),
         };
-        let Ok(mut value) = HeaderValue::from_str(text.trim_matches(['\r', '\n', ' ', '\t'])) else {
-            let culprit = self.value.arguments().find(|name| {
-                scope
-                    .text(name)
-                    .is_ok_and(|text| HeaderValue::from_str(&text).is_err())
-            });
+        // A value that was read from a file or a shell often ends in a line break.
+        let Some(mut value) = header_value(text.trim_matches(['\r', '\n', ' ', '\t'])) else {
+            let unfit = |name: &&str| scope.text(name).is_ok_and(|text| header_value(&text).is_none());
+            let culprit = self.value.arguments().find(unfit);
             return Err(culprit.map_or_else(
                 || HeaderError::Value(self.name.clone()),
                 |name| {
@@ -135,9 +133,15 @@ fn check_name(name: &str) -> Result<HeaderName, String> {
     Ok(parsed)
 }
 
+/// A header's value: visible ASCII, spaces and tabs. Other bytes mean different things to different servers.
+fn header_value(text: &str) -> Option<HeaderValue> {
+    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    HeaderValue::from_str(text).ok().filter(|_| plain)
+}
+
 fn check_value(value: Text) -> Result<Text, String> {
     let plain = value.0.iter().all(|piece| match piece {
-        Piece::Literal(text) => HeaderValue::from_str(text).is_ok(),
+        Piece::Literal(text) => header_value(text).is_some(),
         _ => true,
     });
     if plain {

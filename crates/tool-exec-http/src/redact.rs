@@ -82,10 +82,11 @@ fn forms(value: &str) -> Vec<String> {
     encode::push_path(&mut path, value);
     forms.push(path);
     forms.push(encoded.replace("%20", "+"));
-    let json = RawJson::from(value);
-    let json = json.as_str();
-    forms.push(json[1..json.len() - 1].replace('/', "\\/"));
-    forms.push(json[1..json.len() - 1].to_owned());
+    // As a JSON string, and as one within another: upstreams like to say back a body as text.
+    let once = json_inside(value);
+    forms.push(json_inside(&once));
+    forms.push(once.replace('/', "\\/"));
+    forms.push(once);
     // In the middle of something encoded, a value begins at one of three offsets within a group of four characters.
     for offset in 0..3 {
         let mut bytes = vec![0; offset];
@@ -101,6 +102,12 @@ fn forms(value: &str) -> Vec<String> {
     forms.sort();
     forms.dedup();
     forms
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn json_inside(text: &str) -> String {
+    let json = RawJson::from(text);
+    json.as_str()[1..json.len() - 1].to_owned()
 }
 
 /// Percent-encoded text with small hexadecimal digits.

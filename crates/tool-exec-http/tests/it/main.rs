@@ -1,7 +1,13 @@
 //! HTTP tools against a server on loopback.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
+mod dispatch;
+mod limits;
+mod network;
+mod promptkit;
 mod request;
+mod response;
+mod secrets;
 mod server;
+mod settings;
 mod support;
