@@ -16,6 +16,7 @@ use crate::{Error, ErrorKind, RequestOptions};
 /// What is known of one request while it is under way; both transports keep it, the caller's deadline reads it.
 pub(crate) struct Exchange {
     options: RequestOptions,
+    started: Instant,
     sent: AtomicBool,
     last_progress: Mutex<Option<Instant>>,
 }
@@ -24,6 +25,7 @@ impl Exchange {
     pub(crate) fn new(options: RequestOptions) -> Self {
         Self {
             options,
+            started: Instant::now(),
             sent: AtomicBool::new(false),
             last_progress: Mutex::new(None),
         }
@@ -60,23 +62,28 @@ impl Exchange {
         }
     }
 
-    /// Runs `work` until the request's time is up. Progress moves the end, up to the hard one.
+    /// When the request's time is up, as far as is known now: progress moves it, up to the hard limit.
+    pub(crate) fn deadline(&self) -> Instant {
+        let last = *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
+        (last.unwrap_or(self.started) + self.options.timeout).min(self.started + self.options.max_total)
+    }
+
+    /// The error of a request whose time is up.
+    pub(crate) fn timed_out(&self) -> Error {
+        Error::new(ErrorKind::Timeout(self.started.elapsed())).sent(self.was_sent())
+    }
+
+    /// Runs `work` until the request's time is up.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let started = Instant::now();
-        let hard = started + self.options.max_total;
-        let mut soft = started + self.options.timeout;
         let mut work = pin!(work);
         loop {
-            if let Ok(done) = timeout_at(soft.min(hard), &mut work).await {
+            let deadline = self.deadline();
+            if let Ok(done) = timeout_at(deadline, &mut work).await {
                 return done;
             }
-            let last = *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = last.unwrap_or(started) + self.options.timeout;
-            if soft >= hard || next <= soft {
-                let waited = Instant::now() - started;
-                return Err(Error::new(ErrorKind::Timeout(waited)).sent(self.was_sent()));
+            if self.deadline() <= deadline {
+                return Err(self.timed_out());
             }
-            soft = next;
         }
     }
 }

@@ -49,6 +49,14 @@ impl Call {
         self.exchange.was_sent()
     }
 
+    /// Whether no outcome was handed over yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.answer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
     /// Hands the outcome to the caller; what comes second is dropped.
     pub(super) fn finish(&self, outcome: Answer) {
         let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();

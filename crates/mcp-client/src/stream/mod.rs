@@ -1,6 +1,7 @@
 //! The stdio transport over any pair of byte streams: one task writes, one reads, callers wait on their own answer.
 
 mod call;
+mod deadlines;
 mod reader;
 mod shared;
 mod writer;
@@ -51,6 +52,7 @@ impl StreamLink {
             Arc::clone(&shared),
             options.write_stall,
         ));
+        tokio::spawn(deadlines::run(Arc::clone(&shared)));
         let reading = reader::Reading::new(options, Arc::clone(&shared), outgoing.downgrade());
         tokio::spawn(reading.run(reader));
         Self {
@@ -72,28 +74,28 @@ impl StreamLink {
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
         let frame = mcp_wire::into_line(mcp_wire::request(id, method, params));
-        let (call, answer) = Call::new(id, frame, Exchange::new(options));
+        let (call, mut answer) = Call::new(id, frame, Exchange::new(options));
         let call = Arc::new(call);
         self.shared.register(&call)?;
         // A server need not expect that its opening is cancelled, and the connection ends anyway.
-        let guard = CallGuard {
+        let _guard = CallGuard {
             link: self,
             call: &call,
             cancel: method != method::INITIALIZE,
         };
-        let work = async {
-            let frame = Outgoing::Call(Arc::clone(&call));
-            if let Err(mpsc::error::TrySendError::Full(frame)) = self.outgoing.try_send(frame) {
-                // An error means that the writer has ended, and then the call has failed as well.
-                let _ = self.outgoing.send(frame).await;
+        let frame = Outgoing::Call(Arc::clone(&call));
+        if let Err(mpsc::error::TrySendError::Full(frame)) = self.outgoing.try_send(frame) {
+            tokio::select! {
+                biased;
+                // The deadline, or the end of the connection.
+                outcome = &mut answer => return outcome.unwrap_or_else(|_| Err(self.shared.reason())),
+                // An error means that the writer has ended, and then the call is about to fail as well.
+                _ = self.outgoing.send(frame) => {}
             }
-            answer
-                .await
-                .unwrap_or_else(|_| Err(Error::closed("the connection was dropped").sent(call.was_sent())))
-        };
-        let done = call.exchange.in_time(work).await;
-        drop(guard);
-        done
+        }
+        answer
+            .await
+            .unwrap_or_else(|_| Err(self.shared.reason().sent(call.was_sent())))
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {

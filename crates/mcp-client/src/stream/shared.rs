@@ -6,7 +6,10 @@ use std::{
     },
 };
 
-use tokio::sync::watch;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::call::Call;
 use crate::{
@@ -24,6 +27,8 @@ pub(super) struct Shared {
     last_written: AtomicU64,
     closed: watch::Sender<bool>,
     process: Option<ProcessHandle>,
+    /// A call came whose deadline is before the next look.
+    pub(super) earlier_deadline: Notify,
     pub(super) changes: ChangeSink,
     pub(super) counting: Counting,
 }
@@ -32,6 +37,8 @@ pub(super) struct Shared {
 struct Pending {
     calls: HashMap<u64, Arc<Call>>,
     closed: Option<Error>,
+    /// When the calls' deadlines are looked at next.
+    next_look: Option<Instant>,
 }
 
 impl Shared {
@@ -42,6 +49,7 @@ impl Shared {
             last_written: AtomicU64::new(0),
             closed: watch::Sender::new(false),
             process,
+            earlier_deadline: Notify::new(),
             changes,
             counting: Counting::default(),
         }
@@ -58,7 +66,34 @@ impl Shared {
             return Err(error.clone().sent(false));
         }
         pending.calls.insert(call.id, Arc::clone(call));
+        let deadline = call.exchange.deadline();
+        if pending.next_look.is_none_or(|next| deadline < next) {
+            pending.next_look = Some(deadline);
+            self.earlier_deadline.notify_one();
+        }
         Ok(())
+    }
+
+    /// Fails the calls whose time is up, and returns when to look again. They stay noted until their callers leave,
+    /// who then tell the server.
+    pub(super) fn fail_overdue(&self, now: Instant) -> Option<Instant> {
+        let mut overdue = Vec::new();
+        let mut pending = self.pending();
+        let mut next = None;
+        for call in pending.calls.values().filter(|call| call.is_waiting()) {
+            let deadline = call.exchange.deadline();
+            if deadline <= now {
+                overdue.push(Arc::clone(call));
+            } else if next.is_none_or(|next| deadline < next) {
+                next = Some(deadline);
+            }
+        }
+        pending.next_look = next;
+        drop(pending);
+        for call in overdue {
+            call.finish(Err(call.exchange.timed_out()));
+        }
+        next
     }
 
     pub(super) fn count(&self) -> usize {
