@@ -146,8 +146,8 @@ impl Location {
     pub(crate) fn new(file: &SourceFile, span: Range<usize>, field: String) -> Self {
         let (line, column) = file.position(span.start);
         let (start, text) = file.line(line);
-        let from = (span.start - start).min(text.len());
-        let to = span.end.saturating_sub(start).clamp(from, text.len());
+        let from = text.floor_char_boundary(span.start.saturating_sub(start));
+        let to = text.ceil_char_boundary(span.end.saturating_sub(start)).max(from);
         Self {
             file: file.name.clone(),
             line,

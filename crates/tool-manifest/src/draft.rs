@@ -21,6 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     servers: Vec<ServerDraft>,
+    server_names: HashMap<String, usize>,
     tools: Vec<ToolDraft>,
     tool_names: HashMap<Arc<str>, usize>,
     defaults: Option<(Place, Defaults)>,
@@ -62,11 +63,11 @@ impl Draft {
     }
 
     pub(crate) fn put_server(&mut self, report: &Report, new: ServerDraft) {
-        let Some(known) = self
-            .servers
-            .iter_mut()
-            .find(|known| known.spec.name == new.spec.name)
-        else {
+        let index = *self
+            .server_names
+            .entry(new.spec.name.clone())
+            .or_insert(self.servers.len());
+        let Some(known) = self.servers.get_mut(index) else {
             self.servers.push(new);
             return;
         };

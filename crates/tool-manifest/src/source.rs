@@ -92,7 +92,7 @@ impl SourceFile {
 
     /// Line and column, both from 1; columns count characters.
     pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
-        let offset = offset.min(self.text.len());
+        let offset = self.text.floor_char_boundary(offset);
         let line = self.line_number(offset);
         let start = self.line_starts[line - 1];
         let column = self

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, path::Path};
 
-use tool_core::Template;
+use tool_core::{Provider, Template};
 
 use crate::{
     ServerTransport,
@@ -113,7 +113,18 @@ fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
     }
     let command = template(cx, written.command);
     let args: Vec<Option<Template>> = items(written.args)
-        .map(|arg| template(cx, arg.map(|Text(text)| text)))
+        .map(|arg| {
+            let at = arg.given();
+            let template = template(cx, arg.map(|Text(text)| text))?;
+            if let Some(at) = at.filter(|_| names_secret(&template)) {
+                cx.warning(
+                    at,
+                    "a secret in an argument can be seen by everyone on this machine",
+                    "hand it to the server by `env`",
+                );
+            }
+            Some(template)
+        })
         .collect();
     let env = templates(cx, written.env);
     let cwd = written.cwd.located().map(|(at, text)| {
@@ -131,6 +142,12 @@ fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
         env: env?,
         cwd,
     })
+}
+
+fn names_secret(template: &Template) -> bool {
+    template
+        .references()
+        .any(|reference| reference.provider != Provider::Environment)
 }
 
 fn http(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {

@@ -78,6 +78,7 @@ fn json_that_is_no_json() {
             ("comma.json", "{\"tools\": {} \"servers\": {}}"),
             ("rest.json", "{} {}"),
             ("surrogate.json", "{\"policy\": {\"blocklist\": [\"\\ud800\"]}}"),
+            ("wide.json", "[\"\\ud800𝄞\"]"),
             ("comment.json", "{} /* and so on"),
             ("twice.json", "{\"tools\": {},\n \"tools\": {}}"),
         ]),

@@ -165,3 +165,13 @@ fn schemas_of_arguments_say_that_they_are_objects() {
         );
     }
 }
+
+#[test]
+fn secrets_in_arguments_are_warned_of() {
+    let loaded =
+        loaded("servers: {a: {command: x, args: ['--key=${secret:k}', '${HOME}'], env: {K: '${secret:k}'}}}");
+    let [problem] = loaded.diagnostics.as_slice() else {
+        panic!("{:?}", loaded.diagnostics)
+    };
+    assert_eq!(problem.location.as_ref().unwrap().field, "servers.a.args[0]");
+}
