@@ -1,13 +1,13 @@
 use serde_json::Value;
 use tool_core::{SecretError, Secrets, Template};
 
-use crate::{Diagnostic, Loaded, Location, Part, ServerTransport};
+use crate::{Diagnostic, Loaded, Part, ServerTransport};
 
 impl Loaded {
     /// Finds the `${…}` references that have no value now: errors in servers and secrets, and warnings in executors'
     /// settings, where a text that looks like a reference may be something else. Disabled servers are left out.
     ///
-    /// Nothing is resolved: no value is read into memory.
+    /// No value is kept or shown.
     #[must_use]
     pub fn check_references(&self, secrets: &dyn Secrets) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
@@ -18,17 +18,17 @@ impl Loaded {
             .filter(|server| !server.disabled)
         {
             for (pointer, template) in templates(&server.transport) {
-                if let Err(missing) = template.check(secrets) {
+                for missing in missing(template, secrets) {
                     let location = self.locate_server(&server.name, &pointer);
-                    problems.push(problem(Diagnostic::error(missing.to_string()), location));
+                    problems.push(Diagnostic::error(missing.to_string()).with_location(location));
                 }
             }
         }
         for (name, template) in &self.configuration.secrets {
-            if let Err(missing) = template.check(secrets) {
+            for missing in missing(template, secrets) {
                 let place = self.places.secrets.get(name);
                 let location = place.map(|place| place.document.location(place.at));
-                problems.push(problem(Diagnostic::error(missing.to_string()), location));
+                problems.push(Diagnostic::error(missing.to_string()).with_location(location));
             }
         }
         for tool in &self.configuration.tools {
@@ -36,15 +36,18 @@ impl Loaded {
             walk(&tool.executor.config, &mut String::new(), secrets, &mut missing);
             for (pointer, missing) in missing {
                 let location = self.locate(&tool.name, Part::Settings, &pointer);
-                problems.push(problem(Diagnostic::warning(missing.to_string()), location));
+                problems.push(Diagnostic::warning(missing.to_string()).with_location(location));
             }
         }
         problems
     }
 }
 
-fn problem(problem: Diagnostic, location: Option<Location>) -> Diagnostic {
-    problem.with_location(location)
+/// The references of a template that have no value.
+fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterator<Item = SecretError> + 'a {
+    template
+        .references()
+        .filter_map(|reference| reference.check(secrets).err())
 }
 
 /// The templates of a transport, each with a pointer to where it is written.
@@ -88,10 +91,9 @@ fn walk(
 ) {
     match value {
         Value::String(text) if text.contains("${") && !text.contains('\n') => {
-            if let Ok(template) = Template::parse(text)
-                && let Err(problem) = template.check(secrets)
-            {
-                missing.push((pointer.clone(), problem));
+            if let Ok(template) = Template::parse(text) {
+                let problems = self::missing(&template, secrets);
+                missing.extend(problems.map(|problem| (pointer.clone(), problem)));
             }
         }
         Value::Array(items) => {
