@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod console;
+mod demo;
 mod deny;
 mod docs;
 mod examples;
@@ -19,6 +20,7 @@ mod tidy;
 pub use bench::bench;
 pub use ci::{CiOptions, ci};
 pub use console::{Problem, refuse, say};
+pub use demo::{DemoOptions, demo};
 pub use deny::deny;
 pub use docs::docs;
 pub use layers::{check_edges, check_layers, check_order, check_purity};

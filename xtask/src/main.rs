@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{CiOptions, Repository, TestOptions, refuse, say};
+use xtask::{CiOptions, DemoOptions, Repository, TestOptions, refuse, say};
 
 /// Builds, checks and shows toolplane; what CI runs is what you run.
 #[derive(Debug, Parser)]
@@ -17,6 +17,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Shows the main job on the shipped example: installs and builds what it needs, calls tools of every kind,
+    /// serves them to an MCP client, and stops everything.
+    Demo {
+        /// Go on serving at the end, until Ctrl-C.
+        #[arg(long)]
+        keep: bool,
+    },
     /// Runs every check, the same as CI, and stops at the first that fails.
     Ci {
         /// Leave a step out; repeat for more.
@@ -73,6 +80,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     let repository = Repository::open()?;
     match command {
+        Command::Demo { keep } => xtask::demo(&repository, DemoOptions { keep }),
         Command::Ci { skip, only } => xtask::ci(&repository, &CiOptions { skip, only }),
         Command::Test { filter } => xtask::test(&repository, &TestOptions { filter }),
         Command::Layers => refuse("layers", xtask::check_layers(repository.root())?),

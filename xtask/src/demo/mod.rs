@@ -1,0 +1,69 @@
+//! The main job, on the shipped example: tools of four kinds, checked, listed, called and served.
+
+mod processes;
+mod programs;
+mod tour;
+
+use anyhow::{Context, Result, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::console::say;
+use crate::peers;
+use crate::repository::Repository;
+
+use self::processes::Processes;
+use self::programs::Programs;
+use self::tour::Tour;
+
+/// How the demo is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DemoOptions {
+    /// Whether the gateway goes on serving at the end, until it is interrupted.
+    pub keep: bool,
+}
+
+/// Installs and builds what the example needs, shows every step of the main job, and stops everything it started.
+///
+/// # Errors
+/// When something cannot be installed, built or started, or a step does not end as it should.
+pub fn demo(repository: &Repository, options: DemoOptions) -> Result<()> {
+    peers::install_node(repository)?;
+    let programs = Programs::build(repository)?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("failed to start a runtime")?
+        .block_on(show(repository, programs, options))
+}
+
+/// Whatever happens, what was started is stopped.
+async fn show(repository: &Repository, programs: Programs, options: DemoOptions) -> Result<()> {
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    let mut processes = Processes::default();
+    let mut tour = Tour::new(repository, programs)?;
+    let ended = tokio::select! {
+        ended = tour.walk(&mut processes) => ended,
+        _ = interrupts.recv() => interrupted(),
+        _ = terminations.recv() => interrupted(),
+    };
+    if ended.is_ok() && options.keep {
+        say(format_args!(
+            "demo: serving at {} until Ctrl-C",
+            tour.gateway_url()
+        ));
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+    }
+    say("demo: stopping everything that was started ...");
+    processes.stop().await;
+    ended?;
+    say("demo: done");
+    Ok(())
+}
+
+fn interrupted() -> Result<()> {
+    bail!("the demo was interrupted")
+}
