@@ -1,7 +1,10 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, header::LOCATION};
+use http::{
+    HeaderMap, Method, StatusCode,
+    header::{CONTENT_ENCODING, LOCATION},
+};
 use raw_json::RawJson;
 use reqwest::{Client, Response};
 use tokio::{
@@ -15,7 +18,7 @@ use url::Url;
 use crate::{
     address::check_parsed,
     client::Clients,
-    dispatch::{Mark, MarkingBody},
+    dispatch::MarkingBody,
     failure::{Failure, broken, error_answer, not_connected},
     json_path::PathError,
     mapping::MappingError,
@@ -116,34 +119,29 @@ impl HttpTool {
 
     /// Sends a request and follows the redirects that may be followed.
     async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<Response, Failure> {
-        for hop in 0.. {
+        let mut n_followed = 0;
+        loop {
             let response = self.send(&request, cx).await?;
             let status = response.status();
-            if !status.is_redirection()
-                || status == StatusCode::NOT_MODIFIED
-                || self.plan.expected.holds(status)
-            {
+            let redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+            if !redirect || self.plan.expected.holds(status) {
                 return Ok(response);
             }
             let Some(next) = redirect_target(&request.url, response.headers()) else {
                 return Ok(response);
             };
-            cx.dispatch().answered();
+            // Only a redirect that ends here is an answer: the next place may do what was asked for and stay silent.
             if self.plan.redirects == Redirects::None || next.origin() != request.url.origin() {
+                cx.dispatch().answered();
                 return Err(redirected(status, "to another place, which is not followed"));
             }
-            if hop == MAX_REDIRECTS {
+            if n_followed == MAX_REDIRECTS {
+                cx.dispatch().answered();
                 return Err(redirected(status, "too often"));
             }
-            if !matches!(status.as_u16(), 307 | 308) && !matches!(request.method, Method::GET | Method::HEAD)
-            {
-                request.method = Method::GET;
-                request.body = None;
-                request.headers.remove(http::header::CONTENT_TYPE);
-            }
-            request.url = next;
+            n_followed += 1;
+            request.follow_to(next, status);
         }
-        unreachable!("the loop ends by returning")
     }
 
     async fn client(&self) -> Result<Client, ToolError> {
@@ -162,33 +160,25 @@ impl HttpTool {
     /// Sends one request and waits for the head of its response.
     async fn send(&self, request: &Request, cx: &CallContext) -> Result<Response, Failure> {
         let plan = &*self.plan;
-        if !may_lead_to(&request.url, &self.clients.reach(plan.client.allow_private)) {
+        if !may_lead_to(&request.url, self.clients.reach(plan.client)) {
             return Err(not_allowed().into());
         }
         let client = self.client().await?;
         let dispatch = cx.dispatch().clone();
-        let mut builder = client
+        let body = MarkingBody::new(request.body.clone(), dispatch.clone());
+        let builder = client
             .request(request.method.clone(), request.url.clone())
-            .headers(request.headers.clone());
-        if let Some(body) = &request.body {
-            builder = builder.body(reqwest::Body::wrap(MarkingBody::new(
-                body.clone(),
-                dispatch.clone(),
-            )));
-        }
-        let mark = Mark::new(dispatch, request.body.is_some() && request.url.scheme() == "http");
+            .headers(request.headers.clone())
+            .body(reqwest::Body::wrap(body));
         let silence = plan
             .read_timeout
             .map(|limit| limit.saturating_add(plan.client.connect_timeout));
         match within(silence, builder.send()).await {
             Ok(Ok(response)) => {
-                cx.dispatch().sent();
+                dispatch.sent();
                 Ok(response)
             }
-            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
-                mark.not_connected();
-                Err(not_connected(&error).into())
-            }
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => Err(not_connected(&error).into()),
             Ok(Err(error)) => Err(broken(&error)),
             Err(_) => Err(silent()),
         }
@@ -202,7 +192,7 @@ impl HttpTool {
             let message = format!("the upstream's answer is larger than the allowed {limit} bytes");
             Failure::from(ToolError::new(ErrorKind::ResultTooLarge, message))
         };
-        if let Some(coding) = response.headers().get(http::header::CONTENT_ENCODING)
+        if let Some(coding) = response.headers().get(CONTENT_ENCODING)
             && coding != "identity"
         {
             let message = "the upstream's answer is compressed in a way that was not asked for";

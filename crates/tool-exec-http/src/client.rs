@@ -12,7 +12,8 @@ use crate::{Network, Resolve, network::Reach, resolve::Guard};
 /// The clients of one executor, each made when first used. Tools share a client, and so its connections, unless they
 /// may reach other networks: a connection made for one tool must not serve another that may not have made it.
 pub(crate) struct Clients {
-    networks: Vec<Network>,
+    public: Arc<Reach>,
+    private: Arc<Reach>,
     resolver: Arc<dyn Resolve>,
     made: Mutex<HashMap<ClientKey, Client>>,
 }
@@ -25,19 +26,27 @@ pub(crate) struct ClientKey {
 }
 
 impl Clients {
-    pub(crate) fn new(networks: Vec<Network>, resolver: Arc<dyn Resolve>) -> Self {
+    pub(crate) fn new(networks: &[Network], resolver: Arc<dyn Resolve>) -> Self {
+        let reach = |private: bool| {
+            Arc::new(Reach {
+                networks: networks.to_vec(),
+                private,
+            })
+        };
         Self {
-            networks,
+            public: reach(false),
+            private: reach(true),
             resolver,
             made: Mutex::default(),
         }
     }
 
-    /// What a tool may reach.
-    pub(crate) fn reach(&self, allow_private: bool) -> Reach {
-        Reach {
-            networks: self.networks.clone(),
-            private: allow_private,
+    /// What a tool with this key may reach.
+    pub(crate) fn reach(&self, key: ClientKey) -> &Arc<Reach> {
+        if key.allow_private {
+            &self.private
+        } else {
+            &self.public
         }
     }
 
@@ -67,7 +76,7 @@ impl Clients {
     fn builder(&self, key: ClientKey) -> ClientBuilder {
         let guard = Guard {
             inner: self.resolver.clone(),
-            reach: self.reach(key.allow_private),
+            reach: self.reach(key).clone(),
         };
         // Redirects and retries are decided elsewhere, and a proxy would resolve names past the guard.
         Client::builder()

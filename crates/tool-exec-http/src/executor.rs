@@ -11,10 +11,10 @@ use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::
 /// addresses only, unless an operator says otherwise.
 ///
 /// # When a call counts as sent
-/// A call that could not be connected (refused, unknown host, refused address, failed TLS handshake, connecting takes
-/// too long) stays [`NotSent`](tool_core::DispatchState::NotSent). It is
-/// [`Answered`](tool_core::DispatchState::Answered) when the response is complete or its status says that it failed.
-/// In doubt it counts as sent: a request without a body whose call is cut short while connecting does.
+/// A call is [`Sent`](tool_core::DispatchState::Sent) right before its first byte is written. One that could not be
+/// connected (refused, unknown host, refused address, failed TLS handshake, connecting takes too long) stays
+/// [`NotSent`](tool_core::DispatchState::NotSent). It is [`Answered`](tool_core::DispatchState::Answered) when the
+/// response is complete, or when its head says that it is no success: an answer that is cut off is none.
 pub struct HttpExecutor {
     options: HttpOptions,
     secrets: Arc<dyn Secrets>,
@@ -25,7 +25,7 @@ impl HttpExecutor {
     /// Makes the executor. Clients are made when they are first used.
     #[must_use]
     pub fn new(options: HttpOptions, secrets: Arc<dyn Secrets>) -> Self {
-        let clients = Clients::new(options.allow_private_networks.clone(), options.resolver.clone());
+        let clients = Clients::new(&options.allow_private_networks, options.resolver.clone());
         Self {
             options,
             secrets,

@@ -6,6 +6,7 @@ mod address;
 mod body;
 mod call;
 mod client;
+mod compile;
 mod dispatch;
 mod encode;
 mod executor;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method,
-    header::{ACCEPT, CONTENT_TYPE},
+    HeaderMap, HeaderValue, Method, StatusCode,
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use raw_json::{Kind, RawJson};
 use tool_core::{ErrorKind, ToolError};
@@ -24,6 +24,19 @@ pub(crate) struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
+}
+
+impl Request {
+    /// Turns to another place. As browsers do, only 307 and 308 keep the method and the body.
+    pub(crate) fn follow_to(&mut self, url: Url, status: StatusCode) {
+        self.url = url;
+        if !matches!(status.as_u16(), 307 | 308) && !matches!(self.method, Method::GET | Method::HEAD) {
+            self.method = Method::GET;
+            self.body = None;
+            self.headers.remove(CONTENT_TYPE);
+            self.headers.remove(CONTENT_LENGTH);
+        }
+    }
 }
 
 impl Plan {
@@ -60,6 +73,10 @@ impl Plan {
         let body = self.body(scope)?;
         if body.is_some() && !self.has_header(&CONTENT_TYPE) {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if body.is_none() && matches!(self.method, Method::POST | Method::PUT | Method::PATCH) {
+            // Some servers insist on being told that there is none.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         headers
             .entry(ACCEPT)

@@ -44,7 +44,7 @@ pub(crate) struct Refused;
 /// nothing can change between the check and the connection.
 pub(crate) struct Guard {
     pub inner: Arc<dyn Resolve>,
-    pub reach: Reach,
+    pub reach: Arc<Reach>,
 }
 
 impl reqwest::dns::Resolve for Guard {

@@ -1,13 +1,19 @@
 //! When a call counts as sent: what decides whether it may be sent again.
 
-use std::net::TcpListener as BlockingListener;
+use std::{
+    future::pending,
+    io,
+    net::{IpAddr, TcpListener as BlockingListener},
+    sync::Arc,
+};
 
 use serde_json::json;
-use tokio::{net::TcpListener, time::timeout};
-use tool_core::{DispatchState, ErrorKind, Metadata};
+use tokio::time::timeout;
+use tool_core::{BoxFuture, DispatchState, ErrorKind, Metadata};
+use tool_exec_http::{HttpExecutor, HttpOptions, Resolve};
 
 use crate::{
-    server::{Answer, Server, ok},
+    server::{Answer, Server, answer, ok},
     support::{LONG, Values, descriptor, executor, prepare, prepare_by},
 };
 
@@ -166,12 +172,82 @@ async fn a_dropped_call_tells_whether_it_was_sent() {
         }
         assert_eq!(dispatch.state(), DispatchState::Sent, "{method}");
     }
-    // Still connecting: with a body, nothing can have left.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/", listener.local_addr().unwrap());
-    let tool = prepare(json!({"url": url.replace("https", "http"), "method": "POST", "timeout_ms": 20_000}));
-    let mut cx = tool.context(r#"{"a": 1}"#);
-    let dispatch = cx.dispatch().clone();
-    drop(tool.invoke().invoke_boxed(&mut cx));
-    assert_eq!(dispatch.state(), DispatchState::NotSent);
+    // Still connecting: nothing can have left.
+    let options = HttpOptions {
+        resolver: Arc::new(Never),
+        ..HttpOptions::default()
+    };
+    let executor = HttpExecutor::new(options, Values::of(&[]));
+    for (method, scheme) in [("GET", "http"), ("POST", "http"), ("POST", "https")] {
+        let config = json!({"url": format!("{scheme}://a.example/"), "method": method, "timeout_ms": 200});
+        let tool =
+            prepare_by(&executor, descriptor(config)).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let done = tool.call(json!({"a": 1})).await;
+        assert_eq!(
+            (done.kind(), done.dispatch),
+            (ErrorKind::Timeout, DispatchState::NotSent),
+            "{method} {scheme}"
+        );
+    }
+}
+
+/// A resolver that never answers.
+struct Never;
+
+impl Resolve for Never {
+    fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(pending())
+    }
+}
+
+#[tokio::test]
+async fn a_pooled_connection_that_was_closed_is_replaced() {
+    // The server closes the connection after each answer without saying so in the head.
+    let server = Server::start(|_| Answer::Close(ok("application/json", "1"))).await;
+    let tool = prepare(json!({"url": server.url("/"), "method": "POST"}));
+    for n_calls in 1..=20 {
+        let done = tool.call(json!({"a": 1})).await;
+        match &done.result {
+            Ok(result) => assert_eq!(result.as_str(), "1"),
+            // It was written to a connection that was closing: not sent again.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::OutcomeUnknown),
+        }
+        assert!(server.requests().len() <= n_calls);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_no_answer_while_its_target_is_silent() {
+    let server = Server::start(|request| {
+        if request.line() == "POST /" {
+            Answer::Keep(answer("307 x", &[("location", "/next")], ""))
+        } else {
+            Answer::Close(Vec::new())
+        }
+    })
+    .await;
+    let done = prepare(json!({"url": server.url("/"), "method": "POST"}))
+        .call(json!({"a": 1}))
+        .await;
+    assert_eq!(
+        (done.kind(), done.dispatch),
+        (ErrorKind::OutcomeUnknown, DispatchState::Sent)
+    );
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn many_calls_at_once_do_not_mix() {
+    let server = Server::start(|request| Answer::Keep(ok("application/json", request.text()))).await;
+    let tool = Arc::new(prepare(json!({"url": server.url("/"), "method": "POST"})));
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..200 {
+        let tool = tool.clone();
+        calls.spawn(async move { (n, tool.call(json!({"n": n})).await.text().to_owned()) });
+    }
+    while let Some(done) = timeout(LONG, calls.join_next()).await.unwrap() {
+        let (n, text) = done.unwrap();
+        assert_eq!(text, format!("{{\"n\":{n}}}"));
+    }
+    assert_eq!(server.requests().len(), 200);
 }

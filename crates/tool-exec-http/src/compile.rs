@@ -1,0 +1,325 @@
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
+
+use http::Method;
+use raw_json::RawJson;
+use tool_core::{Descriptor, Reference};
+
+use crate::{
+    HttpOptions,
+    address::Address,
+    body::Body,
+    client::ClientKey,
+    header::{EnvironmentHeader, Header},
+    json_path::ResponsePath,
+    mapping::Mapping,
+    plan::{Content, Plan, Selection},
+    problems::{Problems, nearest, pointer},
+    query::Pair,
+    redact,
+    settings::{RequestMapping, Settings},
+    status::ExpectedStatus,
+    text::Text,
+};
+
+/// Makes a plan from settings, collecting problems on the way.
+pub(crate) struct Compiler<'a> {
+    pub settings: &'a Settings,
+    pub problems: &'a mut Problems,
+}
+
+impl Compiler<'_> {
+    /// The plan, if there is an address and a method; it counts only if there are no problems.
+    pub(crate) fn plan(mut self, descriptor: &Descriptor, options: &HttpOptions) -> Option<Plan> {
+        let settings = self.settings;
+        let address = self.address();
+        let body = self.body();
+        let method = self.method(body.is_some());
+        let mut headers = self.headers();
+        let query = self.query();
+        let selection = self.selection();
+        let expected = self.expected();
+        let (address, method) = (address?, method?);
+
+        let texts = address.texts().chain(headers.iter().map(|header| &header.value));
+        let texts = texts.chain(query.iter().flat_map(Pair::texts));
+        let used = texts.flat_map(Text::arguments).map(str::to_owned).collect();
+        let content = self.content(&method, body, used);
+        let (references, secrets) = self.references(&address, &query, &mut headers, &content);
+        let milliseconds = |value: Option<u64>| value.filter(|value| *value > 0).map(Duration::from_millis);
+        Some(Plan {
+            tool: descriptor.name.clone(),
+            method,
+            address,
+            query,
+            headers,
+            content,
+            references,
+            secrets,
+            expected,
+            selection,
+            redact: settings.redact.clone(),
+            timeout: milliseconds(settings.timeout_ms)
+                .or(descriptor.timeout)
+                .unwrap_or(options.timeout),
+            read_timeout: milliseconds(settings.read_timeout_ms),
+            client: ClientKey {
+                allow_private: settings.allow_private,
+                connect_timeout: milliseconds(settings.connect_timeout_ms).unwrap_or(options.connect_timeout),
+            },
+            max_response_bytes: settings.max_response_bytes.unwrap_or(options.max_response_bytes),
+            max_request_bytes: settings.max_request_bytes.unwrap_or(options.max_request_bytes),
+            redirects: settings.redirects,
+        })
+    }
+
+    fn address(&mut self) -> Option<Address> {
+        let (place, text) = match (&self.settings.url, &self.settings.url_template) {
+            (Some(url), None) => ("/url", url),
+            (None, Some(url)) => ("/url_template", url),
+            (Some(_), Some(_)) => {
+                self.problems
+                    .add("/url_template", "is another name of `url`: give one of them");
+                return None;
+            }
+            (None, None) => {
+                self.problems.hint(
+                    "",
+                    "`url` is missing",
+                    "such as `url: https://api.example.com/v1/items/{id}`",
+                );
+                return None;
+            }
+        };
+        self.problems.keep(place, Address::parse(text))
+    }
+
+    fn body(&mut self) -> Option<Body> {
+        let (place, value) = match (&self.settings.body, &self.settings.body_template) {
+            (Some(body), None) => ("/body", body),
+            (None, Some(body)) => ("/body_template", body),
+            (Some(_), Some(_)) => {
+                self.problems
+                    .add("/body_template", "is another name of `body`: give one of them");
+                return None;
+            }
+            (None, None) => return None,
+        };
+        let body = Body::parse(value);
+        body.map_err(|(below, message)| self.problems.add(format!("{place}{below}"), message))
+            .ok()
+    }
+
+    fn method(&mut self, has_body: bool) -> Option<Method> {
+        let Some(text) = &self.settings.method else {
+            let mapped = self
+                .settings
+                .request
+                .as_ref()
+                .is_some_and(|request| request.body_mapping.is_some() || !request.static_body.is_empty());
+            return Some(if has_body || mapped {
+                Method::POST
+            } else {
+                Method::GET
+            });
+        };
+        const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        let method = text.to_ascii_uppercase();
+        if !METHODS.contains(&method.as_str()) {
+            let hint = nearest(&method, &METHODS)
+                .map_or_else(|| METHODS.join(", "), |meant| format!("did you mean `{meant}`?"));
+            self.problems.hint(
+                "/method",
+                format!("unknown method `{}`", text.escape_debug()),
+                hint,
+            );
+            return None;
+        }
+        if has_body && matches!(method.as_str(), "GET" | "HEAD") {
+            self.problems.hint(
+                "/method",
+                format!("a `{method}` request has no body"),
+                "put the arguments into `query`, or use another method",
+            );
+        }
+        method.parse().ok()
+    }
+
+    fn query(&mut self) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for (name, value) in &self.settings.query {
+            pairs.extend(
+                self.problems
+                    .keep(&pointer("/query", name), Pair::from_setting(name, value)),
+            );
+        }
+        if let Some(request) = &self.settings.request {
+            pairs.extend(request.query_params.iter().map(|name| Pair::of_argument(name)));
+            for (name, value) in &request.static_query {
+                let place = pointer("/request/static_query", name);
+                let text = self.problems.keep(&place, Text::fixed(value));
+                pairs.extend(text.map(|text| Pair::new(name, vec![text])));
+            }
+        }
+        pairs
+    }
+
+    /// The headers in the order in which a later one replaces an earlier one of the same name.
+    fn headers(&mut self) -> Vec<Header> {
+        let mut headers = Vec::new();
+        let empty = RequestMapping::default();
+        let request = self.settings.request.as_ref().unwrap_or(&empty);
+        type Read = fn(&str, &str) -> Result<Header, String>;
+        for (parent, list, read) in [
+            (
+                "/request/header_params",
+                &request.header_params,
+                Header::parse as Read,
+            ),
+            ("/request/static_headers", &request.static_headers, Header::fixed),
+            ("/headers", &self.settings.headers, Header::parse),
+        ] {
+            for (name, value) in list {
+                headers.extend(self.problems.keep(&pointer(parent, name), read(name, value)));
+            }
+        }
+        headers
+    }
+
+    /// Every reference once, and those among them whose values are secrets. The headers from the environment come in
+    /// here: what a bare name means depends on the other references.
+    fn references(
+        &mut self,
+        address: &Address,
+        query: &[Pair],
+        headers: &mut Vec<Header>,
+        content: &Content,
+    ) -> (Vec<Reference>, HashSet<Reference>) {
+        let mut texts: Vec<&Text> = address.texts().collect();
+        texts.extend(query.iter().flat_map(Pair::texts));
+        if let Content::Template(body) = content {
+            body.texts(&mut texts);
+        }
+        let mut references: Vec<Reference> = texts.into_iter().flat_map(Text::references).cloned().collect();
+        self.environment_headers(headers, &mut references);
+        let mut secrets = HashSet::new();
+        for header in headers.iter() {
+            references.extend(header.value.references().cloned());
+            if redact::names_secret(header.name.as_str()) {
+                secrets.extend(header.value.references().cloned());
+            }
+        }
+        let named = references.iter().filter(|reference| redact::is_secret(reference));
+        secrets.extend(named.cloned());
+        let mut seen = HashSet::new();
+        references.retain(|reference| seen.insert(reference.clone()));
+        (references, secrets)
+    }
+
+    /// Adds the headers from the environment, and the variables that are only needed.
+    fn environment_headers(&mut self, headers: &mut Vec<Header>, references: &mut Vec<Reference>) {
+        let mut named: HashSet<String> = references
+            .iter()
+            .map(|reference| reference.name.clone())
+            .collect();
+        let values = headers.iter().flat_map(|header| header.value.references());
+        named.extend(values.map(|reference| reference.name.clone()));
+        for (index, text) in self.settings.headers_from_env.iter().enumerate() {
+            let place = format!("/headers_from_env/{index}");
+            match self.problems.keep(&place, EnvironmentHeader::parse(text)) {
+                Some(EnvironmentHeader::Needed(reference, _)) if named.contains(&reference.name) => {
+                    references.push(reference);
+                }
+                Some(EnvironmentHeader::Needed(_, header) | EnvironmentHeader::Header(header)) => {
+                    headers.push(header);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn content(&mut self, method: &Method, body: Option<Body>, mut used: BTreeSet<String>) -> Content {
+        let with_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+        let request = self.settings.request.as_ref();
+        let shaped =
+            request.is_some_and(|request| request.body_mapping.is_some() || !request.static_body.is_empty());
+        if let Some(body) = body {
+            if shaped {
+                self.problems.add(
+                    "/request",
+                    "a body is given already: `body_mapping` and `static_body` have no use",
+                );
+            }
+            return Content::Template(body);
+        }
+        used.extend(request.iter().flat_map(|request| request.exclude.iter().cloned()));
+        if !with_body {
+            if shaped {
+                self.problems.add(
+                    "/request",
+                    format!("a `{method}` request has no body to be mapped"),
+                );
+            }
+            return if request.is_none() && self.settings.query.is_empty() {
+                Content::RestAsQuery { used }
+            } else {
+                Content::None
+            };
+        }
+        let mapping = request.and_then(|request| request.body_mapping.as_deref());
+        Content::Rest {
+            used,
+            fixed: request
+                .iter()
+                .flat_map(|request| &request.static_body)
+                .map(|(key, value)| (key.clone(), RawJson::from(value)))
+                .collect(),
+            mapping: mapping
+                .filter(|text| !text.is_empty())
+                .and_then(|text| self.problems.keep("/request/body_mapping", Mapping::parse(text))),
+        }
+    }
+
+    fn selection(&mut self) -> Option<Selection> {
+        let mapping = self
+            .settings
+            .response
+            .as_ref()
+            .and_then(|response| response.body_mapping.as_deref());
+        let mapping = mapping.filter(|text| !text.is_empty());
+        match (self.settings.response_path.as_deref(), mapping) {
+            (Some(_), Some(_)) => {
+                self.problems.add(
+                    "/response_path",
+                    "cannot be given together with `response.body_mapping`",
+                );
+                None
+            }
+            (Some(path), None) => {
+                let path = self.problems.keep("/response_path", ResponsePath::parse(path));
+                path.map(Selection::Path)
+            }
+            (None, Some(mapping)) => {
+                let mapping = self
+                    .problems
+                    .keep("/response/body_mapping", Mapping::parse(mapping));
+                mapping.map(Selection::Mapping)
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn expected(&mut self) -> ExpectedStatus {
+        if self.settings.expected_status.is_empty() {
+            return ExpectedStatus::success();
+        }
+        let mut expected = ExpectedStatus::none();
+        for (index, value) in self.settings.expected_status.iter().enumerate() {
+            self.problems
+                .keep(&format!("/expected_status/{index}"), expected.add(value));
+        }
+        expected
+    }
+}
