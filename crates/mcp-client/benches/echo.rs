@@ -136,6 +136,13 @@ async fn compare<A, B>(
     A: Future<Output = ()> + Send + 'static,
     B: Future<Output = ()> + Send + 'static,
 {
+    // An argument picks the comparisons whose names hold it.
+    if std::env::args()
+        .skip(1)
+        .any(|arg| !arg.starts_with('-') && !name.contains(&arg))
+    {
+        return;
+    }
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         a.push(rate(width, count, ours.clone()).await);

@@ -39,5 +39,5 @@ pub use self::{
     revision::{Era, Revision, UnknownRevision},
     rpc_error::{RpcError, code},
     sse::{SSE_KEEP_ALIVE, SseDecoder, SseEvent, SseItem, sse_event},
-    write::{error, into_line, notification, request, result},
+    write::{end_line, error, into_line, notification, request, result},
 };

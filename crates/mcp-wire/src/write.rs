@@ -58,10 +58,15 @@ pub fn error(id: Option<&RawJson>, error: &RpcError) -> Vec<u8> {
 ///
 /// A payload may have been written over several lines. JSON has no line break inside a string, so each one is space
 /// between tokens and becomes a blank.
+pub fn end_line(frame: &mut Vec<u8>) {
+    flatten(frame);
+    frame.push(b'\n');
+}
+
+/// A frame as one line, see [`end_line`].
 #[must_use]
 pub fn into_line(mut frame: Vec<u8>) -> Bytes {
-    flatten(&mut frame);
-    frame.push(b'\n');
+    end_line(&mut frame);
     frame.into()
 }
 

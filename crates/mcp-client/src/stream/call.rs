@@ -1,6 +1,5 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use raw_json::RawJson;
 use tokio::sync::oneshot;
 
@@ -12,37 +11,37 @@ type Answer = Result<RawJson, Error>;
 pub(super) struct Call {
     pub(super) id: u64,
     pub(super) exchange: Exchange,
+    state: Mutex<State>,
+}
+
+struct State {
     /// The frame until the writer takes it: a caller that leaves before takes it back, so it is never sent.
-    frame: Mutex<Option<Bytes>>,
-    answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    frame: Option<Vec<u8>>,
+    answer: Option<oneshot::Sender<Answer>>,
 }
 
 impl Call {
-    pub(super) fn new(id: u64, frame: Bytes, exchange: Exchange) -> (Self, oneshot::Receiver<Answer>) {
+    pub(super) fn new(id: u64, frame: Vec<u8>, exchange: Exchange) -> (Self, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
-        (
-            Self {
-                id,
-                exchange,
-                frame: Mutex::new(Some(frame)),
-                answer: Mutex::new(Some(sender)),
-            },
-            receiver,
-        )
+        let state = Mutex::new(State {
+            frame: Some(frame),
+            answer: Some(sender),
+        });
+        (Self { id, exchange, state }, receiver)
     }
 
-    pub(super) fn take_frame(&self) -> Option<Bytes> {
-        self.frame.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pub(super) fn take_frame(&self) -> Option<Vec<u8>> {
+        self.state().frame.take()
     }
 
     /// Takes the frame to send it.
-    pub(super) fn begin_send(&self) -> Option<Bytes> {
+    pub(super) fn begin_send(&self) -> Option<Vec<u8>> {
         // Marked while the frame is locked: a caller that leaves finds either the frame or the mark.
-        let mut frame = self.frame.lock().unwrap_or_else(PoisonError::into_inner);
-        if frame.is_some() {
+        let mut state = self.state();
+        if state.frame.is_some() {
             self.exchange.mark_sent();
         }
-        frame.take()
+        state.frame.take()
     }
 
     pub(super) fn was_sent(&self) -> bool {
@@ -51,19 +50,20 @@ impl Call {
 
     /// Whether no outcome was handed over yet.
     pub(super) fn is_waiting(&self) -> bool {
-        self.answer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
+        self.state().answer.is_some()
     }
 
     /// Hands the outcome to the caller; what comes second is dropped.
     pub(super) fn finish(&self, outcome: Answer) {
-        let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = self.state().answer.take();
         if let Some(sender) = sender {
             let sent = self.was_sent();
             // A caller that has left wants nothing.
             let _ = sender.send(outcome.map_err(|error| error.sent(sent)));
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

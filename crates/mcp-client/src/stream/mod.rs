@@ -17,7 +17,7 @@ use tokio::{
 
 use self::{call::Call, shared::Shared, writer::Outgoing};
 use crate::{
-    ConnectionOptions, Counters, Error, RequestOptions,
+    ConnectionOptions, Counters, Error, ErrorKind, RequestOptions,
     changes::ChangeSink,
     exchange::Exchange,
     process::{Process, Stop},
@@ -73,15 +73,17 @@ impl StreamLink {
         params: Option<&RawJson>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
-        let frame = mcp_wire::into_line(mcp_wire::request(id, method, params));
+        let frame = line(mcp_wire::request(id, method, params));
         let (call, mut answer) = Call::new(id, frame, Exchange::new(options));
         let call = Arc::new(call);
         self.shared.register(&call)?;
         // A server need not expect that its opening is cancelled, and the connection ends anyway.
-        let _guard = CallGuard {
+        let cancel = method != method::INITIALIZE;
+        let mut guard = CallGuard {
             link: self,
             call: &call,
-            cancel: method != method::INITIALIZE,
+            cancel,
+            armed: true,
         };
         let frame = Outgoing::Call(Arc::clone(&call));
         if let Err(mpsc::error::TrySendError::Full(frame)) = self.outgoing.try_send(frame) {
@@ -93,13 +95,16 @@ impl StreamLink {
                 _ = self.outgoing.send(frame) => {}
             }
         }
-        answer
+        let outcome = answer
             .await
-            .unwrap_or_else(|_| Err(self.shared.reason().sent(call.was_sent())))
+            .unwrap_or_else(|_| Err(self.shared.reason().sent(call.was_sent())));
+        // Only a call whose time was up is still noted.
+        guard.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
+        outcome
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
-        let frame = mcp_wire::into_line(mcp_wire::notification(method, params));
+        let frame = line(mcp_wire::notification(method, params));
         self.outgoing
             .send(Outgoing::Frame(frame))
             .await
@@ -149,17 +154,23 @@ impl Drop for StreamLink {
     }
 }
 
+/// Ends a frame as a line.
+fn line(mut frame: Vec<u8>) -> Vec<u8> {
+    mcp_wire::end_line(&mut frame);
+    frame
+}
+
 /// Frees a call that its caller has left, and tells the server.
 struct CallGuard<'a> {
     link: &'a StreamLink,
     call: &'a Arc<Call>,
     cancel: bool,
+    armed: bool,
 }
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        let left_early = self.link.shared.remove(self.call.id).is_some();
-        if !left_early {
+        if !self.armed || self.link.shared.remove(self.call.id).is_none() {
             return;
         }
         // A frame that is still here was not sent, so there is nothing to cancel. Else the wish is queued without
@@ -167,7 +178,7 @@ impl Drop for CallGuard<'_> {
         let unsent = self.call.take_frame().is_some();
         if !unsent && self.cancel && !self.link.shared.is_closed() {
             let params = cancelled_params(&RawJson::from(self.call.id), None);
-            let frame = mcp_wire::into_line(mcp_wire::notification(method::CANCELLED, Some(&params)));
+            let frame = line(mcp_wire::notification(method::CANCELLED, Some(&params)));
             if self.link.outgoing.try_send(Outgoing::Frame(frame)).is_err() {
                 self.link.shared.counting.dropped.add();
             }

@@ -117,7 +117,7 @@ impl Reading {
                     },
                     Message::Request(request) => {
                         let answer = incoming::answer(&request, &self.shared.counting);
-                        self.send(mcp_wire::into_line(answer));
+                        self.send(super::line(answer));
                     }
                 }
             }
@@ -175,7 +175,7 @@ impl Reading {
     }
 
     /// Queues a frame if there is room.
-    fn send(&self, frame: Bytes) {
+    fn send(&self, frame: Vec<u8>) {
         let sent = self
             .outgoing
             .upgrade()

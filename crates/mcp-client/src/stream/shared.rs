@@ -1,5 +1,6 @@
 use std::{
     collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -33,9 +34,29 @@ pub(super) struct Shared {
     pub(super) counting: Counting,
 }
 
+type Calls = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
+
+/// Ids are our own and count up, so one multiplication spreads them well.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = (self.0 ^ id).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
 #[derive(Default)]
 struct Pending {
-    calls: HashMap<u64, Arc<Call>>,
+    calls: Calls,
     closed: Option<Error>,
     /// When the calls' deadlines are looked at next.
     next_look: Option<Instant>,

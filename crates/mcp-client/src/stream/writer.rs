@@ -1,6 +1,5 @@
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     sync::mpsc,
@@ -18,7 +17,7 @@ pub(super) enum Outgoing {
     /// A request, unless its caller has left by then.
     Call(Arc<Call>),
     /// Anything else.
-    Frame(Bytes),
+    Frame(Vec<u8>),
 }
 
 /// How many frames are put into one write at most, and how large it may grow by that.
