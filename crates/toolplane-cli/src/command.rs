@@ -107,7 +107,8 @@ pub enum Verb {
     /// Call a tool
     #[command(after_help = CALL_HELP)]
     Call(Call),
-    // SERVE
+    /// Serve all tools over MCP
+    Serve(Serve),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Print the completions of a shell

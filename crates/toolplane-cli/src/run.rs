@@ -46,7 +46,11 @@ fn run(arguments: &[OsString]) -> Exit {
 fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
     let options = &cli.options;
     // A verb that ends says itself what went wrong; only one that stays has nobody to tell.
-    let level = "error"; // SERVE
+    let level = if matches!(cli.verb, Verb::Serve(_)) {
+        "warn"
+    } else {
+        "error"
+    };
     logging::start(options, level, console)?;
     match cli.verb {
         Verb::Init(init) => verbs::init::run(&init, console),
@@ -55,7 +59,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
         Verb::Call(call) => verbs::call::run(options, call, console),
-        // SERVE Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
+        Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
         Verb::Schema => verbs::schema::run(console),
         Verb::Completions(completions) => verbs::completions::run(&completions, console),
         Verb::Version => verbs::version::run(console),

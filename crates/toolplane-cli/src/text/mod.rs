@@ -60,7 +60,8 @@ pub(crate) fn time(time: Duration) -> String {
         0..1_000 => format!("{} µs", time.as_micros()),
         1_000..10_000 => format!("{:.1} ms", time.as_secs_f64() * 1e3),
         10_000..1_000_000 => format!("{} ms", time.as_millis()),
-        _ => format!("{:.1} s", time.as_secs_f64()),
+        1_000_000..10_000_000 if time.subsec_millis() > 0 => format!("{:.1} s", time.as_secs_f64()),
+        _ => format!("{} s", time.as_secs()),
     }
 }
 

@@ -87,7 +87,7 @@ async fn make(
             Ok(Exit::Done)
         }
         (Ok(outcome), notes) => finished(&outcome, notes.as_deref(), console),
-        (Err(error), notes) => Err(failed(error, notes.as_deref(), console)),
+        (Err(error), notes) => Err(failed(&call.tool, error, notes.as_deref(), console)),
     }
 }
 
@@ -115,8 +115,12 @@ fn unfinished(why: &str) -> Failure {
     )
 }
 
-fn failed(error: ToolError, notes: Option<&[Note]>, console: Console) -> Failure {
+fn failed(tool: &str, error: ToolError, notes: Option<&[Note]>, console: Console) -> Failure {
+    let is_unfit = error.kind() == ErrorKind::InvalidArguments;
     let mut failure = Failure::from(error);
+    if is_unfit {
+        failure = failure.with_hint(format!("`toolplane tools show {tool}` shows what it takes"));
+    }
     if let Some(notes) = notes {
         if console.format == crate::Format::Json {
             failure.explain = Some(explain::json(notes));

@@ -7,7 +7,7 @@ pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod init;
 pub(crate) mod schema;
-// SERVE pub(crate) mod serve;
+pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod tools;
 pub(crate) mod version;

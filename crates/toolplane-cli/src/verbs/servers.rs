@@ -133,6 +133,20 @@ pub(super) fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// How many lines of a failed server's stderr are shown.
+const SHOWN_LINES: usize = 5;
+
+/// Says that a server's tools are missing, why, and what it said last.
+pub(super) fn warn_of_failure(name: &str, reason: &str, detail: Option<&str>, console: Console) {
+    let mut text = format!("the tools of `{name}` are missing: {}", text::printable(reason));
+    let lines: Vec<&str> = detail.unwrap_or_default().trim_end().lines().collect();
+    for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
+        text.push_str("\n  | ");
+        text.push_str(&text::printable(line));
+    }
+    console.warn(&text);
+}
+
 fn failure(status: &SourceStatus) -> Option<String> {
     match &status.state {
         SourceState::Failed(reason) => Some(reason.clone()),

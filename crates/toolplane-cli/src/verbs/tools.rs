@@ -1,7 +1,7 @@
 use serde::Serialize;
 use toolplane::{
     RawJson, Toolplane,
-    core::{SourceState, Tool, Trust},
+    core::{SourceState, Tool},
 };
 
 use super::on_plane;
@@ -39,7 +39,10 @@ struct Row<'a> {
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'a str>,
-    /// The server, or the file with its line.
+    /// The server that runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    /// Where it is defined: the server, or the file with its line.
     source: &'a str,
     /// What runs it.
     kind: &'a str,
@@ -55,7 +58,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
     let rows: Vec<Row<'_>> = view
         .tools()
         .iter()
-        .filter(|tool| server.is_none_or(|server| is_of(tool, server)))
+        .filter(|tool| server.is_none() || server == server_of(tool))
         .map(|tool| row(tool))
         .collect();
     let failed = warn_of_missing(plane, server, console);
@@ -69,7 +72,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
                     let description = text::printable(text::first_line(row.description));
                     [
                         row.name.to_owned(),
-                        row.source.to_owned(),
+                        row.server.unwrap_or(row.source).to_owned(),
                         description.into_owned(),
                     ]
                 }))
@@ -83,9 +86,9 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
     })
 }
 
-fn is_of(tool: &Tool, server: &str) -> bool {
-    let origin = &tool.descriptor().origin;
-    origin.trust == Trust::Upstream && origin.place == server
+/// The server that runs a tool, as its settings name it.
+fn server_of(tool: &Tool) -> Option<&str> {
+    tool.descriptor().executor.config.get("server")?.as_str()
 }
 
 fn row(tool: &Tool) -> Row<'_> {
@@ -95,6 +98,7 @@ fn row(tool: &Tool) -> Row<'_> {
         title: descriptor.title.as_deref(),
         description: &descriptor.description,
         version: descriptor.version.as_deref(),
+        server: server_of(tool),
         source: &descriptor.origin.place,
         kind: &descriptor.executor.kind,
         capabilities: &descriptor.metadata.capabilities,
@@ -112,10 +116,7 @@ fn warn_of_missing(plane: &Toolplane, server: Option<&str>, console: Console) ->
             && asked_for(&name)
         {
             failed = true;
-            console.warn(&format!(
-                "the tools of `{name}` are missing: {}",
-                text::printable(reason)
-            ));
+            super::servers::warn_of_failure(&name, reason, status.detail.as_deref(), console);
         }
     }
     for refused in plane.refused() {

@@ -115,6 +115,7 @@ fn options(page: &mut String, arguments: &[&Arg]) {
         let defaults = argument
             .get_default_values()
             .iter()
+            .filter(|_| argument.get_action().takes_values())
             .filter_map(|value| value.to_str())
             .collect::<Vec<_>>()
             .join(", ");
@@ -133,13 +134,16 @@ fn options(page: &mut String, arguments: &[&Arg]) {
     page.push('\n');
 }
 
+/// A sentence as a part of another: an abbreviation keeps its capitals.
 fn lower(text: &str) -> String {
     let mut characters = text.chars();
-    let first = characters
-        .next()
-        .map(|first| first.to_lowercase().to_string())
-        .unwrap_or_default();
-    first + characters.as_str()
+    let first = characters.next();
+    match (first, characters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
 }
 
 /// A text as a cell of a table takes it.

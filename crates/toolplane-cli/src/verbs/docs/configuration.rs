@@ -20,10 +20,12 @@ pub(super) fn page() -> String {
         waiting: Vec::new(),
         seen: BTreeSet::new(),
     };
-    reader.wait_for_all(&schema);
-    // Definitions in the order in which the file leads to them, each once.
-    while let Some(name) = reader.next() {
-        reader.definition(&name);
+    // The short form and what it leads to come first: it is what most files are written in.
+    for part in [schema.get("else").unwrap_or(&Value::Null), &schema] {
+        reader.wait_for_all(part);
+        while let Some(name) = reader.next() {
+            reader.definition(&name);
+        }
     }
     page
 }
