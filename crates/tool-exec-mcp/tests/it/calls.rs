@@ -1,0 +1,199 @@
+//! What becomes of a call, and how its failures are told apart.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use raw_json::RawJson;
+use serde_json::json;
+use tool_core::{Arguments, DispatchState, ErrorKind, Progress};
+use tool_exec_mcp::McpServer;
+
+use crate::fixture::{Call, Fixture, NoSecrets, load, tool};
+
+#[tokio::test]
+async fn arguments_and_results_keep_their_text() {
+    let fixture = Fixture::new(&[tool("echo")]);
+    let server = fixture.server("");
+    let text = r#"{ "n": 12345678901234567890123, "z": 1e2, "a": [ "A", "\ud83e\udd80" ] }"#;
+    let mut call = Call::new(&server, "odd \"name\"", json!({}));
+    call.cx.arguments = Arc::new(Arguments::parse(text).unwrap());
+    let reply = call.make().await.unwrap();
+    assert_eq!(reply.raw().get("arguments").unwrap().as_str(), text);
+    assert_eq!(reply.raw().get("name").unwrap().string().unwrap(), "odd \"name\"");
+    assert!(!reply.is_error);
+    assert_eq!(call.cx.dispatch().state(), DispatchState::Answered);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_says_it_failed_has_answered() {
+    let fixture = Fixture::new(&[tool("is-error")]);
+    let server = fixture.server("");
+    let reply = Call::new(&server, "is-error", json!({})).make().await.unwrap();
+    assert!(reply.is_error);
+    assert_eq!(
+        reply.raw().as_str(),
+        r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn failures_have_their_kinds() {
+    let fixture = Fixture::new(&[]);
+    let mut settings = fixture.settings("");
+    settings.max_message = 100_000;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let cases = [
+        (
+            "rpc-error",
+            ErrorKind::UpstreamError,
+            "the error -32050: the moon is full",
+        ),
+        ("no-object", ErrorKind::Protocol, "no object"),
+        ("large", ErrorKind::ResultTooLarge, "100000 bytes"),
+        // The last one ends the server.
+        ("exit", ErrorKind::OutcomeUnknown, "closed the connection"),
+    ];
+    for (tool, kind, message) in cases {
+        let error = Call::new(&server, tool, json!({})).make().await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{tool}: {error}");
+        assert!(error.message().contains(message), "{tool}: {error}");
+        assert!(error.message().contains("`box`"), "{tool}: {error}");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_the_server_said_of_its_error_is_kept() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.server("");
+    let error = Call::new(&server, "rpc-error", json!({}))
+        .make()
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.detail().unwrap().as_str(),
+        r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_may_hide_that_the_tool_ran() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.server("");
+    let error = Call::new(&server, "neither", json!({})).make().await.unwrap_err();
+    let kinds = [ErrorKind::Protocol, ErrorKind::OutcomeUnknown];
+    assert!(kinds.contains(&error.kind()), "{error:?}");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn whether_a_tool_ran_that_did_not_answer_is_unknown_unless_it_may_run_twice() {
+    let listed = json!({
+        "name": "never", "inputSchema": {"type": "object"},
+        "annotations": {"idempotentHint": true, "readOnlyHint": true},
+    });
+    let fixture = Fixture::new(&[listed]);
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    let upstream = (*catalogue.tools[0]).clone();
+    let mut promised = tool_testkit::TestTool::new("mine").descriptor;
+    promised.executor = upstream.executor.clone();
+    let plain = promised.clone();
+    promised.metadata.idempotent = Some(true);
+    let cases = [
+        (upstream, ErrorKind::OutcomeUnknown, "a server's hint"),
+        (plain, ErrorKind::OutcomeUnknown, "no word of the operator"),
+        (promised, ErrorKind::Timeout, "the operator's word"),
+    ];
+    for (descriptor, kind, why) in cases {
+        let mut call = Call::of(&server, descriptor, json!({})).within(Duration::from_millis(200));
+        let error = call.make().await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{why}: {error}");
+        assert_eq!(call.cx.dispatch().state(), DispatchState::Sent, "{why}");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_sent_says_so() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.server("fails");
+    for _ in 0..2 {
+        let mut call = Call::new(&server, "echo", json!({}));
+        let error = call.make().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert_eq!(call.cx.dispatch().state(), DispatchState::NotSent);
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.server("");
+    let mut call = Call::new(&server, "never", json!({}));
+    let dispatch = call.cx.dispatch().clone();
+    let waited = async {
+        while dispatch.state() != DispatchState::Sent {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        result = call.make() => panic!("{result:?}"),
+        () = waited => {}
+    }
+    fixture.noted("notifications", "notifications/cancelled").await;
+    assert!(Call::new(&server, "echo", json!({})).make().await.is_ok());
+    server.shutdown().await;
+}
+
+/// Keeps every report.
+#[derive(Default)]
+struct Reports(Mutex<Vec<RawJson>>);
+
+impl Progress for Reports {
+    fn report(&self, report: RawJson) {
+        self.0.lock().unwrap().push(report);
+    }
+}
+
+#[tokio::test]
+async fn progress_is_passed_on_in_order_and_before_the_reply() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.server("");
+    for _ in 0..20 {
+        let reports = Arc::new(Reports::default());
+        let mut call = Call::new(&server, "progress", json!({}));
+        call.cx.progress = Some(reports.clone());
+        call.make().await.unwrap();
+        let reports = reports.0.lock().unwrap();
+        let steps: Vec<_> = reports
+            .iter()
+            .map(|report| {
+                (
+                    report.get("progress").unwrap().to_string(),
+                    report.get("message").unwrap(),
+                )
+            })
+            .collect();
+        let expected: Vec<_> = (1..=5)
+            .map(|step| (step.to_string(), RawJson::from(format!("step {step}").as_str())))
+            .collect();
+        assert_eq!(steps, expected);
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn progress_that_nobody_wants_is_not_asked_for() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.server("");
+    let reply = Call::new(&server, "echo", json!({})).make().await.unwrap();
+    assert_eq!(reply.raw().get("_meta"), None);
+    server.shutdown().await;
+}

@@ -1,0 +1,175 @@
+//! A server to test with, and the ports that an executor needs.
+
+use std::{
+    fs, future,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tool_core::{
+    BoxFuture, CallContext, Clock, Descriptor, DynInvoke, Executor as _, Instant, Invoke, Outcome, Reference,
+    Reply, Secret, SecretError, Secrets, Settings, Template, ToolError,
+};
+use tool_exec_mcp::{McpExecutor, McpServer, ServerSettings, ServerTarget};
+use tool_testkit::TestTool;
+
+/// How long anything may take before it counts as hung.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// The folder that a server is told by, and tells in, what happens.
+pub(crate) struct Fixture {
+    folder: TempDir,
+}
+
+impl Fixture {
+    /// With these tools on its list: names, or whole definitions.
+    pub(crate) fn new(tools: &[Value]) -> Self {
+        let fixture = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fixture.lists(tools);
+        fixture
+    }
+
+    /// Has these tools listed from now on.
+    pub(crate) fn lists(&self, tools: &[Value]) {
+        let tools: Vec<Value> = tools
+            .iter()
+            .map(|tool| match tool {
+                Value::String(name) => json!({"name": name, "inputSchema": {"type": "object"}}),
+                definition => definition.clone(),
+            })
+            .collect();
+        // Never seen half written by a server that reads it meanwhile.
+        let next = self.path("tools.json.next");
+        fs::write(&next, Value::from(tools).to_string()).unwrap();
+        fs::rename(next, self.path("tools.json")).unwrap();
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    /// What the server has noted in a file.
+    pub(crate) fn notes(&self, file: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path(file)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until the server has noted something in a file.
+    pub(crate) async fn noted(&self, file: &str, line: &str) {
+        let noted = async {
+            while !self.notes(file).iter().any(|note| note == line) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, noted)
+            .await
+            .unwrap_or_else(|_| panic!("`{line}` is not in `{file}`"));
+    }
+
+    pub(crate) fn settings(&self, mode: &str) -> ServerSettings {
+        let text = |text: &str| Template::parse(text).unwrap();
+        let target = ServerTarget::Stdio {
+            command: text(env!("CARGO_BIN_EXE_tool-exec-mcp-fixture")),
+            args: vec![text(self.folder.path().to_str().unwrap()), text(mode)],
+            env: [].into(),
+            cwd: None,
+        };
+        ServerSettings::new("box", target)
+    }
+
+    pub(crate) fn server(&self, mode: &str) -> Arc<McpServer> {
+        McpServer::new(self.settings(mode), Arc::new(NoSecrets))
+    }
+}
+
+/// A tool of a server, by the server's own name for it.
+pub(crate) fn tool(name: &str) -> Value {
+    json!(name)
+}
+
+/// The tools that a server offers now.
+pub(crate) async fn load(server: &Arc<McpServer>) -> Arc<tool_core::Catalogue> {
+    let source = server.source();
+    tokio::time::timeout(LIMIT, source.load()).await.unwrap();
+    source.snapshot()
+}
+
+/// A call of a server's tool, ready to be made.
+pub(crate) struct Call {
+    pub(crate) cx: CallContext,
+}
+
+impl Call {
+    /// Of a tool as a manifest of the operator names it.
+    pub(crate) fn new(server: &Arc<McpServer>, tool: &str, arguments: Value) -> Self {
+        let mut test_tool = TestTool::new("outward");
+        test_tool.descriptor.executor.kind = McpExecutor::KIND.to_owned();
+        test_tool.descriptor.executor.config = json!({"server": "box", "tool": tool});
+        Self::of(server, test_tool.descriptor, arguments)
+    }
+
+    /// Of a tool as it is on the server's list.
+    pub(crate) fn of(server: &Arc<McpServer>, descriptor: Descriptor, arguments: Value) -> Self {
+        let executor = McpExecutor::new([server.clone()]).prepare(&descriptor).unwrap();
+        let settings = Settings::default();
+        let tool = TestTool { descriptor, settings }.build(Prepared(executor));
+        Self {
+            cx: tool_testkit::call(tool, arguments, Arc::new(StoppedClock)),
+        }
+    }
+
+    /// Has to be over within this time.
+    pub(crate) fn within(mut self, limit: Duration) -> Self {
+        self.cx.limit(limit);
+        self
+    }
+
+    pub(crate) async fn make(&mut self) -> Result<Reply, ToolError> {
+        let executor = self.cx.tool().executor().clone();
+        let outcome = tokio::time::timeout(LIMIT, executor.invoke_boxed(&mut self.cx)).await;
+        match outcome.unwrap()? {
+            Outcome::Reply(reply) => Ok(reply),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Stands still, so that a limit is the time that is left.
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Instant {
+        Instant::default()
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+}
+
+/// Has no value for anything.
+pub(crate) struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(future::ready(Ok(None)))
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(false)
+    }
+}
+
+/// A prepared tool as something that a test tool can be built with.
+struct Prepared(Arc<dyn DynInvoke>);
+
+impl Invoke for Prepared {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        self.0.invoke_boxed(cx).await
+    }
+}

@@ -1,0 +1,138 @@
+//! Failures that only a server over HTTP has.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
+use tool_core::{ErrorKind, Template};
+use tool_exec_mcp::{EraChoice, McpServer, ServerSettings, ServerTarget};
+
+use crate::fixture::{Call, NoSecrets, load};
+
+/// Listens on the loopback; every call of a tool gets this response.
+async fn listen(response: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, response));
+        }
+    });
+    address
+}
+
+/// Answers one request after the other, for as long as the client likes.
+async fn serve(stream: TcpStream, response: &str) {
+    let mut stream = BufReader::new(stream);
+    while let Some((line, body)) = read_request(&mut stream).await {
+        let id = &body["id"];
+        let answer = match body["method"].as_str() {
+            _ if !line.starts_with("POST") => bare("405 Method Not Allowed"),
+            Some("initialize") => result(
+                id,
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}"#,
+            ),
+            Some("tools/list") => result(
+                id,
+                r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
+            ),
+            Some("tools/call") if response == "ok" => result(id, r#"{"content":[]}"#),
+            Some("tools/call") if response == "close" => return,
+            Some("tools/call") => bare(response),
+            _ => bare("202 Accepted"),
+        };
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
+    let (mut first, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        let lower = line.trim().to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if lower.is_empty() {
+            break;
+        }
+        if first.is_empty() {
+            first = line;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some((first, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+/// A response without a body; the text is the status and perhaps headers.
+fn bare(status: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
+}
+
+fn result(id: &Value, result: &str) -> String {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+async fn server(response: &'static str) -> Arc<McpServer> {
+    let target = ServerTarget::Http {
+        url: Template::parse(&format!("http://{}/mcp", listen(response).await)).unwrap(),
+        headers: [].into(),
+    };
+    let mut settings = ServerSettings::new("box", target);
+    settings.era = EraChoice::Legacy;
+    McpServer::new(settings, Arc::new(NoSecrets))
+}
+
+#[tokio::test]
+async fn tools_of_an_endpoint_are_listed_and_called() {
+    let server = server("ok").await;
+    let catalogue = load(&server).await;
+    assert_eq!(&*catalogue.tools[0].name, "box__echo");
+    let reply = Call::new(&server, "echo", json!({})).make().await.unwrap();
+    assert_eq!(reply.raw().as_str(), r#"{"content":[]}"#);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn statuses_have_their_kinds() {
+    let cases = [
+        (
+            "401 Unauthorized\r\nWWW-Authenticate: Bearer",
+            ErrorKind::Auth,
+            None,
+        ),
+        ("403 Forbidden", ErrorKind::Auth, None),
+        ("429 Too Many Requests", ErrorKind::RateLimited, None),
+        (
+            "429 Too Many Requests\r\nRetry-After: 7",
+            ErrorKind::RateLimited,
+            Some(Duration::from_secs(7)),
+        ),
+        ("400 Bad Request", ErrorKind::UpstreamError, None),
+        // A proxy may say these after the server has begun.
+        ("500 Internal Server Error", ErrorKind::OutcomeUnknown, None),
+        ("503 Service Unavailable", ErrorKind::OutcomeUnknown, None),
+        ("close", ErrorKind::OutcomeUnknown, None),
+    ];
+    for (response, kind, retry_after) in cases {
+        let server = server(response).await;
+        let error = Call::new(&server, "echo", json!({})).make().await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.retry_after()),
+            (kind, retry_after),
+            "{response}: {error}"
+        );
+        server.shutdown().await;
+    }
+}

@@ -1,0 +1,8 @@
+//! Servers as sources of tools, and calls of what they offer.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod calls;
+mod fixture;
+mod http;
+mod lifecycle;
+mod names;

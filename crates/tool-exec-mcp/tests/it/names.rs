@@ -1,0 +1,237 @@
+//! Which tools are offered, and under which names.
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{Executor as _, Pattern, Trust, check_name};
+use tool_exec_mcp::{McpExecutor, McpServer, ServerSettings};
+
+use crate::fixture::{Fixture, NoSecrets, load, tool};
+
+/// The names under which a server's tools are offered once its settings have been changed.
+async fn names(tools: &[&str], change: impl FnOnce(&mut ServerSettings)) -> Vec<String> {
+    let tools: Vec<_> = tools.iter().map(|name| tool(name)).collect();
+    let fixture = Fixture::new(&tools);
+    let mut settings = fixture.settings("");
+    change(&mut settings);
+    let server = McpServer::new(settings, std::sync::Arc::new(NoSecrets));
+    let catalogue = load(&server).await;
+    server.shutdown().await;
+    catalogue.tools.iter().map(|tool| tool.name.to_string()).collect()
+}
+
+fn patterns(list: &[&str]) -> Vec<Pattern> {
+    list.iter().map(|pattern| Pattern::new(*pattern)).collect()
+}
+
+#[tokio::test]
+async fn the_prefix_stands_before_every_name() {
+    assert_eq!(
+        names(&["read", "write"], |_| {}).await,
+        ["box__read", "box__write"]
+    );
+    let other = |settings: &mut ServerSettings| settings.prefix = "b.".to_owned();
+    assert_eq!(names(&["read"], other).await, ["b_read"], "no `.` in a name");
+    let none = |settings: &mut ServerSettings| settings.prefix = String::new();
+    assert_eq!(names(&["read"], none).await, ["read"]);
+}
+
+#[tokio::test]
+async fn the_configuration_takes_leaves_out_and_renames_by_the_servers_own_names() {
+    let listed = ["read_file", "read_dir", "write_file", "stat"];
+    let include = |settings: &mut ServerSettings| settings.include = Some(patterns(&["read_*", "stat"]));
+    assert_eq!(
+        names(&listed, include).await,
+        ["box__read_file", "box__read_dir", "box__stat"]
+    );
+    let both = |settings: &mut ServerSettings| {
+        settings.include = Some(patterns(&["read_*"]));
+        settings.exclude = patterns(&["*_dir"]);
+    };
+    assert_eq!(names(&listed, both).await, ["box__read_file"]);
+    let nothing = |settings: &mut ServerSettings| settings.include = Some(Vec::new());
+    assert!(names(&listed, nothing).await.is_empty());
+    let rename = |settings: &mut ServerSettings| {
+        settings.exclude = patterns(&["*_dir", "stat"]);
+        settings.rename = [("read_file", "cat"), ("box__write_file", "no"), ("stat", "no")]
+            .map(|(own, new)| (own.to_owned(), new.to_owned()))
+            .into();
+    };
+    assert_eq!(names(&listed, rename).await, ["box__cat", "box__write_file"]);
+}
+
+#[tokio::test]
+async fn absurd_names_become_names_that_everyone_takes() {
+    let long = "x".repeat(200);
+    let absurd = [
+        "read file",
+        "läse",
+        "../etc/passwd",
+        "a\u{202e}b\n",
+        long.as_str(),
+        "\u{1f980}",
+    ];
+    let names = names(&absurd, |_| {}).await;
+    assert_eq!(names.len(), absurd.len());
+    for name in &names {
+        check_name(name).unwrap();
+    }
+    assert_eq!(names[0], "box__read_file");
+    assert_eq!(names[4].len(), 64);
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_used_is_left_out_with_the_reason() {
+    let fixture = Fixture::new(&[
+        tool("good"),
+        json!({"name": "unknown-schema"}),
+        json!({"name": "odd-schema", "inputSchema": "object"}),
+        json!({"inputSchema": {}}),
+        json!({"name": "", "inputSchema": {}}),
+        json!({"name": 7, "inputSchema": {}}),
+        json!("text, by the fixture made a tool"),
+        tool("good"),
+        tool("two words"),
+        tool("two_words"),
+        json!({"name": "hidden"}),
+    ]);
+    let mut settings = fixture.settings("");
+    settings.exclude = patterns(&["hidden"]);
+    let server = McpServer::new(settings, std::sync::Arc::new(NoSecrets));
+    let catalogue = load(&server).await;
+    let offered: Vec<_> = catalogue.tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(
+        offered,
+        [
+            "box__good",
+            "box__text__by_the_fixture_made_a_tool",
+            "box__two_words"
+        ]
+    );
+    let rejected: Vec<_> = catalogue
+        .rejected
+        .iter()
+        .map(|rejected| (rejected.name.as_str(), rejected.reason.as_str()))
+        .collect();
+    assert_eq!(
+        rejected,
+        [
+            ("box__unknown-schema", "its `inputSchema` is no object"),
+            ("box__odd-schema", "its `inputSchema` is no object"),
+            ("box__?", "it has no name"),
+            ("box__?", "it has no name"),
+            ("box__?", "it has no name"),
+            ("box__good", "another tool of the server has this name"),
+            ("box__two_words", "another tool of the server has this name"),
+        ]
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_descriptor_says_what_the_server_says_and_is_trusted_no_further() {
+    let definition = json!({
+        "name": "look",
+        "title": "Look",
+        "description": "Looks.",
+        "inputSchema": {"type": "object", "$comment": "kept"},
+        "outputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": true, "idempotentHint": true},
+        "icons": [{"src": "data:,"}],
+    });
+    let fixture = Fixture::new(std::slice::from_ref(&definition));
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    let descriptor = &catalogue.tools[0];
+    assert_eq!(descriptor.title.as_deref(), Some("Look"));
+    assert_eq!(descriptor.description, "Looks.");
+    assert_eq!(
+        descriptor.input_schema.as_str(),
+        r#"{"type":"object","$comment":"kept"}"#
+    );
+    assert_eq!(
+        descriptor.output_schema,
+        Some(RawJson::from(json!({"type": "object"})))
+    );
+    assert_eq!(
+        descriptor.definition,
+        Some(RawJson::from(definition)),
+        "as it was listed"
+    );
+    assert_eq!(descriptor.executor.kind, "mcp");
+    assert_eq!(
+        descriptor.executor.config,
+        json!({"server": "box", "tool": "look"})
+    );
+    assert_eq!(descriptor.origin.trust, Trust::Upstream);
+    assert_eq!(
+        (descriptor.metadata.read_only, descriptor.metadata.idempotent),
+        (None, None),
+        "a server's hints are no promises"
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_without_tools_offers_none() {
+    let fixture = Fixture::new(&[tool("unlisted")]);
+    let server = fixture.server("no-tools");
+    assert!(load(&server).await.tools.is_empty());
+    assert_eq!(server.source().status().state.as_str(), "ready");
+    assert!(
+        fixture.notes("lists").is_empty(),
+        "it was asked for what it does not offer"
+    );
+    server.shutdown().await;
+}
+
+#[test]
+fn which_names_a_server_may_hold_is_known_before_it_is_started() {
+    let fixture = Fixture::new(&[]);
+    let may_hold = |change: &dyn Fn(&mut ServerSettings), name: &str| {
+        let mut settings = fixture.settings("");
+        change(&mut settings);
+        McpServer::new(settings, std::sync::Arc::new(NoSecrets))
+            .source()
+            .may_hold(name)
+    };
+    assert!(may_hold(&|_| {}, "box__anything"));
+    assert!(!may_hold(&|_| {}, "other__anything"));
+    assert!(may_hold(&|settings| settings.prefix.clear(), "anything"));
+    let long = |settings: &mut ServerSettings| settings.prefix = "p".repeat(80);
+    let mut settings = fixture.settings("");
+    long(&mut settings);
+    assert!(may_hold(&long, &settings.outward("tool")), "a prefix that is cut");
+    let odd = |settings: &mut ServerSettings| settings.prefix = "b/".to_owned();
+    assert!(may_hold(&odd, "b_tool"));
+    assert!(fixture.notes("starts").is_empty());
+}
+
+#[test]
+fn settings_that_name_no_server_say_which_there_are() {
+    let fixture = Fixture::new(&[]);
+    let prepare = |servers: usize, config: Value| {
+        let servers = (0..servers).map(|_| fixture.server(""));
+        let mut descriptor = tool_testkit::TestTool::new("t").descriptor;
+        descriptor.executor.config = config;
+        McpExecutor::new(servers)
+            .prepare(&descriptor)
+            .map(|_| ())
+            .unwrap_err()
+            .remove(0)
+    };
+    let error = prepare(1, json!({"server": "bx", "tool": "t"}));
+    assert_eq!(
+        (
+            error.pointer.as_str(),
+            error.message.as_str(),
+            error.hint.as_deref()
+        ),
+        ("/server", "there is no server `bx`", Some("there are `box`"))
+    );
+    let error = prepare(0, json!({"server": "bx", "tool": "t"}));
+    assert_eq!(error.hint.as_deref(), Some("add it to `servers`"));
+    let error = prepare(1, json!({"server": "box"}));
+    assert!(error.message.contains("tool"), "{error}");
+    let error = prepare(1, json!({"server": "box", "tool": "t", "timeout": 5}));
+    assert!(error.message.contains("timeout"), "{error}");
+}
