@@ -39,6 +39,7 @@ mod context;
 mod http;
 mod in_flight;
 mod notices;
+mod outline;
 mod progress;
 mod protocol;
 mod service;

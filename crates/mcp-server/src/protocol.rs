@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use mcp_wire::{Era, Id, Request, Revision, RpcError, code, meta_key, method};
 use raw_json::{Kind, RawJson};
 
-use crate::{Answer, RequestContext, ServerInfo, Service, context::Client, unknown_method};
+use crate::{Answer, RequestContext, ServerInfo, Service, context::Client, outline::Outline, unknown_method};
 
 /// A service and what the housekeeping knows of it.
 #[derive(Debug)]
@@ -131,13 +131,8 @@ impl<S: Service> Core<S> {
     }
 }
 
-/// The revision that a request itself says it is written in: the mark of the modern era.
-pub(crate) fn declared_version(meta: Option<&RawJson>) -> Option<RawJson> {
-    meta?.get(meta_key::PROTOCOL_VERSION)
-}
-
-/// Checks what a modern request says of itself.
-pub(crate) fn modern_revision(declared: &RawJson, meta: Option<&RawJson>) -> Result<Revision, RpcError> {
+/// Checks what a modern message says of itself.
+pub(crate) fn modern_revision(declared: &RawJson, outline: &Outline) -> Result<Revision, RpcError> {
     let Some(version) = declared.string() else {
         return Err(missing_meta(meta_key::PROTOCOL_VERSION));
     };
@@ -145,8 +140,8 @@ pub(crate) fn modern_revision(declared: &RawJson, meta: Option<&RawJson>) -> Res
     let Some(revision) = revision.filter(|revision| revision.era() == Era::Modern) else {
         return Err(unsupported_version(&version));
     };
-    let capabilities = meta.and_then(|meta| meta.get(meta_key::CLIENT_CAPABILITIES));
-    if capabilities.is_none_or(|capabilities| capabilities.kind() != Kind::Object) {
+    let capabilities = outline.capabilities.as_ref().map(RawJson::kind);
+    if capabilities != Some(Kind::Object) {
         return Err(missing_meta(meta_key::CLIENT_CAPABILITIES));
     }
     Ok(revision)

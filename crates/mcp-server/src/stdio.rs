@@ -1,6 +1,5 @@
 use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::{StreamExt, future::Abortable, stream::FuturesUnordered};
 use mcp_wire::{Era, Line, LineDecoder, Message, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -14,6 +13,7 @@ use crate::{
     Notices, Principal, Progress, RequestContext, Service,
     context::Client,
     in_flight::InFlight,
+    outline::Outline,
     protocol::{self, Core},
 };
 
@@ -169,8 +169,8 @@ impl<S: Service> Connection<S> {
     }
 
     async fn request(&mut self, request: Request) {
-        let meta = request.params.as_ref().and_then(mcp_wire::meta);
-        let revision = match self.revision(meta.as_ref()) {
+        let outline = Outline::of(request.params.as_ref());
+        let revision = match self.revision(&outline) {
             Ok(revision) => revision,
             Err(error) => {
                 return self
@@ -189,7 +189,7 @@ impl<S: Service> Connection<S> {
                 self.send(protocol::reply(&request.id, outcome, revision.era()).frame)
                     .await;
             }
-            None => self.start(request, revision, meta).await,
+            None => self.start(request, revision, outline).await,
         }
     }
 
@@ -205,9 +205,9 @@ impl<S: Service> Connection<S> {
 
     /// What a message is written in: what it says itself, or else what was agreed on, or else the oldest revision that
     /// may go without saying so.
-    fn revision(&self, meta: Option<&RawJson>) -> Result<Revision, RpcError> {
-        match protocol::declared_version(meta) {
-            Some(declared) => protocol::modern_revision(&declared, meta),
+    fn revision(&self, outline: &Outline) -> Result<Revision, RpcError> {
+        match &outline.version {
+            Some(declared) => protocol::modern_revision(declared, outline),
             None => Ok(self
                 .client
                 .as_ref()
@@ -215,15 +215,14 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    async fn start(&mut self, request: Request, revision: Revision, meta: Option<RawJson>) {
+    async fn start(&mut self, request: Request, revision: Revision, outline: Outline) {
         let Some((taken, registration)) = self.in_flight.begin(&request.id) else {
             let error = protocol::duplicate_id(&request.id);
             // Not under the id: the answer would be taken for that of the other request.
             return self.send(mcp_wire::error(None, &error)).await;
         };
-        let token = request.params.as_ref().and_then(mcp_wire::progress_token);
-        let mut cx = self.context(revision, meta);
-        if let Some(token) = token {
+        let mut cx = self.context(revision, outline.meta);
+        if let Some(token) = outline.token {
             cx.progress = Progress::new(token, self.out.clone());
         }
         let answer = Abortable::new(Arc::clone(&self.core).answer(request, cx), registration);
@@ -256,9 +255,9 @@ impl<S: Service> Connection<S> {
                 }
             }
             _ => {
-                let meta = notification.params.as_ref().and_then(mcp_wire::meta);
-                if let Ok(revision) = self.revision(meta.as_ref()) {
-                    let cx = self.context(revision, meta);
+                let outline = Outline::of(notification.params.as_ref());
+                if let Ok(revision) = self.revision(&outline) {
+                    let cx = self.context(revision, outline.meta);
                     self.core.service.notified(notification, &cx);
                 }
             }
@@ -292,7 +291,7 @@ async fn write<W: AsyncWrite + Unpin>(mut queue: mpsc::Receiver<Vec<u8>>, mut wr
     let mut batch: Vec<u8> = Vec::new();
     while queue.recv_many(&mut frames, 64).await > 0 {
         for frame in frames.drain(..) {
-            let line: Bytes = mcp_wire::into_line(frame);
+            let line = mcp_wire::into_line(frame);
             if batch.len() + line.len() > COALESCE {
                 writer.write_all(&batch).await?;
                 batch.clear();

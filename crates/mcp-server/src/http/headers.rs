@@ -6,7 +6,10 @@ use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE},
 };
-use mcp_wire::{Request, RpcError, code, header, method};
+use mcp_wire::{RpcError, code, header, method};
+use raw_json::RawJson;
+
+use crate::outline::Outline;
 
 /// The forms of an answer that a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,16 +87,20 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<O
 }
 
 /// Checks that the headers of a modern request say what its body says: policy in front may have read them.
-pub(super) fn check_mirrored(headers: &HeaderMap, version: &str, request: &Request) -> Result<(), RpcError> {
+pub(super) fn check_mirrored(
+    headers: &HeaderMap,
+    version: &str,
+    method: &str,
+    outline: &Outline,
+) -> Result<(), RpcError> {
     expect(headers, header::PROTOCOL_VERSION, version)?;
-    expect(headers, header::METHOD, &request.method)?;
-    let key = match &*request.method {
-        method::TOOLS_CALL | method::PROMPTS_GET => "name",
-        method::RESOURCES_READ => "uri",
+    expect(headers, header::METHOD, method)?;
+    let name = match method {
+        method::TOOLS_CALL | method::PROMPTS_GET => &outline.name,
+        method::RESOURCES_READ => &outline.uri,
         _ => return Ok(()),
     };
-    let name = request.params.as_ref().and_then(|params| params.get(key));
-    match name.and_then(|name| name.string()) {
+    match name.as_ref().and_then(RawJson::string) {
         Some(name) => expect(headers, header::NAME, &name),
         // What the body lacks is for the service to say.
         None => Ok(()),

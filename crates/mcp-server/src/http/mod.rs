@@ -9,6 +9,7 @@ mod response;
 mod serve;
 mod service;
 mod session;
+mod watch;
 
 pub use self::{
     options::{AllowedHosts, HttpOptions, Identify, Refusal},

@@ -5,23 +5,27 @@ use http::{Request, Response};
 use hyper::{
     body::{Body, Incoming},
     server::conn::http1,
-    service::Service,
+    service::{Service, service_fn},
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{interval, sleep, timeout},
 };
+
+use super::watch::{Phase, TICK, WatchedBody, WatchedIo};
 
 /// How connections are served.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// How many connections are served at a time: 1,024. More wait to be accepted.
     pub max_connections: usize,
-    /// How long a client may take to send the head of a request, and how long a connection may idle: 30 s.
+    /// How long a client may take to send the head of a request: 10 s. Counted in seconds.
     pub header_timeout: Duration,
+    /// How long a connection may idle between two requests: 2 min. Counted in seconds.
+    pub idle_timeout: Duration,
     /// How long connections may take to finish after the server is shut down: 30 s.
     pub drain: Duration,
 }
@@ -30,7 +34,8 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             max_connections: 1024,
-            header_timeout: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(120),
             drain: Duration::from_secs(30),
         }
     }
@@ -54,9 +59,10 @@ where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let options = Arc::new(options);
     let room = Arc::new(Semaphore::new(options.max_connections));
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
@@ -73,7 +79,7 @@ where
             () = &mut shutdown => break,
             (place, accepted) = accepting => match accepted {
                 Ok((stream, peer)) => {
-                    let connection = serve_connection(stream, make(peer), options.header_timeout, stopped.clone());
+                    let connection = serve_connection(stream, make(peer), Arc::clone(&options), stopped.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(place);
@@ -105,29 +111,53 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 async fn serve_connection<S, B>(
     stream: TcpStream,
     service: S,
-    header_timeout: Duration,
+    options: Arc<ServeOptions>,
     mut stopped: watch::Receiver<()>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: Body<Data = Bytes> + 'static,
+    B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     // Small answers must not wait for the acknowledgement of earlier ones.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a socket keeps its delay");
     }
+    let phase = Phase::new();
+    let io = TokioIo::new(WatchedIo {
+        io: stream,
+        phase: Arc::clone(&phase),
+    });
+    let entered = Arc::clone(&phase);
+    let service = service_fn(move |request| {
+        let busy = entered.busy();
+        let answer = service.call(request);
+        async move {
+            let answer = answer.await?;
+            Ok::<_, S::Error>(answer.map(|body| WatchedBody { body, _busy: busy }))
+        }
+    });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
-        .serve_connection(TokioIo::new(stream), service);
+        .header_read_timeout(None)
+        .serve_connection(io, service);
     let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        _ = stopped.changed() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut ticks = interval(TICK);
+    // The first tick comes at once.
+    ticks.reset();
+    let mut is_stopping = false;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => break ended,
+            _ = stopped.changed(), if !is_stopping => {
+                is_stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = ticks.tick() => {
+                if phase.is_overdue(options.header_timeout, options.idle_timeout) {
+                    return;
+                }
+            }
         }
     };
     if let Err(error) = ended {

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     Principal, Progress, RequestContext, Service,
+    outline::Outline,
     protocol::{self, Core, Reply},
 };
 
@@ -178,13 +179,12 @@ impl<S: Service> Endpoint<S> {
     }
 
     async fn request(self: Arc<Self>, inbound: Inbound, request: Request) -> Answered {
-        let meta = request.params.as_ref().and_then(mcp_wire::meta);
-        let declared = protocol::declared_version(meta.as_ref());
-        if declared.is_none() && request.method == method::INITIALIZE {
+        let outline = Outline::of(request.params.as_ref());
+        if outline.version.is_none() && request.method == method::INITIALIZE {
             return self.initialize(&inbound, &request);
         }
-        let standing = match declared {
-            Some(declared) => modern(&inbound.parts, &declared, meta.as_ref(), &request),
+        let standing = match &outline.version {
+            Some(declared) => modern(&inbound.parts, declared, &outline, &request.method),
             None => self.legacy(&inbound),
         };
         let standing = match standing {
@@ -197,7 +197,7 @@ impl<S: Service> Endpoint<S> {
             return finish(reply, era, inbound.accepts);
         }
         let accepts = inbound.accepts;
-        let mut exchange = match self.exchange(inbound, standing, request, meta) {
+        let mut exchange = match self.exchange(inbound, standing, request, outline) {
             Ok(exchange) => exchange,
             Err(refused) => return *refused,
         };
@@ -215,7 +215,7 @@ impl<S: Service> Endpoint<S> {
         inbound: Inbound,
         standing: Standing,
         request: Request,
-        meta: Option<RawJson>,
+        outline: Outline,
     ) -> Result<Exchange, Box<Answered>> {
         let Standing { revision, session } = standing;
         let mut in_flight = None;
@@ -227,7 +227,7 @@ impl<S: Service> Endpoint<S> {
             };
             in_flight = Some(taken);
         }
-        let (progress, reports) = match request.params.as_ref().and_then(mcp_wire::progress_token) {
+        let (progress, reports) = match outline.token {
             Some(token) if inbound.accepts.events => {
                 let (sender, receiver) = mpsc::channel(REPORTS);
                 (Progress::new(token, sender), Some(receiver))
@@ -236,7 +236,7 @@ impl<S: Service> Endpoint<S> {
         };
         let cx = RequestContext {
             revision,
-            meta,
+            meta: outline.meta,
             client: session.as_ref().map(|session| Arc::clone(&session.client)),
             session: session.as_ref().map(|session| Arc::clone(&session.id)),
             principal: inbound.principal,
@@ -279,10 +279,10 @@ impl<S: Service> Endpoint<S> {
     }
 
     fn notification(&self, inbound: Inbound, notification: &Notification) -> Answered {
-        let meta = notification.params.as_ref().and_then(mcp_wire::meta);
-        let standing = match protocol::declared_version(meta.as_ref()) {
+        let outline = Outline::of(notification.params.as_ref());
+        let standing = match &outline.version {
             // What headers the notifications of this era need is not defined.
-            Some(declared) => protocol::modern_revision(&declared, meta.as_ref())
+            Some(declared) => protocol::modern_revision(declared, &outline)
                 .map(stateless)
                 .map_err(|error| (StatusCode::BAD_REQUEST, error)),
             None => self.legacy(&inbound),
@@ -305,7 +305,7 @@ impl<S: Service> Endpoint<S> {
             (_, session) => {
                 let cx = RequestContext {
                     revision: standing.revision,
-                    meta,
+                    meta: outline.meta,
                     client: session.as_ref().map(|session| Arc::clone(&session.client)),
                     session: session.as_ref().map(|session| Arc::clone(&session.id)),
                     principal: inbound.principal,
@@ -401,18 +401,13 @@ impl<S: Service> Endpoint<S> {
 type Fault = (StatusCode, RpcError);
 
 /// What a request of the modern era is written in, once its headers agree with its body.
-fn modern(
-    parts: &Parts,
-    declared: &RawJson,
-    meta: Option<&RawJson>,
-    request: &Request,
-) -> Result<Standing, Fault> {
+fn modern(parts: &Parts, declared: &RawJson, outline: &Outline, method: &str) -> Result<Standing, Fault> {
     let bad = |error| (StatusCode::BAD_REQUEST, error);
     let Some(version) = declared.string() else {
         return Err(bad(protocol::missing_meta(mcp_wire::meta_key::PROTOCOL_VERSION)));
     };
-    headers::check_mirrored(&parts.headers, &version, request).map_err(bad)?;
-    protocol::modern_revision(declared, meta)
+    headers::check_mirrored(&parts.headers, &version, method, outline).map_err(bad)?;
+    protocol::modern_revision(declared, outline)
         .map(stateless)
         .map_err(bad)
 }

@@ -193,16 +193,63 @@ async fn a_body_beyond_the_limit_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn slow_clients_are_left() {
     let served = Served::start(HttpOptions::default()).await;
-    let mut slow_head = served.connect().await;
-    slow_head.write(b"POST /mcp HTTP/1.1\r\nHost: loc").await;
-    slow_head.closed().await;
+    let start = tokio::time::Instant::now();
+    let took = || start.elapsed().as_secs();
+    // One that sends nothing, and one that never ends its head.
+    let (mut silent, mut slow) = (served.connect().await, served.connect().await);
+    for byte in b"POST /mcp HTTP/" {
+        slow.write(&[*byte]).await;
+        tokio::time::advance(Duration::from_millis(500)).await;
+    }
+    slow.closed().await;
+    silent.closed().await;
+    assert!((10..=12).contains(&took()), "{}", took());
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     let mut slow_body = served.connect().await;
-    let mut head = Head::post().with("Content-Length", "100");
-    head.headers.push(("Transfer-Encoding", String::new()));
-    slow_body
-        .write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-        .await;
+    slow_body.write(head.as_bytes()).await;
     assert_eq!(slow_body.head().await.status, 408);
+    assert!((40..=44).contains(&took()), "{}", took());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_may_idle_but_not_for_ever() {
+    let served = Served::start(HttpOptions::default()).await;
+    let mut connection = served.connect().await;
+    connection.send(&Head::post(), PING).await;
+    connection.receive().await;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    connection.send(&Head::post(), PING).await;
+    assert_eq!(connection.receive().await.status, 200);
+    // A head that begins late has its own time.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let start = tokio::time::Instant::now();
+    connection.write(b"POST").await;
+    assert!(connection.closed().await.is_empty());
+    assert!(
+        (9..=12).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
+    // Work takes as long as it takes, and idling ends.
+    let mut connection = served.connect().await;
+    connection
+        .send(&Head::post(), r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
+        .await;
+    served.log.running(1).await;
+    for _ in 0..300 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    served.log.gate.add_permits(1);
+    assert_eq!(connection.receive().await.status, 200);
+    let start = tokio::time::Instant::now();
+    assert!(connection.closed().await.is_empty());
+    assert!(
+        (119..=122).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,153 @@
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU32, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How often connections are looked after.
+pub(super) const TICK: Duration = Duration::from_secs(1);
+
+/// What a connection is doing, and since which tick.
+///
+/// hyper has a limit for heads only, which counts idle time as well, and a timer for every request. This takes none:
+/// the connection's own ticks count.
+#[derive(Debug)]
+pub(super) struct Phase {
+    state: AtomicU8,
+    since: AtomicU32,
+    now: AtomicU32,
+}
+
+/// Between two requests.
+const IDLE: u8 = 0;
+/// Some of a head has come, or nothing at all yet.
+const HEAD: u8 = 1;
+/// A request is worked on, or its answer is written.
+const BUSY: u8 = 2;
+
+impl Phase {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            state: AtomicU8::new(HEAD),
+            since: AtomicU32::new(0),
+            now: AtomicU32::new(0),
+        })
+    }
+
+    /// Notes that a head is complete; the phase lasts until the guard is dropped.
+    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+        self.enter(BUSY);
+        Busy(Arc::clone(self))
+    }
+
+    /// Counts a tick, and tells whether the client has taken too long.
+    pub(super) fn is_overdue(&self, head: Duration, idle: Duration) -> bool {
+        let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
+        let limit = match self.state.load(Ordering::Relaxed) {
+            HEAD => head,
+            IDLE => idle,
+            _ => return false,
+        };
+        let ticks = now.saturating_sub(self.since.load(Ordering::Relaxed));
+        TICK * ticks > limit
+    }
+
+    fn enter(&self, state: u8) {
+        self.state.store(state, Ordering::Relaxed);
+        self.since
+            .store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Stands for a request that is not wholly answered.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Phase>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.enter(IDLE);
+    }
+}
+
+/// A socket whose first bytes after a pause begin a head.
+#[derive(Debug)]
+pub(super) struct WatchedIo<T> {
+    pub(super) io: T,
+    pub(super) phase: Arc<Phase>,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for WatchedIo<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        if buffer.filled().len() > before && self.phase.state.load(Ordering::Relaxed) == IDLE {
+            self.phase.enter(HEAD);
+        }
+        read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
+
+/// The body of an answer; the connection is busy until it is gone.
+#[derive(Debug)]
+pub(super) struct WatchedBody<B> {
+    pub(super) body: B,
+    pub(super) _busy: Busy,
+}
+
+impl<B: Body + Unpin> Body for WatchedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,47 @@
+use mcp_wire::meta_key;
+use raw_json::{Kind, RawJson};
+
+/// What the protocol itself reads of a message's parameters, found in one pass.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    /// `_meta`, if it is an object.
+    pub(crate) meta: Option<RawJson>,
+    /// The revision that the message says it is written in: the mark of the modern era.
+    pub(crate) version: Option<RawJson>,
+    /// What the client declares with the message.
+    pub(crate) capabilities: Option<RawJson>,
+    /// The token under which the client wants progress.
+    pub(crate) token: Option<RawJson>,
+    /// `name`: of the tool or prompt.
+    pub(crate) name: Option<RawJson>,
+    /// `uri`: of the resource.
+    pub(crate) uri: Option<RawJson>,
+}
+
+impl Outline {
+    pub(crate) fn of(params: Option<&RawJson>) -> Self {
+        let mut outline = Self::default();
+        for (key, value) in params.into_iter().flat_map(RawJson::members) {
+            match &*key {
+                "_meta" if value.kind() == Kind::Object => outline.meta = Some(value),
+                "name" => outline.name = Some(value),
+                "uri" => outline.uri = Some(value),
+                _ => {}
+            }
+        }
+        let Some(meta) = &outline.meta else {
+            return outline;
+        };
+        for (key, value) in meta.members() {
+            match &*key {
+                meta_key::PROTOCOL_VERSION => outline.version = Some(value),
+                meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value),
+                meta_key::PROGRESS_TOKEN if matches!(value.kind(), Kind::String | Kind::Number) => {
+                    outline.token = Some(value);
+                }
+                _ => {}
+            }
+        }
+        outline
+    }
+}
