@@ -138,10 +138,13 @@ impl CallContext {
         self.deadline.map(|deadline| deadline.since(self.clock.now()))
     }
 
-    /// Moves the deadline to `limit` from now unless it is earlier already.
-    pub fn limit(&mut self, limit: Duration) {
-        let latest = self.clock.now() + limit;
-        self.deadline = Some(self.deadline.map_or(latest, |deadline| deadline.min(latest)));
+    /// Moves the deadline to `limit` from now unless it is earlier already, and returns the time left until then.
+    pub fn limit(&mut self, limit: Duration) -> Duration {
+        let now = self.clock.now();
+        let latest = now + limit;
+        let deadline = self.deadline.map_or(latest, |deadline| deadline.min(latest));
+        self.deadline = Some(deadline);
+        deadline.since(now)
     }
 
     /// Keeps what layers decide from now on.

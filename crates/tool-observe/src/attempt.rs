@@ -45,6 +45,9 @@ impl<S: Invoke> Invoke for WatchingAttempt<S> {
         cx.next_attempt();
         let attempt = cx.attempt;
         cx.note("attempt", || format!("attempt {attempt}"));
+        if self.observers.is_empty() {
+            return self.inner.invoke(cx).await;
+        }
         let watched = Watched::begin(cx, &self.observers, Scope::Attempt);
         let result = self.inner.invoke(watched.cx).await;
         watched.end(&result);

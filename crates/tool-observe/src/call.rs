@@ -1,7 +1,7 @@
 use std::{borrow::Cow, error::Error, time::Duration};
 
 use tool_core::{CallContext, CheckError, Event, Invoke, Layer, Outcome, ToolError};
-use tracing::{Instrument, Level, Span, debug, field, info, span, warn};
+use tracing::{Instrument, Level, Span, debug, enabled, field, info, span, warn};
 
 use crate::{
     Observers,
@@ -71,6 +71,14 @@ fn call_span(cx: &CallContext) -> Span {
         correlation_id = %cx.correlation_id,
         traceparent = cx.trace.as_ref().map(|trace| field::display(&trace.traceparent)),
     )
+}
+
+/// Whether [`log_end`] has anything to say of such an end.
+pub(crate) fn logs_end(result: Option<&Result<Outcome, ToolError>>) -> bool {
+    match result {
+        Some(Err(_)) => enabled!(Level::WARN),
+        _ => enabled!(Level::INFO),
+    }
 }
 
 /// Logs how a call ended: success for those who want to see everything, failures for whoever runs it.

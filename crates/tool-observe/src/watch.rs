@@ -7,6 +7,12 @@ use tool_core::{CallContext, Event, Instant, Observe, Outcome, ToolError};
 pub struct Observers(Arc<[Arc<dyn Observe>]>);
 
 impl Observers {
+    /// Whether there is no one to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Tells all of them.
     pub fn tell(&self, event: &Event<'_>) {
         for observer in self.0.iter() {
@@ -62,11 +68,18 @@ impl<'a> Watched<'a> {
     }
 
     fn tell(&self, result: Option<&Result<Outcome, ToolError>>) {
+        // Looking at the clock is a good part of what watching costs: not for an end that nobody asks about.
+        let is_logged = self.scope == Scope::Call && crate::call::logs_end(result);
+        if self.observers.is_empty() && !is_logged {
+            return;
+        }
         let elapsed = self.cx.clock.now().since(self.start);
         let cx = &*self.cx;
         self.observers.tell(&match self.scope {
             Scope::Call => {
-                crate::call::log_end(cx, result, elapsed);
+                if is_logged {
+                    crate::call::log_end(cx, result, elapsed);
+                }
                 Event::CallFinished { cx, result, elapsed }
             }
             Scope::Attempt => Event::AttemptFinished { cx, result, elapsed },

@@ -1,5 +1,6 @@
-use tokio::time::timeout;
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+
+use crate::within::within;
 
 /// Bounds a whole call: queueing, every attempt and every fallback.
 ///
@@ -24,8 +25,7 @@ impl<S> Layer<S> for Deadline {
 
 impl<S: Invoke> Invoke for Deadlined<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        cx.limit(cx.tool().settings().call_timeout);
-        let left = cx.remaining().unwrap_or_default();
+        let left = cx.limit(cx.tool().settings().call_timeout);
         cx.note("deadline", || format!("{left:?} for everything"));
         if left.is_zero() {
             return Err(ToolError::new(
@@ -33,9 +33,9 @@ impl<S: Invoke> Invoke for Deadlined<S> {
                 "the deadline had passed before the call began",
             ));
         }
-        match timeout(left, self.inner.invoke(cx)).await {
-            Ok(result) => result,
-            Err(_) => Err(cx.unanswered(
+        match within(left, self.inner.invoke(cx)).await {
+            Some(result) => result,
+            None => Err(cx.unanswered(
                 ErrorKind::Timeout,
                 format!("no answer within the call's {left:?}"),
             )),

@@ -13,6 +13,7 @@
 mod clock;
 mod deadline;
 mod timeout;
+mod within;
 
 pub use self::{
     clock::TokioClock,

@@ -1,5 +1,6 @@
-use tokio::time::timeout;
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+
+use crate::within::within;
 
 /// Bounds one attempt by the tool's own limit, within what the call's deadline leaves.
 ///
@@ -26,15 +27,10 @@ impl<S> Layer<S> for Timeout {
 impl<S: Invoke> Invoke for Timing<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let limit = cx.tool().settings().attempt_timeout;
-        if cx.remaining().is_some_and(|left| left <= limit) {
-            // The call's own deadline ends this attempt first: a second timer would only compete with it.
-            cx.note("timeout", || "the call's deadline comes first".to_owned());
-            return self.inner.invoke(cx).await;
-        }
         cx.note("timeout", || format!("{limit:?} for this attempt"));
-        match timeout(limit, self.inner.invoke(cx)).await {
-            Ok(result) => result,
-            Err(_) => Err(cx.unanswered(ErrorKind::Timeout, format!("no answer within {limit:?}"))),
+        match within(limit, self.inner.invoke(cx)).await {
+            Some(result) => result,
+            None => Err(cx.unanswered(ErrorKind::Timeout, format!("no answer within {limit:?}"))),
         }
     }
 }

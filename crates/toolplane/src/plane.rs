@@ -144,15 +144,15 @@ impl Toolplane {
     async fn context(&self, request: CallRequest) -> Result<CallContext, ToolError> {
         let inner = &*self.0;
         let caller = request.caller.unwrap_or_else(|| inner.local.clone());
-        let start = inner.clock.now();
+        // From where the caller began to wait: looking a tool up may start its server.
+        let deadline = request.deadline.map(|deadline| inner.clock.now() + deadline);
         let tool = match inner.registry.get(&request.tool) {
             Some(tool) => tool,
             None => self.find(&request.tool, &caller, request.deadline).await?,
         };
         let mut cx = CallContext::new(Target::Tool(tool), request.arguments, caller, inner.clock.clone());
         cx.correlation_id = CorrelationId(uuid::Uuid::new_v4().as_u128());
-        // From where the caller began to wait: looking a tool up may have started its server.
-        cx.deadline = request.deadline.map(|deadline| start + deadline);
+        cx.deadline = deadline;
         cx.progress = request.progress;
         cx.trace = request.trace;
         Ok(cx)

@@ -21,7 +21,11 @@ impl Observe for Notebook {
         let line = match event {
             Event::CallStarted { cx } => format!("{} started", cx.tool().name()),
             Event::CallFinished { cx, result, elapsed } => {
-                format!("call {} after {elapsed:?} and {} attempts", ending(*result), cx.attempt)
+                format!(
+                    "call {} after {elapsed:?} and {} attempts",
+                    ending(*result),
+                    cx.attempt
+                )
             }
             Event::AttemptFinished { cx, result, elapsed } => {
                 format!("attempt {} {} after {elapsed:?}", cx.attempt, ending(*result))
@@ -43,9 +47,14 @@ fn ending(result: Option<&Result<tool_core::Outcome, ToolError>>) -> String {
 fn watched(script: &Script) -> (impl Invoke, Arc<Notebook>, CallContext) {
     let notebook = Arc::new(Notebook::default());
     let observers: Observers = [notebook.clone() as Arc<dyn Observe>].into_iter().collect();
-    let stack =
-        Layers::outermost(Watch::new(observers.clone())).then(WatchAttempt::new(observers)).around(script.clone());
-    let cx = call(TestTool::new("echo").build(script.clone()), json!({}), Arc::new(TokioClock::new()));
+    let stack = Layers::outermost(Watch::new(observers.clone()))
+        .then(WatchAttempt::new(observers))
+        .around(script.clone());
+    let cx = call(
+        TestTool::new("echo").build(script.clone()),
+        json!({}),
+        Arc::new(TokioClock::new()),
+    );
     (stack, notebook, cx)
 }
 
@@ -56,7 +65,11 @@ async fn a_call_is_told_from_start_to_end() {
     stack.invoke(&mut cx).await.unwrap();
     assert_eq!(
         *notebook.0.lock().unwrap(),
-        ["echo started", "attempt 1 ok after 2s", "call ok after 2s and 1 attempts"]
+        [
+            "echo started",
+            "attempt 1 ok after 2s",
+            "call ok after 2s and 1 attempts"
+        ]
     );
 }
 
@@ -67,7 +80,11 @@ async fn a_failure_is_told_with_its_kind() {
     stack.invoke(&mut cx).await.unwrap_err();
     assert_eq!(
         *notebook.0.lock().unwrap(),
-        ["echo started", "attempt 1 unavailable after 0ns", "call unavailable after 0ns and 1 attempts"]
+        [
+            "echo started",
+            "attempt 1 unavailable after 0ns",
+            "call unavailable after 0ns and 1 attempts"
+        ]
     );
 }
 
@@ -75,10 +92,16 @@ async fn a_failure_is_told_with_its_kind() {
 async fn a_dropped_call_is_told_as_well() {
     let script = Script::new([Step::Hang(true)]);
     let (stack, notebook, mut cx) = watched(&script);
-    timeout(Duration::from_secs(3), stack.invoke(&mut cx)).await.unwrap_err();
+    timeout(Duration::from_secs(3), stack.invoke(&mut cx))
+        .await
+        .unwrap_err();
     assert_eq!(
         *notebook.0.lock().unwrap(),
-        ["echo started", "attempt 1 dropped after 3s", "call dropped after 3s and 1 attempts"]
+        [
+            "echo started",
+            "attempt 1 dropped after 3s",
+            "call dropped after 3s and 1 attempts"
+        ]
     );
     sleep(Duration::from_secs(60)).await;
     assert_eq!(notebook.0.lock().unwrap().len(), 3, "nothing is told twice");

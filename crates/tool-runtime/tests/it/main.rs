@@ -23,7 +23,11 @@ async fn the_deadline_ends_a_call_that_never_answers() {
     let script = Script::new([Step::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(7 * SECOND, 30 * SECOND));
     let start = Instant::now();
-    let error = Deadline.layer(script.clone()).invoke(&mut cx).await.expect_err("it hangs");
+    let error = Deadline
+        .layer(script.clone())
+        .invoke(&mut cx)
+        .await
+        .expect_err("it hangs");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert_eq!(start.elapsed(), 7 * SECOND);
     assert_eq!(script.n_running(), 0, "the call's future is dropped");
@@ -31,10 +35,14 @@ async fn the_deadline_ends_a_call_that_never_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
-    let repeatable = Metadata { read_only: Some(true), ..Metadata::default() };
-    for (metadata, expected) in
-        [(Metadata::default(), ErrorKind::OutcomeUnknown), (repeatable, ErrorKind::Timeout)]
-    {
+    let repeatable = Metadata {
+        read_only: Some(true),
+        ..Metadata::default()
+    };
+    for (metadata, expected) in [
+        (Metadata::default(), ErrorKind::OutcomeUnknown),
+        (repeatable, ErrorKind::Timeout),
+    ] {
         let script = Script::new([Step::Hang(true)]);
         let mut cx = context(&script, TestTool::new("slow").metadata(metadata));
         let error = Timeout.layer(script).invoke(&mut cx).await.expect_err("it hangs");
@@ -59,7 +67,11 @@ async fn a_deadline_in_the_past_sends_nothing() {
     let mut cx = context(&script, TestTool::new("late"));
     cx.deadline = Some(cx.clock.now() + SECOND);
     advance(2 * SECOND).await;
-    let error = Deadline.layer(script.clone()).invoke(&mut cx).await.expect_err("too late");
+    let error = Deadline
+        .layer(script.clone())
+        .invoke(&mut cx)
+        .await
+        .expect_err("too late");
     assert_eq!((error.kind(), script.n_calls()), (ErrorKind::Timeout, 0));
 }
 
