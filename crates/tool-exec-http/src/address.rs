@@ -239,3 +239,52 @@ fn is_label(text: &str) -> bool {
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use percent_encoding::percent_decode_str;
+    use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
+    use raw_json::RawJson;
+
+    use super::Address;
+    use crate::text::Scope;
+
+    /// Text in which every character that means something in a URL is likely.
+    fn hostile() -> impl Strategy<Value = String> {
+        let parts = prop::sample::select(vec![
+            "/", "..", ".", "%2e", "%2F", "\\", "?", "#", "&", "=", "@", ":", "//", "\n", "\t", "ü", "a",
+        ]);
+        let made = prop::collection::vec(parts, 0..8).prop_map(|parts| parts.concat());
+        prop::strategy::Union::new([made.boxed(), any::<String>().boxed()])
+    }
+
+    proptest! {
+        #[test]
+        fn an_argument_stays_where_it_stands(text in hostile()) {
+            let address = Address::parse("https://host.example:8443/a/{x}/b?q={x}&z=1").unwrap();
+            let arguments = [("x".into(), RawJson::from(text.as_str()))];
+            let scope = Scope { arguments: &arguments, values: &HashMap::new() };
+            let Ok(mut url) = address.render(&scope) else {
+                prop_assert_eq!(true, matches!(&*text, "" | "." | ".."));
+                return Ok(());
+            };
+            let mut query = String::new();
+            for pair in &address.query {
+                pair.push_to(&mut query, &scope).unwrap();
+            }
+            url.set_query(Some(&query));
+            prop_assert_eq!(url.origin().ascii_serialization(), "https://host.example:8443");
+            prop_assert_eq!(url.fragment(), None);
+            let segments: Vec<String> = url
+                .path_segments()
+                .unwrap()
+                .map(|segment| percent_decode_str(segment).decode_utf8().unwrap().into_owned())
+                .collect();
+            prop_assert_eq!(segments, ["a", &text, "b"]);
+            let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+            prop_assert_eq!(pairs, [("q".to_owned(), text), ("z".to_owned(), "1".to_owned())]);
+        }
+    }
+}

@@ -15,6 +15,28 @@ use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::
 /// connected (refused, unknown host, refused address, failed TLS handshake, connecting takes too long) stays
 /// [`NotSent`](tool_core::DispatchState::NotSent). It is [`Answered`](tool_core::DispatchState::Answered) when the
 /// response is complete, or when its head says that it is no success: an answer that is cut off is none.
+///
+/// # What becomes of a response
+/// JSON is relayed as it was written, unless `response_path` or `response.body_mapping` selects from it: a path cuts
+/// out text, a mapping parses and writes anew. Text that is a JSON object or array counts as JSON; other text becomes a
+/// string, an empty body null, anything else `{"mime_type": …, "data": …}` with the bytes in base64. Secrets that come
+/// back and fields named in `redact` are hidden.
+///
+/// A status that is not expected is an error, with a short part of the body in its message:
+///
+/// | status | kind | why |
+/// |---|---|---|
+/// | 401, 403, 407 | `auth` | the upstream does not accept what we showed it |
+/// | 408, 421, 425, 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
+/// | 429 | `rate_limited` | with the time it asks to wait |
+/// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
+/// | other 5xx | `upstream_error` | it failed at the request |
+/// | any other | `protocol` | nothing that was agreed on, such as a redirect that is not followed |
+///
+/// # Where a request may go
+/// Names are resolved once, and only public addresses among what they resolve to are connected to. `allow_private` in a
+/// tool's settings opens loopback and private networks, [`HttpOptions::allow_private_networks`] whatever it names;
+/// link-local and metadata addresses are open only when named there.
 pub struct HttpExecutor {
     options: HttpOptions,
     secrets: Arc<dyn Secrets>,

@@ -1,8 +1,13 @@
-use std::{error::Error, io, time::SystemTime};
+use std::{
+    error::Error,
+    io,
+    time::{Duration, SystemTime},
+};
 
 use http::StatusCode;
 use raw_json::RawJson;
 use reqwest::Response;
+use tokio::time::timeout;
 use tool_core::{CallContext, ErrorKind, ToolError};
 
 use crate::{
@@ -30,6 +35,8 @@ pub(crate) struct Cause(String);
 /// How much of an error's body is read, and how much of it is shown.
 const MAX_READ: usize = 8 << 10;
 const MAX_SHOWN: usize = 300;
+/// How long its body is waited for.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 impl Failure {
     pub(crate) fn into_error(self, cx: &CallContext) -> ToolError {
@@ -93,6 +100,10 @@ fn reason_of(error: &reqwest::Error) -> Option<String> {
         }
         let error = error.downcast_ref::<io::Error>()?;
         match error.kind() {
+            // The reason itself may hold host names.
+            _ if error.to_string().starts_with("invalid peer certificate") => {
+                Some("its TLS certificate is not accepted".to_owned())
+            }
             io::ErrorKind::Other | io::ErrorKind::InvalidData => None,
             kind => Some(kind.to_string()),
         }
@@ -146,15 +157,19 @@ pub(crate) async fn error_answer(
 /// answered.
 async fn read_some(response: &mut Response) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
-    while body.len() <= MAX_READ {
-        match response.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return (body, true),
-            Err(_) => break,
+    let whole = timeout(MAX_WAIT, async {
+        while body.len() <= MAX_READ {
+            match response.chunk().await {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return true,
+                Err(_) => break,
+            }
         }
-    }
+        false
+    });
+    let whole = whole.await.unwrap_or(false);
     body.truncate(MAX_READ);
-    (body, false)
+    (body, whole)
 }
 
 fn name_of(status: StatusCode) -> String {

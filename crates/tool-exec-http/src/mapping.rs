@@ -4,7 +4,7 @@ use jmespath::{Expression, JmespathError};
 use raw_json::RawJson;
 use serde_json::Value;
 
-/// A JMESPath, as `PromptKit` uses it to reshape requests and responses.
+/// A JMESPath, as PromptKit uses it to reshape requests and responses.
 ///
 /// It works on a parsed tree: a number beyond a double that it selects is rounded.
 #[derive(Clone)]

@@ -5,6 +5,7 @@ use std::{
 
 use http::{HeaderName, Method, header::CONTENT_TYPE};
 use raw_json::RawJson;
+use serde_json::Value;
 use tool_core::{Descriptor, Provider, Reference, Secrets, Trust};
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     json_path::ResponsePath,
     mapping::Mapping,
     network::Reach,
-    problems::{Problems, nearest, read_settings},
+    problems::{Problems, nearest, place_of, read_settings},
     query::Pair,
     settings::Redirects,
     status::ExpectedStatus,
@@ -101,13 +102,19 @@ impl Plan {
         problems: &mut Problems,
     ) {
         self.judge_arguments(descriptor, problems);
+        let config = &descriptor.executor.config;
+        let url = if config.get("url").is_some() {
+            "/url"
+        } else {
+            "/url_template"
+        };
         let trusted = descriptor.origin.trust == Trust::Operator;
         for reference in &self.references {
             if !trusted && reference.provider != Provider::Secret {
                 let message = format!("`{reference}` may only be named in an operator's own files");
-                problems.add("", message);
+                problems.add(place_of_reference(config, reference), message);
             } else if let Err(error) = reference.check(secrets) {
-                problems.add("", error.to_string());
+                problems.add(place_of_reference(config, reference), error.to_string());
             }
         }
         if !trusted && self.client.allow_private {
@@ -117,7 +124,7 @@ impl Plan {
             && !self.references.is_empty()
         {
             problems.hint(
-                "/url",
+                url,
                 format!("`{{{argument}}}` must not choose the host, since a `${{…}}` value is sent to it"),
                 "write the host out, with one tool for each",
             );
@@ -126,11 +133,11 @@ impl Plan {
             networks: options.allow_private_networks.clone(),
             private: self.client.allow_private,
         };
-        if let Some(url) = self.address.constant()
-            && !may_lead_to(&url, &reach)
+        if let Some(constant) = self.address.constant()
+            && !may_lead_to(&constant, &reach)
         {
             problems.hint(
-                "/url",
+                url,
                 "leads to an address that is not public",
                 "if this is meant, set `allow_private: true` or let the operator allow the network",
             );
@@ -166,7 +173,11 @@ impl Plan {
                     || format!("for plain braces write `{{{{{name}}}}}`"),
                     |meant| format!("did you mean `{{{meant}}}`?"),
                 );
-                problems.hint("", format!("`{{{name}}}` is no argument of the tool"), hint);
+                let names = |text: &str| {
+                    Text::parse(text).is_ok_and(|text| text.arguments().any(|other| other == name))
+                };
+                let place = place_of(&descriptor.executor.config, &names);
+                problems.hint(place, format!("`{{{name}}}` is no argument of the tool"), hint);
             }
         }
     }
@@ -180,6 +191,14 @@ impl Plan {
         }
         texts
     }
+}
+
+/// Where a reference stands: in a text, or as the variable of a header from the environment.
+fn place_of_reference(config: &Value, reference: &Reference) -> String {
+    place_of(config, &|text| {
+        Text::fixed(text).is_ok_and(|text| text.references().any(|other| other == reference))
+            || text.rsplit(['=', ':', ' ']).next() == Some(&reference.name)
+    })
 }
 
 /// Whether a URL may lead where requests may go, as far as it shows without a look-up.

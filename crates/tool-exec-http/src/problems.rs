@@ -35,6 +35,25 @@ pub(crate) fn pointer(parent: &str, key: &str) -> String {
     format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
+/// Where in the settings the first text stands that `is_it` holds for; the settings' root if there is none.
+pub(crate) fn place_of(config: &Value, is_it: &dyn Fn(&str) -> bool) -> String {
+    fn find(value: &Value, place: &str, is_it: &dyn Fn(&str) -> bool) -> Option<String> {
+        match value {
+            Value::String(text) => is_it(text).then(|| place.to_owned()),
+            Value::Array(list) => {
+                let mut places = list.iter().enumerate();
+                places.find_map(|(index, item)| find(item, &format!("{place}/{index}"), is_it))
+            }
+            Value::Object(members) => {
+                let mut places = members.iter();
+                places.find_map(|(key, item)| find(item, &pointer(place, key), is_it))
+            }
+            _ => None,
+        }
+    }
+    find(config, "", is_it).unwrap_or_default()
+}
+
 /// Reads the settings; what cannot be read is left at its default and reported.
 pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings {
     let Value::Object(members) = config else {

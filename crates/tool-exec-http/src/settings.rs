@@ -39,10 +39,10 @@ pub(crate) struct Settings {
     /// Another name of `body`.
     #[serde(default)]
     pub body_template: Option<Value>,
-    /// Where arguments go, in `PromptKit`'s form.
+    /// Where arguments go, in PromptKit's form.
     #[serde(default)]
     pub request: Option<RequestMapping>,
-    /// What becomes of the response, in `PromptKit`'s form.
+    /// What becomes of the response, in PromptKit's form.
     #[serde(default)]
     pub response: Option<ResponseMapping>,
     /// The part of the response that is the result: a JSONPath (RFC 9535). A path to one place gives what is there,
@@ -79,7 +79,7 @@ pub(crate) struct Settings {
     pub redirects: Redirects,
 }
 
-/// Where arguments go, in `PromptKit`'s form: the URL's and headers' arguments, then `query_params`, and the rest is
+/// Where arguments go, in PromptKit's form: the URL's and headers' arguments, then `query_params`, and the rest is
 /// the body.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -107,7 +107,7 @@ pub(crate) struct RequestMapping {
     pub static_body: Map<String, Value>,
 }
 
-/// What becomes of the response, in `PromptKit`'s form.
+/// What becomes of the response, in PromptKit's form.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResponseMapping {

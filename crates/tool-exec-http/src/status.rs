@@ -46,16 +46,7 @@ impl ExpectedStatus {
     }
 }
 
-/// What kind of failure an unexpected status is.
-///
-/// | status | kind | why |
-/// |---|---|---|
-/// | 401, 403, 407 | `auth` | the upstream does not accept what we showed it |
-/// | 408, 421, 425, 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
-/// | 429 | `rate_limited` | with the time it asks to wait |
-/// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
-/// | other 5xx | `upstream_error` | it failed at the request |
-/// | any other | `protocol` | nothing that was agreed on, such as a redirect that is not followed |
+/// What kind of failure an unexpected status is: the table stands at [`HttpExecutor`](crate::HttpExecutor).
 pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         401 | 403 | 407 => ErrorKind::Auth,

@@ -1,4 +1,4 @@
-//! Settings as `PromptKit` writes them.
+//! Settings as PromptKit writes them.
 
 use serde_json::{Value, json};
 

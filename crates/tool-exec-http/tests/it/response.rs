@@ -150,6 +150,23 @@ async fn an_errors_body_is_bounded_and_kept_as_data() {
 }
 
 #[tokio::test]
+async fn an_error_that_never_ends_is_still_an_answer() {
+    let cut = b"HTTP/1.1 404 x\r\ncontent-length: 10\r\n\r\nabc";
+    for script in [Answer::Hang as fn(Vec<u8>) -> Answer, Answer::Close] {
+        let server = Server::start(move |_| script(cut.to_vec())).await;
+        let done = prepare(json!({"url": server.url("/")})).call(json!({})).await;
+        assert_eq!(
+            done.error().to_string(),
+            "the upstream answered 404 Not Found: abc"
+        );
+        assert_eq!(
+            (done.kind(), done.dispatch),
+            (ErrorKind::InvalidArguments, DispatchState::Answered)
+        );
+    }
+}
+
+#[tokio::test]
 async fn expected_statuses() {
     for (status, expected, fine) in [
         ("201 Created", json!([]), true),

@@ -96,7 +96,7 @@ fn addresses() {
             "/url: a query parameter's name must be plain text",
         ),
         ("https://a.example/${open", "/url: `${` without a closing `}`"),
-        ("https://a.example/${UNSET}", ": `${UNSET}` is not set"),
+        ("https://a.example/${UNSET}", "/url: `${UNSET}` is not set"),
         (
             "https://{host}.example/?k=${SET}",
             "/url: `{host}` must not choose the host, since a `${…}` value is sent to it",
@@ -186,7 +186,7 @@ fn headers() {
         ),
         (
             json!({"headers_from_env": ["X=UNSET"]}),
-            ": `${UNSET}` is not set",
+            "/headers_from_env/0: `${UNSET}` is not set",
         ),
         (
             json!({"request": {"header_params": {"host": "{a}"}}}),
