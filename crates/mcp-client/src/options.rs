@@ -2,7 +2,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
-/// Takes what a server says of the progress of a request: the parameters of its notification, token and all.
+/// Takes what a server says of the progress of a request: the parameters of its notification, with the token of this
+/// connection, which who passes them on replaces by the caller's.
 pub type OnProgress = Arc<dyn Fn(RawJson) + Send + Sync>;
 /// Is called at one point of a request's life.
 pub type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -17,6 +18,7 @@ pub struct RequestOptions {
     /// Takes progress, in order and before the answer. Runs on the connection's reader, so it must not block.
     pub on_progress: Option<OnProgress>,
     /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
+    /// Over HTTP it is called again when a request that did not run is sent a second time, to a session opened anew.
     pub on_sent: Option<Hook>,
     /// Is called when the answer has arrived, before the caller has it.
     pub on_answered: Option<Hook>,

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use mcp_client::{Connection, ConnectionOptions};
 use mcp_wire::{Line, LineDecoder, Message, Request, id_in_head, into_line, method};
 use raw_json::RawJson;
 
@@ -22,7 +23,11 @@ fn main() -> io::Result<()> {
             end(3)
         }
         "sleep" => sleep(),
-        "silent" => sleep(),
+        "silent" => {
+            note(file, &process::id().to_string())?;
+            sleep()
+        }
+        "parent" => return parent(&args),
         "grandchild" | "grandchild-left" => {
             let child = Command::new(&args[0]).arg("sleep").stdin(Stdio::null()).spawn()?;
             note(file, &child.id().to_string())?;
@@ -151,6 +156,19 @@ fn sleep() -> ! {
 #[expect(clippy::exit, reason = "a server that ends in the middle is what is tested")]
 fn end(status: i32) -> ! {
     process::exit(status)
+}
+
+/// Plays a program that starts a server, drops its connection and ends in the same breath.
+fn parent(args: &[String]) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let command =
+        mcp_client::Command::new(&args[0]).args(["stubborn".into()].into_iter().chain(args.get(2).cloned()));
+    let connection = runtime.block_on(Connection::spawn(&command, ConnectionOptions::default()));
+    drop(connection.map_err(io::Error::other)?);
+    end(0)
 }
 
 /// Takes SIGTERM without ending, for as long as the process lives.

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, ErrorKind, HttpEndpoint, RequestOptions};
+use mcp_client::{
+    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind, HttpEndpoint, RequestOptions,
+    Upstream, UpstreamOptions,
+};
 use raw_json::RawJson;
 use tokio::time::{Instant, timeout};
 
@@ -294,6 +297,22 @@ async fn a_call_without_an_answer_is_cancelled() {
 }
 
 #[tokio::test]
+async fn a_caller_that_leaves_cancels() {
+    let (server, connection) = serving(|_| Reply::Silence).await;
+    let pending = tokio::spawn({
+        let connection = connection.clone();
+        async move { connection.request("tools/call", None, within(60)).await }
+    });
+    let id = server.wait_for("tools/call").await.body["id"].clone();
+    pending.abort();
+    assert_eq!(
+        server.wait_for("notifications/cancelled").await.body["params"]["requestId"],
+        id
+    );
+    assert_eq!(connection.pending(), 0);
+}
+
+#[tokio::test]
 async fn a_stream_that_goes_quiet_is_left_at_the_deadline() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: waiting\n\n";
     let (_server, connection) = serving(|_| Reply::Bytes(vec![head.to_vec()])).await;
@@ -423,6 +442,20 @@ async fn a_refused_opening_says_what_is_wanted() {
         panic!("{error:?}")
     };
     assert_eq!(challenge.as_deref(), Some("Bearer realm=x"));
+    // Callers of a supervised server are told the same while it rests.
+    let endpoint = Endpoint::Http(HttpEndpoint::new(&server.url).unwrap());
+    let upstream = Upstream::new(endpoint, UpstreamOptions::default());
+    for _ in 0..3 {
+        let error = timeout(PATIENCE, upstream.connection())
+            .await
+            .unwrap()
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Auth { status: 401, .. }),
+            "{error:?}"
+        );
+    }
+    assert_eq!(server.seen().len(), 2);
 }
 
 #[tokio::test]

@@ -231,9 +231,19 @@ fn a_runtime_that_ends_takes_its_children_along() {
 }
 
 #[tokio::test]
+async fn a_program_that_drops_its_connection_and_ends_leaves_nothing() {
+    let (_, _directory, file) = noting("stubborn");
+    let mut parent = tokio::process::Command::new(env!("CARGO_BIN_EXE_mcp-client-fixture"));
+    let status = timeout(PATIENCE, parent.arg("parent").arg(&file).status())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(status.success());
+    is_gone(pids(&file)[0]).await;
+}
+
+#[tokio::test]
 async fn a_server_that_stops_reading_is_killed() {
-    let (command, _directory, file) = noting("pid");
-    drop((command, file));
     let options = ConnectionOptions {
         write_stall: Duration::from_millis(300),
         ..options()
@@ -337,4 +347,79 @@ async fn a_server_that_ends_at_once_in_a_loop_is_left_in_peace() {
     let status = upstream.status();
     assert_eq!(status.state, State::Backoff);
     assert_eq!(status.stderr.as_deref(), Some("no license found"));
+}
+
+#[tokio::test]
+async fn a_server_that_ended_is_started_again_when_it_is_needed() {
+    let upstream = Upstream::new(
+        Endpoint::Stdio(fixture("exit-mid-call")),
+        UpstreamOptions::default(),
+    );
+    let mut changes = upstream.changes();
+    let error = upstream
+        .request("tools/call", None, within(20))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Closed(_)) && error.was_sent(),
+        "{error}"
+    );
+    assert_eq!(upstream.status().state, State::Backoff);
+    assert_eq!(upstream.status().stderr.as_deref(), Some("out of cheese"));
+    let error = upstream
+        .request("tools/list", None, within(20))
+        .await
+        .unwrap_err();
+    let ErrorKind::Unavailable { retry_in, .. } = error.kind() else {
+        panic!("{error}")
+    };
+    assert!(!error.was_sent() && *retry_in <= Duration::from_millis(1250));
+    let again = async {
+        loop {
+            match upstream.request("tools/list", None, within(20)).await {
+                Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                done => return done,
+            }
+        }
+    };
+    timeout(PATIENCE, again).await.unwrap().unwrap();
+    let status = upstream.status();
+    assert_eq!((status.state, status.restarts), (State::Ready, 1));
+    assert!(status.reason.unwrap().contains("exit status: 7"));
+    // Its lists may be others now.
+    assert_eq!(changes.borrow_and_update().tools, 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_shut_down_while_it_starts() {
+    let (command, _directory, file) = noting("silent");
+    let upstream = Upstream::new(Endpoint::Stdio(command), UpstreamOptions::default());
+    let waiting = {
+        let upstream = upstream.clone();
+        tokio::spawn(async move { upstream.connection().await })
+    };
+    let started = async {
+        while !file.exists() || pids(&file).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, started).await.unwrap();
+    assert_eq!(upstream.status().state, State::Starting);
+    timeout(PATIENCE, upstream.shutdown()).await.unwrap();
+    let error = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Closed(_)), "{error}");
+    is_gone(pids(&file)[0]).await;
+    assert_eq!(upstream.status().state, State::Stopped);
+    assert!(upstream.connection().await.is_err());
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_does_not_stop_the_start() {
+    let upstream = Upstream::new(Endpoint::Stdio(fixture("echo")), UpstreamOptions::default());
+    let impatient = timeout(Duration::ZERO, upstream.connection()).await;
+    assert!(impatient.is_err());
+    timeout(PATIENCE, upstream.connection()).await.unwrap().unwrap();
+    assert_eq!(upstream.status().restarts, 0);
 }
