@@ -8,6 +8,7 @@ use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
+    time::Instant,
 };
 
 use crate::{
@@ -294,11 +295,11 @@ impl Connection {
         }
     }
 
-    /// Why the connection is closed, if it is.
-    pub(crate) fn reason(&self) -> Error {
+    /// Why the connection is closed, and since when.
+    pub(crate) fn end(&self) -> (Error, Instant) {
         match &self.0.link {
-            Link::Stream(link) => link.reason(),
-            Link::Http(_) => http::shut_down(),
+            Link::Stream(link) => link.end(),
+            Link::Http(_) => (http::shut_down(), Instant::now()),
         }
     }
 

@@ -13,6 +13,7 @@ use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
+    time::Instant,
 };
 
 use self::{call::Call, shared::Shared, writer::Outgoing};
@@ -121,8 +122,9 @@ impl StreamLink {
         self.shared.reason()
     }
 
-    pub(crate) fn reason(&self) -> Error {
-        self.shared.reason()
+    /// Why the connection is closed, and since when.
+    pub(crate) fn end(&self) -> (Error, Instant) {
+        self.shared.end()
     }
 
     pub(crate) fn counters(&self) -> Counters {

@@ -57,7 +57,8 @@ impl Hasher for IdHasher {
 #[derive(Default)]
 struct Pending {
     calls: Calls,
-    closed: Option<Error>,
+    /// Why the connection is closed, and since when.
+    closed: Option<(Error, Instant)>,
     /// When the calls' deadlines are looked at next.
     next_look: Option<Instant>,
 }
@@ -83,7 +84,7 @@ impl Shared {
     /// Notes a call, unless the connection is closed.
     pub(super) fn register(&self, call: &Arc<Call>) -> Result<(), Error> {
         let mut pending = self.pending();
-        if let Some(error) = &pending.closed {
+        if let Some((error, _)) = &pending.closed {
             return Err(error.clone().sent(false));
         }
         pending.calls.insert(call.id, Arc::clone(call));
@@ -155,7 +156,10 @@ impl Shared {
     pub(super) fn close(&self, error: Error, stop: Stop) {
         let mut pending = self.pending();
         let calls = std::mem::take(&mut pending.calls);
-        let error = pending.closed.get_or_insert(error).clone();
+        let (error, _) = pending
+            .closed
+            .get_or_insert_with(|| (error, Instant::now()))
+            .clone();
         drop(pending);
         for call in calls.into_values() {
             call.finish(Err(error.clone()));
@@ -181,8 +185,13 @@ impl Shared {
 
     /// Why the connection is closed.
     pub(super) fn reason(&self) -> Error {
-        let error = self.pending().closed.clone();
-        error.unwrap_or_else(|| Error::closed("the connection is closed"))
+        self.end().0
+    }
+
+    /// Why the connection is closed, and since when.
+    pub(super) fn end(&self) -> (Error, Instant) {
+        let end = self.pending().closed.clone();
+        end.unwrap_or_else(|| (Error::closed("the connection is closed"), Instant::now()))
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {

@@ -33,14 +33,10 @@ impl Backoff {
         self.last_start = Some(now);
     }
 
-    pub(super) fn last_start(&self) -> Instant {
-        self.last_start.unwrap_or_else(Instant::now)
-    }
-
     /// Notes a failure and returns the pause that it asks for. Jitter only ever makes it longer, so that the limits
     /// on the number of starts hold.
     pub(super) fn failed(&mut self, now: Instant) -> Duration {
-        if now - self.last_start() >= HEALTHY {
+        if self.last_start.is_some_and(|start| now - start >= HEALTHY) {
             self.failures = 0;
             return Duration::ZERO;
         }

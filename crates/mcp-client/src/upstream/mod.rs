@@ -251,20 +251,18 @@ impl Supervision {
     /// Notices that a connection has closed since the last look, or that a start was broken off.
     fn notice_end(&mut self) {
         let gone = match &self.phase {
-            Phase::Ready { connection } if connection.is_closed() => Some((
-                connection.reason(),
-                connection.stderr_tail(),
-                self.backoff.last_start(),
-            )),
+            Phase::Ready { connection } if connection.is_closed() => {
+                Some((connection.end(), connection.stderr_tail()))
+            }
             Phase::Starting { outcome, .. }
                 if outcome.has_changed().is_err() && outcome.borrow().is_none() =>
             {
-                Some((interrupted(), None, Instant::now()))
+                Some(((interrupted(), Instant::now()), None))
             }
             _ => None,
         };
-        if let Some((error, stderr, from)) = gone {
-            self.failed(&error, stderr, from);
+        if let Some(((error, since), stderr)) = gone {
+            self.failed(&error, stderr, since);
         }
     }
 
@@ -285,8 +283,8 @@ impl Supervision {
         .because(error)
     }
 
-    /// Begins the pause before the next start, counted from the given instant.
-    fn failed(&mut self, error: &Error, stderr: Option<String>, from: Instant) {
+    /// Begins the pause before the next start, for a server that failed at the given instant.
+    fn failed(&mut self, error: &Error, stderr: Option<String>, since: Instant) {
         let stderr = match error.kind() {
             ErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
             _ => stderr,
@@ -295,8 +293,8 @@ impl Supervision {
             error: error.clone(),
             stderr: stderr.filter(|stderr| !stderr.is_empty()),
         });
-        let pause = self.backoff.failed(Instant::now());
-        self.phase = Phase::Waiting { until: from + pause };
+        let pause = self.backoff.failed(since);
+        self.phase = Phase::Waiting { until: since + pause };
     }
 
     fn status(&self) -> Status {
