@@ -99,9 +99,10 @@ impl HttpTool {
         };
         // Only now is the answer there: until its last byte, whether the tool ran well is not known.
         cx.dispatch().answered();
-        let result = mask_result(&result_of(body, &media)?, &masks)?;
-        let result = self.select(result).await?;
-        Ok(Reply::value(hide_fields(&result, &plan.redact)))
+        let whole = mask_result(&result_of(body, &media)?, &masks)?;
+        // Hidden before anything is selected: a selection may leave a field's name behind.
+        let result = self.select(hide_fields(&whole, &plan.redact)).await?;
+        Ok(Reply::value(result))
     }
 
     /// The present value of every reference.

@@ -22,7 +22,8 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub url_template: Option<String>,
     /// Query parameters: a text, a number, a boolean or a list of them. One that is exactly `{argument}` repeats its
-    /// name for every element of a list; one whose argument is absent is left out.
+    /// name for every element of a list; one whose argument is absent is left out. Without `query` and `request`, a
+    /// request without a body takes the arguments that nothing else uses as its query.
     #[serde(default)]
     pub query: Map<String, Value>,
     /// Request headers. One whose argument is absent is left out.
@@ -33,7 +34,8 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub headers_from_env: Vec<String>,
     /// The request's body as JSON. A text that is exactly `{argument}` becomes the argument as it is; in a longer
-    /// text it is inserted; a member whose argument is absent is left out.
+    /// text it is inserted; a member whose argument is absent is left out. Without a body, POST, PUT and
+    /// PATCH send the arguments that nothing else uses, as they were written.
     #[serde(default)]
     pub body: Option<Value>,
     /// Another name of `body`.

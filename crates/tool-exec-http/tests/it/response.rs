@@ -234,6 +234,20 @@ async fn fields_are_hidden_in_the_result() {
 }
 
 #[tokio::test]
+async fn a_selection_does_not_bring_hidden_fields_out() {
+    for selection in [
+        json!({"response_path": "$.user.ssn"}),
+        json!({"response": {"body_mapping": "user.ssn"}}),
+    ] {
+        let server = Server::json(r#"{"user": {"ssn": "123-45", "n": 1.0}}"#).await;
+        let mut config = selection;
+        config["url"] = json!(server.url("/"));
+        config["redact"] = json!(["ssn"]);
+        assert_eq!(prepare(config).call(json!({})).await.text(), "\"[redacted]\"");
+    }
+}
+
+#[tokio::test]
 async fn connections_are_shared() {
     let server = Server::start(|_| Answer::Keep(ok("application/json", "1"))).await;
     let executor = crate::support::executor(crate::support::Values::of(&[]));
