@@ -34,6 +34,9 @@ pub(crate) struct MeteredArray<'a>(&'a [Value]);
 static SEEN: Value = Value::Null;
 static EXHAUSTED: Value = Value::Bool(true);
 
+/// What an error costs, in steps.
+const ERROR: u64 = 50;
+
 /// Whether an error that carries this value was found before the budget was gone.
 pub(crate) fn is_genuine(value: &Value) -> bool {
     *value == SEEN
@@ -102,7 +105,9 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
         equal(self.0, expected)
     }
 
+    /// Called for each error that is made: making one takes about as long as so many looks.
     fn to_value(&self) -> Cow<'a, Value> {
+        charge(ERROR);
         Cow::Borrowed(if is_exhausted() { &EXHAUSTED } else { &SEEN })
     }
 

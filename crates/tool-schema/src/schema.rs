@@ -58,8 +58,10 @@ const STEPS: u64 = 200_000;
 const STEPS_PER_VALUE: u64 = 100;
 /// The largest budget: some hundred milliseconds.
 const MAX_STEPS: u64 = 20_000_000;
-/// The budget for finding what is wrong, once it is known that something is: each step may make an error.
+/// The budget for finding all that is wrong, once it is known that something is.
 const STEPS_TO_EXPLAIN: u64 = 20_000;
+/// The budget for finding the first problem, where that one did not suffice.
+const STEPS_TO_FIND: u64 = 400_000;
 /// How deep subschemas and values together may be nested, so that no check exhausts a thread's stack.
 const MAX_NESTING: u64 = 1_024;
 /// How large the automaton of a pattern may be, in bytes.
@@ -189,7 +191,7 @@ impl Schema {
                 mismatch
             }
             // The first problem may lie behind thousands of values that are right.
-            None => with_budget(STEPS_TO_EXPLAIN * 50, self.price(), || {
+            None => with_budget(STEPS_TO_FIND, self.price(), || {
                 let error = self.counted().validate(MeteredNode(value)).err();
                 explain(error.into_iter(), value, &self.value)
             })

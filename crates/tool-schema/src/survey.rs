@@ -278,7 +278,7 @@ impl<'a> Graph<'a> {
         Ok(Survey {
             weight: measures[0].map_or(1, |measure| measure.weight),
             price: Price {
-                value: in_place.expansion / 16,
+                value: in_place.expansion / 4,
                 byte: self.byte_price,
             },
             in_place_depth: in_place.path,

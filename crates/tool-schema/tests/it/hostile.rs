@@ -22,7 +22,7 @@ fn recursive_alternatives_do_not_blow_up() {
 fn recursive_alternatives_over_scalars_do_not_blow_up() {
     let alternative = json!({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}, "required": ["a"]});
     let schema = json!({"oneOf": [alternative, alternative, {"type": "string"}]});
-    let value = (0..20).fold(json!(1), |inner, _| json!({"a": inner, "b": inner}));
+    let value = (0..14).fold(json!(1), |inner, _| json!({"a": inner, "b": inner}));
     let text = complaint(&schema, &value).unwrap();
     assert!(text.len() < 2_000, "{text}");
 }

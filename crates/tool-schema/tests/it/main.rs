@@ -2,6 +2,7 @@
 
 mod budget;
 mod compile;
+mod corpus;
 mod explain;
 mod hostile;
 
