@@ -83,12 +83,12 @@ impl Shared {
 
     /// Notes a call, unless the connection is closed.
     pub(super) fn register(&self, call: &Arc<Call>) -> Result<(), Error> {
+        let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
         if let Some((error, _)) = &pending.closed {
             return Err(error.clone().sent(false));
         }
-        pending.calls.insert(call.id, Arc::clone(call));
-        let deadline = call.exchange.deadline();
+        pending.calls.insert(call.id, noted);
         if pending.next_look.is_none_or(|next| deadline < next) {
             pending.next_look = Some(deadline);
             self.earlier_deadline.notify_one();
