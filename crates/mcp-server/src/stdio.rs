@@ -5,7 +5,7 @@ use mcp_wire::{Era, Line, LineDecoder, Message, Notification, Request, Revision,
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     time::timeout,
 };
 
@@ -22,7 +22,8 @@ use crate::{
 pub struct StdioOptions {
     /// On whose behalf requests are made: `local`.
     pub principal: Principal,
-    /// How many requests are worked on at a time: 256. No more are read until one is answered.
+    /// How many requests are worked on at a time: 256. Up to 1,024 more wait their turn and can be cancelled
+    /// meanwhile; beyond that nothing is read.
     pub max_in_flight: usize,
     /// The longest message in bytes: 16 MiB. A longer one is answered with an error.
     pub max_message: usize,
@@ -73,6 +74,7 @@ where
         client: None,
         out,
         running: FuturesUnordered::new(),
+        turns: Arc::new(Semaphore::new(options.max_in_flight)),
         options,
     };
     tokio::select! {
@@ -85,6 +87,8 @@ where
 
 /// How many answers and notifications may wait to be written.
 const QUEUE: usize = 256;
+/// How many requests may wait for their turn.
+const WAITING: usize = 1024;
 
 struct Connection<S> {
     core: Arc<Core<S>>,
@@ -92,7 +96,9 @@ struct Connection<S> {
     /// What opened the connection in the legacy era.
     client: Option<Arc<Client>>,
     out: mpsc::Sender<Vec<u8>>,
+    /// Requests that are worked on or wait for their turn.
     running: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    turns: Arc<Semaphore>,
     options: StdioOptions,
 }
 
@@ -117,7 +123,7 @@ impl<S: Service> Connection<S> {
     async fn read<R: AsyncRead + Unpin>(&mut self, mut reader: R) -> io::Result<()> {
         let mut decoder = LineDecoder::new(self.options.max_message);
         loop {
-            let has_room = self.running.len() < self.options.max_in_flight;
+            let has_room = self.has_room();
             tokio::select! {
                 biased;
                 Some(()) = self.running.next() => {}
@@ -137,9 +143,13 @@ impl<S: Service> Connection<S> {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.running.len() < self.options.max_in_flight + WAITING
+    }
+
     async fn line(&mut self, line: Line) {
         // One read may bring more requests than there is room for.
-        while self.running.len() >= self.options.max_in_flight {
+        while !self.has_room() {
             self.running.next().await;
         }
         let message = match line {
@@ -225,7 +235,12 @@ impl<S: Service> Connection<S> {
         if let Some(token) = outline.token {
             cx.progress = Progress::new(token, self.out.clone());
         }
-        let answer = Abortable::new(Arc::clone(&self.core).answer(request, cx), registration);
+        let (core, turns) = (Arc::clone(&self.core), Arc::clone(&self.turns));
+        let answer = async move {
+            let _turn = turns.acquire_owned().await;
+            core.answer(request, cx).await
+        };
+        let answer = Abortable::new(answer, registration);
         let out = self.out.clone();
         self.running.push(Box::pin(async move {
             let answer = answer.await;

@@ -3,7 +3,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
@@ -85,6 +85,7 @@ pub(super) struct Refuge(pub(super) Arc<Detached>);
 pub(super) struct Detached {
     count: AtomicUsize,
     max: usize,
+    is_closed: AtomicBool,
 }
 
 impl Detached {
@@ -92,7 +93,13 @@ impl Detached {
         Self {
             count: AtomicUsize::new(0),
             max,
+            is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// Takes no more calls: when the server stops, a lost connection is the end of its calls.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -101,8 +108,9 @@ impl Refuge {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
+        let before = self.0.count.fetch_add(1, Ordering::Relaxed);
         let place = Place(Arc::clone(&self.0));
-        if self.0.count.fetch_add(1, Ordering::Relaxed) >= self.0.max {
+        if before >= self.0.max || self.0.is_closed.load(Ordering::Relaxed) {
             return;
         }
         runtime.spawn(async move {

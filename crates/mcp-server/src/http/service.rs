@@ -91,10 +91,11 @@ impl<S: Service> HttpService<S> {
         &self.0.core.service
     }
 
-    /// Ends the streams on which clients listen and opens no more, so that a server that is shut down can close its
-    /// connections.
+    /// Prepares for the end of the server: ends the streams on which clients listen and opens no more, so that
+    /// connections can close, and takes the loss of a connection for the end of its requests.
     pub fn end_streams(&self) {
         self.0.is_draining.store(true, Ordering::Relaxed);
+        self.0.detached.close();
         self.0.sessions.end_streams();
     }
 

@@ -274,6 +274,29 @@ async fn a_session_is_told_of_changes_on_its_stream() {
 }
 
 #[tokio::test]
+async fn a_lost_stream_can_be_opened_again() {
+    let served = Served::start(HttpOptions::default()).await;
+    let session = open(&served, &Head::post()).await;
+    let listen = within(&session).method("GET");
+    let mut stream = served.connect().await;
+    stream.send(&listen, "").await;
+    assert_eq!(stream.head().await.status, 200);
+    drop(stream);
+    // The server notices the loss when it next looks at the connection.
+    crate::support::soon(async {
+        loop {
+            let mut again = served.connect().await;
+            again.send(&listen, "").await;
+            match again.head().await.status {
+                200 => return,
+                status => assert_eq!(status, 409),
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_a_client_says_of_itself_is_bounded() {
     let served = Served::start(HttpOptions::default()).await;
     let long = INITIALIZE.replace("\"t\"", &format!("\"{}\"", "t".repeat(17 * 1024)));

@@ -394,6 +394,102 @@ async fn only_so_many_requests_are_worked_on() {
 }
 
 #[tokio::test]
+async fn who_waits_for_a_turn_can_be_cancelled() {
+    let mut client = Client::start(StdioOptions {
+        max_in_flight: 1,
+        ..StdioOptions::default()
+    });
+    for id in 0..3 {
+        client
+            .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/wait"}}"#))
+            .await;
+    }
+    client.log.running(1).await;
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        .await;
+    client.ask(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await;
+    // It never ran.
+    client.log.gate.add_permits(2);
+    assert!(client.receive().await.contains("\"id\":0"));
+    assert!(client.receive().await.contains("\"id\":2"));
+    assert!(client.finish().await.is_empty());
+}
+
+#[tokio::test]
+async fn thousands_of_cancellations_leave_nothing_behind() {
+    let mut client = start();
+    // A linear congruential generator: the same order in every run.
+    let mut seed = 7_u64;
+    let mut random = move |below: u64| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut open: Vec<u64> = Vec::new();
+    for id in 0..5000_u64 {
+        client
+            .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/wait"}}"#))
+            .await;
+        open.push(id);
+        while open.len() > 100 || (!open.is_empty() && random(3) == 0) {
+            let index = usize::try_from(random(open.len() as u64)).unwrap();
+            let id = open.swap_remove(index);
+            client
+                .send(&format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+                ))
+                .await;
+        }
+    }
+    client.log.running(open.len()).await;
+    for id in open {
+        client
+            .send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+            ))
+            .await;
+    }
+    client.log.running(0).await;
+    // Every id is free, nothing was answered, and nothing is left.
+    client.log.gate.add_permits(1);
+    let answer = client
+        .ask(r#"{"jsonrpc":"2.0","id":0,"method":"test/wait"}"#)
+        .await;
+    assert_eq!(answer, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+    assert!(client.finish().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
+    let (service, _log) = Scripted::new();
+    let (ours, theirs) = duplex(256);
+    let (reader, writer) = split(theirs);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let task = tokio::spawn(serve_stdio(
+        service,
+        reader,
+        writer,
+        StdioOptions::default(),
+        async {
+            let _ = stopped.await;
+        },
+    ));
+    let (_output, mut input) = split(ours);
+    // More answers than fit into the pipe and the queue: in the end nothing more is read.
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    let flood = async {
+        for _ in 0..10_000 {
+            input.write_all(ping).await.unwrap();
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(1), flood).await.is_err());
+    stop.send(()).unwrap();
+    soon(task).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn notices_reach_who_has_opened_the_connection() {
     let notices = Notices::default();
     let mut client = Client::start(StdioOptions {
