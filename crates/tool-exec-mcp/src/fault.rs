@@ -20,9 +20,8 @@ pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolEr
             ErrorKind::ResultTooLarge,
             format!("answered with more than {limit} bytes"),
         ),
-        Fault::StartFailed { reason, .. } => {
-            answered(ErrorKind::Unavailable, format!("did not start: {reason}"))
-        }
+        // The reason may name a program's path: it is told as the cause, which no model sees.
+        Fault::StartFailed { .. } => answered(ErrorKind::Unavailable, "did not start".to_owned()),
         Fault::Unsupported(what) => answered(ErrorKind::Protocol, format!("cannot be used: {what}")),
         Fault::Auth { status, .. } => answered(
             ErrorKind::Auth,

@@ -1,10 +1,12 @@
 //! An MCP server over stdio that misbehaves as its first argument says. It has two tools: `act` misbehaves, `echo`
-//! answers with its arguments. A second argument names a file that every start is noted in.
+//! answers with its arguments. A second argument names a file in which every start, every notification and every call
+//! of `act` is noted.
 
 use std::{
     fs::OpenOptions,
     io::{self, BufRead as _, Write},
-    process, thread,
+    process::{self, Command, Stdio},
+    thread,
     time::Duration,
 };
 
@@ -32,8 +34,11 @@ const FINE: &str = r#"{"content":[{"type":"text","text":"fine"}]}"#;
 fn main() -> io::Result<()> {
     let mut args = std::env::args().skip(1);
     let mode = args.next().unwrap_or_default();
-    if let Some(file) = args.next() {
-        writeln!(OpenOptions::new().create(true).append(true).open(file)?, "start")?;
+    let notes = args.next();
+    note(notes.as_deref(), "start")?;
+    if mode == "sleeps" {
+        note(notes.as_deref(), &format!("child {}", process::id()))?;
+        sleep();
     }
     if mode == "exit-at-once" {
         writeln!(io::stderr(), "no license found")?;
@@ -43,8 +48,14 @@ fn main() -> io::Result<()> {
         let Ok(request) = serde_json::from_str::<Request>(&line?) else {
             continue;
         };
-        if let Some(id) = &request.id {
-            answer(&mode, id.get(), &request)?;
+        match &request.id {
+            None => note(notes.as_deref(), &request.method)?,
+            Some(id) => {
+                if request.params.as_ref().and_then(|params| params.name.as_deref()) == Some("act") {
+                    note(notes.as_deref(), "act")?;
+                }
+                answer(&mode, id.get(), &request, notes.as_deref())?;
+            }
         }
     }
     if mode == "ignores-the-end" {
@@ -53,7 +64,12 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn answer(mode: &str, id: &str, request: &Request) -> io::Result<()> {
+fn note(file: Option<&str>, what: &str) -> io::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    writeln!(OpenOptions::new().create(true).append(true).open(file)?, "{what}")
+}
+
+fn answer(mode: &str, id: &str, request: &Request, notes: Option<&str>) -> io::Result<()> {
     let params = request.params.as_ref();
     let arguments = params.and_then(|params| params.arguments.as_ref());
     match (
@@ -70,7 +86,7 @@ fn answer(mode: &str, id: &str, request: &Request) -> io::Result<()> {
             }
             Ok(())
         }
-        ("tools/call", Some("act")) => act(mode, id),
+        ("tools/call", Some("act")) => act(mode, id, notes),
         ("tools/call", _) => {
             let text = arguments.map_or("{}", |arguments| arguments.get());
             let text = serde_json::to_string(text).map_err(io::Error::other)?;
@@ -85,7 +101,7 @@ fn answer(mode: &str, id: &str, request: &Request) -> io::Result<()> {
     }
 }
 
-fn act(mode: &str, id: &str) -> io::Result<()> {
+fn act(mode: &str, id: &str, notes: Option<&str>) -> io::Result<()> {
     match mode {
         "never-answers" => Ok(()),
         "wrong-id" => send(&result("99999999", FINE)),
@@ -117,6 +133,15 @@ fn act(mode: &str, id: &str) -> io::Result<()> {
         "exits-mid-call" => {
             writeln!(io::stderr(), "out of cheese")?;
             end(7)
+        }
+        "leaves-a-child" => {
+            Command::new(std::env::current_exe()?)
+                .args(["sleeps", notes.unwrap_or_default()])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()?;
+            send(&result(id, FINE))
         }
         "exits-mid-line" => {
             write(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"conte"#).as_bytes())?;

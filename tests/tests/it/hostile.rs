@@ -231,17 +231,60 @@ fn floods_hold_nobody_up_and_fill_no_memory() {
 
 #[test]
 fn an_error_tells_what_happened_and_no_more() {
-    let mut gateway = Gateway::stdio(&configuration(["never-answers"]));
-    let result = gateway.client.call("never-answers__act", "{}").result();
-    let result = members(&result);
-    let error = members(&members(&result["_meta"])["dev.toolplane/error"]);
-    assert_eq!(text(&error["kind"]), "outcome_unknown");
-    let content = &result["content"];
-    assert!(content.contains("never-answers"), "{content}");
+    let secret = json!({"command": "/srv/secret-place/no-such-server", "args": ["--token", "hunter2"]});
+    let mut gateway = Gateway::stdio(&configuration(["exits-mid-call"]).server("missing", secret));
+    for (tool, kind) in [
+        ("exits-mid-call__act", "outcome_unknown"),
+        ("missing__act", "unavailable"),
+    ] {
+        let answer = gateway.client.call(tool, "{}");
+        let result = members(&answer.result());
+        let error = members(&members(&result["_meta"])["dev.toolplane/error"]);
+        assert_eq!(text(&error["kind"]), kind);
+        let shown = format!("{} {error:?}", result["content"]);
+        assert!(
+            shown.contains(tool.split("__").next().unwrap()),
+            "which server: {shown}"
+        );
+        for inside in ["hunter2", "hostile-server"] {
+            assert!(!shown.contains(inside), "what is inside: {shown}");
+        }
+    }
+    assert_eq!(gateway.end().code(), Some(0));
+}
+
+#[test]
+fn a_call_that_is_cancelled_is_cancelled_at_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let server = hostile(["never-answers", notes.to_str().unwrap()]);
+    let mut gateway = Gateway::stdio(&configuration([]).server("slow", server));
+    let call = gateway.client.begin_call("slow__act", "{}");
+    let told = |what: &str| fs::read_to_string(&notes).unwrap_or_default().contains(what);
+    eventually("the call arrives", || told("act"));
+    gateway.client.cancel(call);
+    eventually("the server is told", || told("notifications/cancelled"));
+    assert_healthy(&mut gateway);
     assert!(
-        !content.contains("hostile-server"),
-        "no path of the machine: {content}"
+        !gateway.client.order.contains(&call),
+        "nobody waits for an answer"
     );
+    assert_eq!(gateway.end().code(), Some(0));
+}
+
+#[test]
+fn what_a_server_has_started_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let server = hostile(["leaves-a-child", notes.to_str().unwrap()]);
+    let mut gateway = Gateway::stdio(&configuration([]).server("parent", server));
+    gateway.client.call("parent__act", "{}").result();
+    eventually("the server's child runs", || {
+        fs::read_to_string(&notes).unwrap_or_default().contains("child ")
+    });
+    // The healthy server, the hostile one and its child, which outlives its parent if nobody ends it.
+    gateway.client.tools();
+    assert_eq!(gateway.client.process.descendants().len(), 3);
     assert_eq!(gateway.end().code(), Some(0));
 }
 

@@ -5,6 +5,9 @@
     reason = "a test fails by panicking, and says why"
 )]
 
+mod example;
 mod hostile;
+mod inspector;
 mod relay;
+mod serving;
 mod support;

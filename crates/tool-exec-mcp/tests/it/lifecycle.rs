@@ -175,6 +175,21 @@ async fn a_server_that_cannot_be_started_says_why() {
 }
 
 #[tokio::test]
+async fn what_is_inside_is_told_as_the_cause_only() {
+    let target = ServerTarget::Stdio {
+        command: Template::parse("/there/is/no/such/program").unwrap(),
+        args: Vec::new(),
+        env: [].into(),
+        cwd: None,
+    };
+    let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
+    let error = Call::new(&server, "echo", json!({})).make().await.unwrap_err();
+    assert_eq!(error.message(), "the server `box` did not start");
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("/there/is/no/such/program"), "{cause}");
+}
+
+#[tokio::test]
 async fn a_server_that_never_opens_is_given_up() {
     let fixture = Fixture::new(&[]);
     let mut settings = fixture.settings("never-opens");

@@ -199,6 +199,13 @@ impl StdioClient {
         }
     }
 
+    /// Takes back a request.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.write(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        ));
+    }
+
     /// Takes what has come already and what comes in this time.
     pub(crate) fn drain(&mut self, time: Duration) {
         let watch = Stopwatch::start();

@@ -34,7 +34,6 @@ pub(crate) fn binary() -> PathBuf {
 pub(crate) struct Configuration {
     servers: Map<String, Value>,
     tools: Map<String, Value>,
-    defaults: Map<String, Value>,
 }
 
 impl Configuration {
@@ -64,15 +63,10 @@ impl Configuration {
         self
     }
 
-    pub(crate) fn limit(mut self, name: &str, value: Value) -> Self {
-        self.defaults.insert(name.to_owned(), value);
-        self
-    }
-
     /// Writes it as JSON, which is YAML as well.
     pub(crate) fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("toolplane.yaml");
-        let configuration = json!({"servers": self.servers, "tools": self.tools, "defaults": self.defaults});
+        let configuration = json!({"servers": self.servers, "tools": self.tools});
         fs::write(&path, configuration.to_string()).unwrap();
         path
     }
@@ -108,18 +102,8 @@ impl Gateway {
     /// Serves on a free port of the loopback interface.
     pub(crate) fn http(configuration: &Configuration) -> HttpGateway {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = serve(&configuration.write(folder.path()));
-        let (process, _, _) = Process::spawn(command.args(["--http", "127.0.0.1:0"]));
-        let mut address = None;
-        eventually("the gateway says where it listens", || {
-            address = listening(&process.stderr());
-            address.is_some()
-        });
-        HttpGateway {
-            process,
-            address: address.unwrap(),
-            _folder: folder,
-        }
+        let command = serve(&configuration.write(folder.path()));
+        HttpGateway::start(command, folder)
     }
 
     /// Closes the input, as a client does that is done, and sees that nothing stays behind.
@@ -127,6 +111,11 @@ impl Gateway {
         let family = self.client.process.descendants();
         self.client.close();
         ended(&mut self.client.process, &family)
+    }
+
+    /// Waits for an end that something else has caused, and sees that these have ended too.
+    pub(crate) fn end_of(mut self, family: &[Identity]) -> ExitStatus {
+        ended(&mut self.client.process, family)
     }
 
     /// Ends it by a signal and sees that nothing stays behind.
@@ -138,6 +127,27 @@ impl Gateway {
 }
 
 impl HttpGateway {
+    /// Serves a configuration that is there already, with these variables set.
+    pub(crate) fn of_file(configuration: &Path, variables: &[(&str, String)]) -> Self {
+        let mut command = serve(configuration);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        Self::start(command, tempfile::tempdir().unwrap())
+    }
+
+    fn start(mut command: Command, folder: TempDir) -> Self {
+        let process = Process::run(command.args(["--http", "127.0.0.1:0"]));
+        let mut address = None;
+        eventually("the gateway says where it listens", || {
+            address = listening(&process.stderr());
+            address.is_some()
+        });
+        Self {
+            process,
+            address: address.unwrap(),
+            _folder: folder,
+        }
+    }
+
     /// A client with an open connection.
     pub(crate) fn client(&self) -> HttpClient {
         let mut client = HttpClient::new(self.address, "/mcp");

@@ -10,7 +10,7 @@ mod time;
 pub(crate) use self::{
     client::{Answer, Client, StdioClient},
     compare::{assert_same_result, assert_same_tool, members, text},
-    gateway::{Configuration, Gateway},
-    process::base_environment,
+    gateway::{Configuration, Gateway, HttpGateway, binary},
+    process::{Process, base_environment},
     time::{Stopwatch, eventually},
 };

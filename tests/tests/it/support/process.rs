@@ -52,8 +52,20 @@ impl Process {
         (Self { child, stderr }, stdin, stdout)
     }
 
+    /// Starts a program whose output does not matter: it is read, so that the program can go on writing.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        let (process, _, mut output) = Self::spawn(command);
+        thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        process
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         self.child.id().try_into().unwrap()
+    }
+
+    /// Whether the program has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// What the program has written to stderr, or the end of it.
@@ -126,15 +138,6 @@ pub(crate) fn assert_all_end(processes: &[Identity]) {
         );
         thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// The processes that have this text in their command line.
-pub(crate) fn with_argument(text: &str) -> Vec<i32> {
-    let has = |pid: &i32| {
-        fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.windows(text.len()).any(|part| part == text.as_bytes()))
-    };
-    pids().filter(has).collect()
 }
 
 struct Stat {

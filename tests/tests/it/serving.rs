@@ -1,0 +1,143 @@
+//! What clients of the gateway are promised beside results: progress, errors, an orderly end.
+
+use std::{thread, time::Duration};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tool_testkit::{PeerCommand, Peers, Skip};
+
+use crate::support::{Client, Configuration, Gateway, Stopwatch, eventually};
+
+fn peers(find: impl FnOnce(&Peers) -> Result<Vec<PeerCommand>, Skip>) -> Option<Vec<PeerCommand>> {
+    match Peers::from_env().and_then(|peers| find(&peers)) {
+        Ok(peers) => Some(peers),
+        Err(skip) => {
+            skip.report();
+            None
+        }
+    }
+}
+
+const LONG: &str = "everything__trigger-long-running-operation";
+
+/// The parameters of a call that takes this long and reports in between.
+fn long_call(seconds: f64, steps: u32) -> String {
+    json!({
+        "name": LONG,
+        "arguments": {"duration": seconds, "steps": steps},
+        "_meta": {"progressToken": "the client's own"},
+    })
+    .to_string()
+}
+
+fn assert_progress(notifications: &[(String, String)], steps: u64) {
+    let reports: Vec<(Value, u64)> = notifications
+        .iter()
+        .filter(|(method, _)| method == "notifications/progress")
+        .map(|(_, params)| serde_json::from_str::<Value>(params).unwrap())
+        .map(|report| {
+            (
+                report["progressToken"].clone(),
+                report["progress"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let expected: Vec<_> = (1..=steps)
+        .map(|step| (json!("the client's own"), step))
+        .collect();
+    assert_eq!(reports, expected);
+}
+
+#[test]
+fn progress_is_forwarded_in_order_before_the_answer() {
+    let Some(peer) = peers(|peers| Ok(vec![peers.everything("stdio")?])) else {
+        return;
+    };
+    let configuration = Configuration::default().peer("everything", &peer[0]);
+    let mut stdio = Gateway::stdio(&configuration);
+    let http = Gateway::http(&configuration);
+    stdio.client.request("tools/call", &long_call(0.5, 5)).result();
+    assert_progress(&stdio.client.notifications, 5);
+    // What came after the answer would be of no use to anyone.
+    stdio.client.request("ping", "{}").result();
+    assert_progress(&stdio.client.notifications, 5);
+    let mut client = http.client();
+    client.request("tools/call", &long_call(0.5, 5)).result();
+    assert_progress(&client.notifications, 5);
+    assert_eq!(stdio.end().code(), Some(0));
+    assert_eq!(http.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_signal_to_end_lets_calls_finish_and_reaps_every_server() {
+    let everything = peers(|peers| Ok(vec![peers.everything("stdio")?, peers.time()?]));
+    let Some(peers) = everything else { return };
+    let configuration = Configuration::default()
+        .peer("everything", &peers[0])
+        .peer("time", &peers[1]);
+    let mut gateway = Gateway::stdio(&configuration);
+    let tools = gateway.client.tools();
+    assert!(
+        tools.iter().any(|(name, _)| name == "time__convert_time"),
+        "both servers run"
+    );
+    assert!(gateway.client.process.descendants().len() >= 2);
+    let call = gateway.client.begin("tools/call", &long_call(1.0, 2));
+    let reports = |gateway: &Gateway| gateway.client.notifications.len();
+    let before = reports(&gateway);
+    eventually("the call is under way", || {
+        gateway.client.drain(Duration::from_millis(50));
+        reports(&gateway) > before
+    });
+    let family = gateway.client.process.descendants();
+    gateway.client.process.signal(Signal::TERM);
+    gateway.client.wait(call).result();
+    // Checks as well that the servers have ended.
+    assert_eq!(gateway.end_of(&family).code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let server =
+        json!({"command": env!("CARGO_BIN_EXE_toolplane-hostile-server"), "args": ["never-answers"]});
+    let mut gateway = Gateway::stdio(&Configuration::default().server("slow", server));
+    gateway.client.tools();
+    gateway.client.begin_call("slow__act", "{}");
+    let family = gateway.client.process.descendants();
+    assert_eq!(family.len(), 1);
+    // Until the process has ended: no signal before it listens may be lost, no matter how slow the machine is.
+    let watch = Stopwatch::start();
+    eventually("the gateway ends", || {
+        gateway.client.process.has_ended() || {
+            gateway.client.process.signal(Signal::TERM);
+            thread::sleep(Duration::from_millis(50));
+            false
+        }
+    });
+    assert!(watch.elapsed() < Duration::from_secs(20), "{:?}", watch.elapsed());
+    gateway.end_of(&family);
+}
+
+#[test]
+fn a_tool_that_there_is_not_is_an_error_of_the_protocol() {
+    let fixed = json!({
+        "description": "Always the same.", "input_schema": {"type": "object"},
+        "executor": {"kind": "mock", "result": {"a": 1}},
+    });
+    let configuration = Configuration::default().tool("fixed", fixed);
+    let (mut stdio, http) = (Gateway::stdio(&configuration), Gateway::http(&configuration));
+    let mut client = http.client();
+    let clients: [&mut dyn Client; 2] = [&mut stdio.client, &mut client];
+    for client in clients {
+        assert_eq!(client.call("fixd", "{}").error_code(), -32602);
+        assert_eq!(client.request("tools/cal", "{}").error_code(), -32601);
+        // Two readers of a key that is there twice could read two values.
+        assert_eq!(
+            client.call("fixed", r#"{"x":{"a":1,"a":2}}"#).error_code(),
+            -32600
+        );
+        client.call("fixed", "{}").result();
+    }
+    assert_eq!(stdio.end().code(), Some(0));
+    assert_eq!(http.terminate().code(), Some(0));
+}
