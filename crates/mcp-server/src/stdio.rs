@@ -68,7 +68,7 @@ where
     let (out, answers) = mpsc::channel(QUEUE);
     let drain = options.drain;
     let mut writing = Box::pin(write(answers, writer));
-    let connection = Connection {
+    let mut connection = Connection {
         core: Arc::new(Core::new(service)),
         in_flight: Arc::default(),
         client: None,
@@ -78,11 +78,21 @@ where
         options,
     };
     tokio::select! {
+        biased;
         // The queue is open while the connection is served, so this is an error.
         written = &mut writing => return written,
-        read = connection.serve(reader, shutdown) => read?,
+        () = shutdown => {}
+        read = connection.read(reader) => read?,
     }
-    timeout(drain, writing).await.unwrap_or(Ok(()))
+    let end = async {
+        tokio::select! {
+            written = &mut writing => return written,
+            () = connection.finish() => {}
+        }
+        writing.await
+    };
+    // Nobody waits for those that take longer: they are cancelled with the connection.
+    timeout(drain, end).await.unwrap_or(Ok(()))
 }
 
 /// How many answers and notifications may wait to be written.
@@ -103,22 +113,6 @@ struct Connection<S> {
 }
 
 impl<S: Service> Connection<S> {
-    async fn serve<R: AsyncRead + Unpin>(
-        mut self,
-        reader: R,
-        shutdown: impl Future<Output = ()>,
-    ) -> io::Result<()> {
-        tokio::select! {
-            biased;
-            () = shutdown => {}
-            read = self.read(reader) => read?,
-        }
-        // Nobody waits for those that take longer: they are cancelled with the connection.
-        let finish = async { while self.running.next().await.is_some() {} };
-        let _ = timeout(self.options.drain, finish).await;
-        Ok(())
-    }
-
     /// Reads and starts requests, and works on them, until the input ends.
     async fn read<R: AsyncRead + Unpin>(&mut self, mut reader: R) -> io::Result<()> {
         let mut decoder = LineDecoder::new(self.options.max_message);
@@ -141,6 +135,11 @@ impl<S: Service> Connection<S> {
                 }
             }
         }
+    }
+
+    /// Works on what was started until all of it is answered, and closes the queue.
+    async fn finish(mut self) {
+        while self.running.next().await.is_some() {}
     }
 
     fn has_room(&self) -> bool {

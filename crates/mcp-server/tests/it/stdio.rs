@@ -327,9 +327,11 @@ async fn what_takes_longer_than_the_drain_time_is_dropped() {
         .send(r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#)
         .await;
     client.log.running(1).await;
+    let start = tokio::time::Instant::now();
     client.stop.take().unwrap().send(()).unwrap();
     let log = Arc::clone(&client.log);
     assert_eq!(soon(client.output.next_line()).await.unwrap(), None);
+    assert_eq!(start.elapsed().as_secs(), 5);
     soon(client.task).await.unwrap().unwrap();
     assert_eq!(log.running.load(Ordering::SeqCst), 0);
 }
@@ -485,8 +487,10 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
         }
     };
     assert!(tokio::time::timeout(Duration::from_secs(1), flood).await.is_err());
+    let start = tokio::time::Instant::now();
     stop.send(()).unwrap();
     soon(task).await.unwrap().unwrap();
+    assert_eq!(start.elapsed().as_secs(), 30);
 }
 
 #[tokio::test]
