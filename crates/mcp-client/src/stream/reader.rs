@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use mcp_wire::{Line, LineDecoder, Message, Response, id_in_head, integer};
+use mcp_wire::{Line, LineDecoder, Message, ParseErrorKind, Response, id_in_head, integer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     sync::mpsc,
@@ -122,7 +122,13 @@ impl Reading {
                 }
             }
             Err(error) => {
-                let id = error.id().and_then(integer).or_else(|| id_in_head(line));
+                // A log line may be JSON and have an id as well: only what resembles an answer is taken for one.
+                let resembles = *error.kind() != ParseErrorKind::Empty;
+                let id = error
+                    .id()
+                    .and_then(integer)
+                    .or_else(|| id_in_head(line))
+                    .filter(|_| resembles);
                 let call = id.and_then(|id| self.shared.remove(id));
                 self.garbage(call.as_deref(), error);
             }
