@@ -1,6 +1,7 @@
 //! The Streamable HTTP transport.
 
 mod body;
+mod endpoint;
 mod exchange;
 mod guard;
 mod headers;

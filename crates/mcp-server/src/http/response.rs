@@ -14,7 +14,7 @@ use http::{
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 use hyper::body::{Body, Frame, SizeHint};
-use mcp_wire::{RpcError, SSE_KEEP_ALIVE, code, sse_event};
+use mcp_wire::{Era, RpcError, SSE_KEEP_ALIVE, code, sse_event};
 use raw_json::RawJson;
 use tokio::{
     sync::mpsc,
@@ -23,8 +23,11 @@ use tokio::{
 
 use super::{
     Refusal,
+    body::BodyFault,
     exchange::{Exchange, Step},
+    headers::Accepts,
 };
+use crate::protocol::Reply;
 
 /// The body of an answer: one message, or a stream of events.
 pub struct ResponseBody(Kind);
@@ -88,8 +91,39 @@ pub(super) fn method_not_allowed() -> Response<ResponseBody> {
     response
 }
 
+/// Sends an answer that nothing came before.
+pub(super) fn finish(reply: Reply, era: Era, accepts: Accepts) -> Response<ResponseBody> {
+    let status = match (era, reply.error) {
+        (Era::Modern, Some(code::METHOD_NOT_FOUND)) => StatusCode::NOT_FOUND,
+        (
+            Era::Modern,
+            Some(
+                code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION,
+            ),
+        ) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    if accepts.json || status != StatusCode::OK {
+        json(status, reply.frame)
+    } else {
+        single_event(&reply.frame)
+    }
+}
+
+/// Says why a body could not be read.
+pub(super) fn body_fault(fault: BodyFault, limit: usize) -> Response<ResponseBody> {
+    match fault {
+        BodyFault::TooLarge => {
+            let message = format!("the body is larger than {limit} bytes");
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, &message)
+        }
+        BodyFault::TooSlow => refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"),
+        BodyFault::Broken => refuse(StatusCode::BAD_REQUEST, "the body broke off"),
+    }
+}
+
 /// A message as the only event of a stream, for a client that takes no JSON.
-pub(super) fn single_event(message: &[u8]) -> Response<ResponseBody> {
+fn single_event(message: &[u8]) -> Response<ResponseBody> {
     let mut response = whole(StatusCode::OK, sse_event(message, None, None));
     mark_as_stream(&mut response);
     response

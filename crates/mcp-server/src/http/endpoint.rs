@@ -1,0 +1,391 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+use futures_util::future::Abortable;
+use http::{HeaderValue, Method, Response, StatusCode, request::Parts};
+use hyper::body::Body;
+use mcp_wire::{Era, Message, Notification, Request, Revision, RpcError, code, header, method};
+use raw_json::RawJson;
+use tokio::sync::mpsc;
+
+use super::{
+    HttpOptions, ResponseBody, body,
+    exchange::{Detached, Exchange, Refuge, Step},
+    guard,
+    headers::{self, Accepts},
+    response,
+    session::{Session, Sessions},
+};
+use crate::{
+    Principal, Progress, RequestContext, Service,
+    outline::Outline,
+    protocol::{self, Core},
+};
+
+/// What the clones of a service share.
+pub(super) struct Endpoint<S> {
+    core: Arc<Core<S>>,
+    options: HttpOptions,
+    anonymous: Principal,
+    sessions: Sessions,
+    detached: Arc<Detached>,
+    is_draining: AtomicBool,
+}
+
+/// What is known of a request before it is answered.
+struct Inbound {
+    parts: Parts,
+    principal: Principal,
+    accepts: Accepts,
+}
+
+/// What a request is written in, and the session that it belongs to.
+struct Standing {
+    revision: Revision,
+    session: Option<Arc<Session>>,
+}
+
+pub(super) type Answered = Response<ResponseBody>;
+
+/// How many reports of one request may wait for a client that is slow to read.
+const REPORTS: usize = 256;
+
+impl<S: Service> Endpoint<S> {
+    pub(super) fn new(service: S, options: HttpOptions) -> Self {
+        Self {
+            core: Arc::new(Core::new(service)),
+            anonymous: Principal::new("anonymous"),
+            sessions: Sessions::new(options.max_sessions, options.session_idle),
+            detached: Arc::new(Detached::new(options.max_detached)),
+            is_draining: AtomicBool::new(false),
+            options,
+        }
+    }
+
+    pub(super) fn service(&self) -> &S {
+        &self.core.service
+    }
+
+    pub(super) fn end_streams(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+        self.detached.close();
+        self.sessions.end_streams();
+    }
+
+    /// Answers one HTTP request.
+    pub(super) async fn respond<B: Body<Data = Bytes>>(
+        self: Arc<Self>,
+        request: http::Request<B>,
+    ) -> Answered {
+        let (parts, body) = request.into_parts();
+        let principal = match self.admit(&parts) {
+            Ok(principal) => principal,
+            Err(refused) => return *refused,
+        };
+        match parts.method {
+            Method::POST => self.post(parts, principal, body).await,
+            Method::GET => self.listen(&parts, &principal),
+            Method::DELETE => self.end_session(&parts, &principal),
+            _ => response::method_not_allowed(),
+        }
+    }
+
+    /// The checks that need nothing but the head, and whose request it is.
+    fn admit(&self, parts: &Parts) -> Result<Principal, Box<Answered>> {
+        let refuse = |status, message: &str| Err(Box::new(response::refuse(status, message)));
+        if !guard::is_host_allowed(&parts.headers, &parts.uri, &self.options.allowed_hosts) {
+            return refuse(StatusCode::FORBIDDEN, "this host name is not served here");
+        }
+        if !guard::is_origin_allowed(&parts.headers, &self.options.allowed_origins) {
+            return refuse(StatusCode::FORBIDDEN, "this origin is not allowed");
+        }
+        if self
+            .options
+            .path
+            .as_deref()
+            .is_some_and(|path| path != parts.uri.path())
+        {
+            return refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
+        }
+        match &self.options.identify {
+            Some(identify) => identify(parts).map_err(|refusal| Box::new(response::refusal(refusal))),
+            None => Ok(self.anonymous.clone()),
+        }
+    }
+
+    async fn post<B: Body<Data = Bytes>>(
+        self: Arc<Self>,
+        parts: Parts,
+        principal: Principal,
+        body: B,
+    ) -> Answered {
+        let accepts = Accepts::of(&parts.headers);
+        if !accepts.json && !accepts.events {
+            let message = "`Accept` must allow `application/json` and `text/event-stream`";
+            return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
+        }
+        if !headers::is_json(&parts.headers) {
+            let message = "the body must be `application/json`, not compressed";
+            return response::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
+        }
+        let limit = self.options.max_body;
+        let message = match body::read(body, limit, self.options.body_timeout).await {
+            Ok(bytes) => Message::from_client(bytes),
+            Err(fault) => return response::body_fault(fault, limit),
+        };
+        let inbound = Inbound {
+            parts,
+            principal,
+            accepts,
+        };
+        match message {
+            Ok(Message::Request(request)) => self.request(inbound, request).await,
+            Ok(Message::Notification(notification)) => self.notification(inbound, &notification),
+            Ok(Message::Response(_)) => self.response(&inbound),
+            Err(error) => response::error(StatusCode::BAD_REQUEST, error.id(), &error.to_rpc_error()),
+        }
+    }
+
+    async fn request(self: Arc<Self>, inbound: Inbound, request: Request) -> Answered {
+        let outline = Outline::of(request.params.as_ref());
+        if outline.version.is_none() && request.method == method::INITIALIZE {
+            return self.initialize(&inbound, &request);
+        }
+        let standing = match &outline.version {
+            Some(declared) => modern(&inbound.parts, declared, &outline, &request.method),
+            None => self.legacy(&inbound),
+        };
+        let standing = match standing {
+            Ok(standing) => standing,
+            Err((status, error)) => return response::error(status, Some(request.id.as_raw()), &error),
+        };
+        let era = standing.revision.era();
+        if let Some(outcome) = self.core.housekeeping(&request, standing.revision) {
+            let reply = protocol::reply(&request.id, outcome.map(Into::into), era);
+            return response::finish(reply, era, inbound.accepts);
+        }
+        let accepts = inbound.accepts;
+        let mut exchange = match self.exchange(inbound, standing, request, outline) {
+            Ok(exchange) => exchange,
+            Err(refused) => return *refused,
+        };
+        match exchange.step().await {
+            Step::Report(report) => response::events(&report, exchange, self.options.keep_alive),
+            Step::End(Some(reply)) => response::finish(reply, era, accepts),
+            Step::End(None) if accepts.events => response::no_events(),
+            Step::End(None) => response::empty(StatusCode::NO_CONTENT),
+        }
+    }
+
+    /// Hands a request to the service.
+    fn exchange(
+        &self,
+        inbound: Inbound,
+        standing: Standing,
+        request: Request,
+        outline: Outline,
+    ) -> Result<Exchange, Box<Answered>> {
+        let Standing { revision, session } = standing;
+        let mut in_flight = None;
+        if let Some(session) = &session {
+            let Some(taken) = session.in_flight.begin(&request.id) else {
+                let error = protocol::duplicate_id(&request.id);
+                let id = Some(request.id.as_raw());
+                return Err(Box::new(response::error(StatusCode::BAD_REQUEST, id, &error)));
+            };
+            in_flight = Some(taken);
+        }
+        let (progress, reports) = match outline.token {
+            Some(token) if inbound.accepts.events => {
+                let (sender, receiver) = mpsc::channel(REPORTS);
+                (Progress::new(token, sender), Some(receiver))
+            }
+            _ => (Progress::default(), None),
+        };
+        let cx = RequestContext {
+            revision,
+            meta: outline.meta,
+            client: session.as_ref().map(|session| Arc::clone(&session.client)),
+            session: session.as_ref().map(|session| Arc::clone(&session.id)),
+            principal: inbound.principal,
+            progress,
+            http: Some(inbound.parts),
+        };
+        let answer = Arc::clone(&self.core).answer(request, cx);
+        let refuge = (revision.era() == Era::Legacy).then(|| Refuge(Arc::clone(&self.detached)));
+        Ok(match in_flight {
+            Some((taken, registration)) => {
+                let answer = Abortable::new(answer, registration);
+                let call = async move {
+                    let answer = answer.await.ok();
+                    drop(taken);
+                    answer
+                };
+                Exchange::new(call, reports, refuge)
+            }
+            None => Exchange::new(async move { Some(answer.await) }, reports, refuge),
+        })
+    }
+
+    fn initialize(&self, inbound: &Inbound, request: &Request) -> Answered {
+        let (client, result) = match self.core.initialize(request) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let reply = protocol::reply(&request.id, Err(error), Era::Legacy);
+                return response::finish(reply, Era::Legacy, inbound.accepts);
+            }
+        };
+        let Some(session) = self.sessions.open(client, inbound.principal.clone()) else {
+            let error = RpcError::new(code::INTERNAL_ERROR, "there is no room for another session");
+            return response::error(StatusCode::SERVICE_UNAVAILABLE, Some(request.id.as_raw()), &error);
+        };
+        let reply = protocol::reply(&request.id, Ok(result.into()), Era::Legacy);
+        let mut answer = response::finish(reply, Era::Legacy, inbound.accepts);
+        let id = HeaderValue::from_str(&session.id).expect("hexadecimal digits are valid in a header");
+        answer.headers_mut().insert(header::SESSION_ID, id);
+        answer
+    }
+
+    fn notification(&self, inbound: Inbound, notification: &Notification) -> Answered {
+        let outline = Outline::of(notification.params.as_ref());
+        let standing = match &outline.version {
+            // What headers the notifications of this era need is not defined.
+            Some(declared) => protocol::modern_revision(declared, &outline)
+                .map(stateless)
+                .map_err(|error| (StatusCode::BAD_REQUEST, error)),
+            None => self.legacy(&inbound),
+        };
+        let standing = match standing {
+            Ok(standing) => standing,
+            Err((status, error)) => return response::error(status, None, &error),
+        };
+        match (&*notification.method, &standing.session) {
+            (method::CANCELLED, Some(session)) => {
+                let id = notification
+                    .params
+                    .as_ref()
+                    .and_then(|params| params.get("requestId"));
+                if let Some(id) = id {
+                    session.in_flight.cancel(&id);
+                }
+            }
+            (method::CANCELLED | method::INITIALIZED, _) => {}
+            (_, session) => {
+                let cx = RequestContext {
+                    revision: standing.revision,
+                    meta: outline.meta,
+                    client: session.as_ref().map(|session| Arc::clone(&session.client)),
+                    session: session.as_ref().map(|session| Arc::clone(&session.id)),
+                    principal: inbound.principal,
+                    progress: Progress::default(),
+                    http: Some(inbound.parts),
+                };
+                self.core.service.notified(notification, &cx);
+            }
+        }
+        response::empty(StatusCode::ACCEPTED)
+    }
+
+    /// Takes an answer of the client. Nothing was asked, so it answers nothing.
+    fn response(&self, inbound: &Inbound) -> Answered {
+        match self.legacy(inbound) {
+            Ok(_) => response::empty(StatusCode::ACCEPTED),
+            Err((status, error)) => response::error(status, None, &error),
+        }
+    }
+
+    /// Opens the stream on which a legacy client listens.
+    fn listen(&self, parts: &Parts, principal: &Principal) -> Answered {
+        let session = match self.session(parts, principal) {
+            Ok(Some(session)) => session,
+            // Only a session has something to tell.
+            Ok(None) => return response::method_not_allowed(),
+            Err((status, error)) => return response::error(status, None, &error),
+        };
+        if !Accepts::of(&parts.headers).events {
+            let message = "`Accept` must allow `text/event-stream`";
+            return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
+        }
+        if self.is_draining.load(Ordering::Relaxed) {
+            return response::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
+        }
+        let Some(notices) = session.listen(&self.options.notices) else {
+            return response::refuse(StatusCode::CONFLICT, "the session has a stream already");
+        };
+        response::notices(notices, self.options.keep_alive)
+    }
+
+    fn end_session(&self, parts: &Parts, principal: &Principal) -> Answered {
+        match self.session(parts, principal) {
+            Ok(Some(session)) => {
+                self.sessions.close(&session);
+                response::empty(StatusCode::NO_CONTENT)
+            }
+            Ok(None) => response::refuse(StatusCode::BAD_REQUEST, "the header `mcp-session-id` is missing"),
+            Err((status, error)) => response::error(status, None, &error),
+        }
+    }
+
+    /// The session that a request names, if it names one.
+    fn session(&self, parts: &Parts, principal: &Principal) -> Result<Option<Arc<Session>>, Fault> {
+        let unknown = || {
+            let error = RpcError::new(code::INVALID_REQUEST, "unknown session; initialize a new one");
+            (StatusCode::NOT_FOUND, error)
+        };
+        match parts.headers.get(header::SESSION_ID) {
+            Some(id) => {
+                let id = id.to_str().map_err(|_| unknown())?;
+                self.sessions.get(id, principal).map(Some).ok_or_else(unknown)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What a request of the legacy era is written in: what its session agreed on, or what its header says.
+    fn legacy(&self, inbound: &Inbound) -> Result<Standing, Fault> {
+        let bad = |error| (StatusCode::BAD_REQUEST, error);
+        let version = headers::single(&inbound.parts.headers, header::PROTOCOL_VERSION).map_err(bad)?;
+        let revision = match version.map(|version| (version, version.parse::<Revision>())) {
+            None => Revision::WITHOUT_HEADER,
+            Some((_, Ok(revision))) if revision.era() == Era::Legacy => revision,
+            Some((_, Ok(_))) => {
+                return Err(bad(protocol::missing_meta(mcp_wire::meta_key::PROTOCOL_VERSION)));
+            }
+            Some((version, Err(_))) => return Err(bad(protocol::unsupported_version(version))),
+        };
+        let session = self.session(&inbound.parts, &inbound.principal)?;
+        if session.is_none() && self.options.requires_session {
+            let message = "the header `mcp-session-id` is missing; initialize a session";
+            return Err(bad(RpcError::new(code::INVALID_REQUEST, message)));
+        }
+        let revision = session
+            .as_ref()
+            .map_or(revision, |session| session.client.revision);
+        Ok(Standing { revision, session })
+    }
+}
+
+/// A request that cannot be served, and the status that says so.
+type Fault = (StatusCode, RpcError);
+
+/// What a request of the modern era is written in, once its headers agree with its body.
+fn modern(parts: &Parts, declared: &RawJson, outline: &Outline, method: &str) -> Result<Standing, Fault> {
+    let bad = |error| (StatusCode::BAD_REQUEST, error);
+    let Some(version) = declared.string() else {
+        return Err(bad(protocol::missing_meta(mcp_wire::meta_key::PROTOCOL_VERSION)));
+    };
+    headers::check_mirrored(&parts.headers, &version, method, outline).map_err(bad)?;
+    protocol::modern_revision(declared, outline)
+        .map(stateless)
+        .map_err(bad)
+}
+
+fn stateless(revision: Revision) -> Standing {
+    Standing {
+        revision,
+        session: None,
+    }
+}
