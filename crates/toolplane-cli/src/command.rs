@@ -35,14 +35,14 @@ pub struct Options {
     #[arg(long, short, global = true, value_enum, default_value_t = Format::Table, hide_default_value = true)]
     pub output: Format,
     /// When to use colours
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, hide_default_value = true)]
+    #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto, hide_default_value = true)]
     pub color: Color,
     /// How logs are printed to stderr
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Auto, hide_default_value = true)]
+    #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = LogFormat::Auto, hide_default_value = true)]
     pub log_format: LogFormat,
     /// What is logged, such as `info` or `mcp_client=debug`. Without it: `$TOOLPLANE_LOG`, `$RUST_LOG`; `warn` for
     /// `serve`, otherwise `error`
-    #[arg(long = "log", global = true, value_name = "LEVEL")]
+    #[arg(long = "log", global = true, hide_short_help = true, value_name = "LEVEL")]
     pub log: Option<String>,
     /// Say only what went wrong
     #[arg(long, short, global = true, conflicts_with = "verbose")]
@@ -168,8 +168,9 @@ pub enum Servers {
 
 const CALL_HELP: &str = "\
 Arguments:
-  name=value   typed by the tool's input schema: 5 is a number where it asks for one and a text where it asks for
-               a text; lists are given with commas or by repeating the name, objects as JSON
+  name=value   typed by the tool's input schema: 5 is a number where it asks
+               for one and a text where it asks for a text; lists are given
+               with commas or by repeating the name, objects as JSON
   name:=json   taken as JSON, whatever the schema says
 
 Examples:

@@ -18,16 +18,22 @@ pub(crate) struct Failure {
     pub(crate) kind: &'static str,
     /// What went wrong: a lower-case fragment.
     pub(crate) message: String,
-    /// What caused it, outermost first.
-    pub(crate) causes: Vec<String>,
     /// What to try.
     pub(crate) hint: Option<String>,
-    /// The problems of a configuration.
-    pub(crate) problems: Vec<Diagnostic>,
-    /// What the layers decided, if it was a call to be explained.
-    pub(crate) explain: Option<RawJson>,
     /// Whether everything was said already.
     pub(crate) silent: bool,
+    pub(crate) more: Box<More>,
+}
+
+/// What few failures have: apart, so that the others stay small.
+#[derive(Debug, Default)]
+pub(crate) struct More {
+    /// What caused it, outermost first.
+    causes: Vec<String>,
+    /// The problems of a configuration.
+    problems: Vec<Diagnostic>,
+    /// What the layers decided, if it was a call to be explained.
+    pub(crate) explain: Option<RawJson>,
 }
 
 /// A failure as JSON: the one object on stderr.
@@ -52,11 +58,9 @@ impl Failure {
             exit,
             kind,
             message: message.into(),
-            causes: Vec::new(),
             hint: None,
-            problems: Vec::new(),
-            explain: None,
             silent: false,
+            more: Box::default(),
         }
     }
 
@@ -88,14 +92,19 @@ impl Failure {
         self
     }
 
+    pub(crate) fn with_hint_if_none(mut self, hint: String) -> Self {
+        self.hint.get_or_insert(hint);
+        self
+    }
+
     /// Adds what caused it. A cause whose words were said already is left out.
     pub(crate) fn with_source(mut self, source: &(dyn Error + 'static)) -> Self {
         let mut next = Some(source);
         while let Some(error) = next {
             let text = error.to_string();
-            let said = self.causes.iter().chain([&self.message]);
+            let said = self.more.causes.iter().chain([&self.message]);
             if !text.is_empty() && !said.into_iter().any(|before| before.contains(&text)) {
-                self.causes.push(text);
+                self.more.causes.push(text);
             }
             next = error.source();
         }
@@ -105,12 +114,12 @@ impl Failure {
     /// The failure as people read it.
     pub(crate) fn render(&self, color: bool) -> String {
         let mut text = String::new();
-        for problem in &self.problems {
+        for problem in &self.more.problems {
             let _ = writeln!(text, "{}\n", problem.render(color));
         }
         let style = if color { text::ERROR } else { text::PLAIN };
         let _ = write!(text, "{style}error{style:#}: {}", self.message);
-        for cause in &self.causes {
+        for cause in &self.more.causes {
             let _ = write!(text, "\n  caused by: {cause}");
         }
         if let Some(hint) = &self.hint {
@@ -126,10 +135,10 @@ impl Failure {
             kind: self.kind,
             message: &self.message,
             exit_code: self.exit.code(),
-            causes: &self.causes,
+            causes: &self.more.causes,
             hint: self.hint.as_deref(),
-            problems: &self.problems,
-            explain: self.explain.as_ref(),
+            problems: &self.more.problems,
+            explain: self.more.explain.as_ref(),
         };
         let text = serde_json::to_string(&written).expect("texts, numbers and checked JSON can be written");
         format!(r#"{{"error":{text}}}"#)
@@ -185,10 +194,9 @@ impl Failure {
             .filter(|problem| problem.severity == Severity::Error)
             .count();
         let counted = text::count(n_errors, "problem");
-        Self {
-            problems,
-            ..Self::configuration(format!("the configuration cannot be used: {counted}"))
-        }
+        let mut failure = Self::configuration(format!("the configuration cannot be used: {counted}"));
+        failure.more.problems = problems;
+        failure
     }
 }
 

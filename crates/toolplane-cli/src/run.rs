@@ -58,7 +58,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
         Verb::Doctor => verbs::doctor::run(options, console),
         Verb::Tools(tools) => verbs::tools::run(options, tools, console),
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
-        Verb::Call(call) => verbs::call::run(options, call, console),
+        Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
         Verb::Schema => verbs::schema::run(console),
         Verb::Completions(completions) => verbs::completions::run(&completions, console),

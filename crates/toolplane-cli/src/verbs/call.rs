@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
+use tokio::time::Instant;
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{Arguments, ErrorKind, Note, Outcome, Progress, Tool, ToolError},
@@ -27,27 +29,41 @@ use crate::{
 /// How many bytes arguments may have: as many as the body of a request.
 const MAX_ARGUMENTS: u64 = 4 << 20;
 
-pub(crate) fn run(options: &Options, call: Call, console: Console) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Exit, Failure> {
     // Read before anything starts: a server need not wait for someone who types.
     let whole = call.json.as_deref().map(read_arguments).transpose()?;
     on_plane(options, console, async |_, plane| {
-        let tool = describe(plane, &call).await?;
+        let start = Instant::now();
         let arguments = match whole {
             Some(arguments) => arguments,
-            None => {
-                let text = arguments::object(&call.arguments, &tool)?;
-                Arguments::parse(text)?
-            }
+            None => Arguments::parse(typed(plane, call).await?)?,
         };
-        let mut request = CallRequest::new(tool.name().clone()).arguments(arguments);
+        let mut request = CallRequest::new(call.tool.as_str()).arguments(arguments);
         if let Some(timeout) = call.timeout {
-            request = request.deadline(timeout);
+            // Finding the tool may have started its server, which counts.
+            request = request.deadline(timeout.saturating_sub(start.elapsed()));
         }
         if console.is_watched() {
             request = request.progress(Arc::new(Shown(console)));
         }
-        make(plane, &call, request, console).await
+        make(plane, call, request, console).await
     })
+}
+
+/// The arguments as JSON, typed by the tool's schema.
+async fn typed(plane: &Toolplane, call: &Call) -> Result<String, Failure> {
+    match describe(plane, call).await {
+        Ok(tool) => {
+            let hint = format!("`toolplane tools show {}` shows what it takes", call.tool);
+            let schema = tool.descriptor().input_schema.to().unwrap_or_default();
+            arguments::object(&call.arguments, &schema).map_err(|failure| failure.with_hint_if_none(hint))
+        }
+        // A tool that the caller may not see is not found here; the call itself says which rule forbids it.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            arguments::object(&call.arguments, &Value::Null).map_err(|_| error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The tool, found within the time limit: its server may have to be started first.
@@ -123,7 +139,7 @@ fn failed(tool: &str, error: ToolError, notes: Option<&[Note]>, console: Console
     }
     if let Some(notes) = notes {
         if console.format == crate::Format::Json {
-            failure.explain = Some(explain::json(notes));
+            failure.more.explain = Some(explain::json(notes));
         } else {
             console.stderr(&explain::table(notes));
         }

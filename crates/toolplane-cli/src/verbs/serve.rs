@@ -22,7 +22,6 @@ use crate::{
     failure::Failure,
     output::Console,
     runtime::{Signals, block_on_all_cores},
-    text,
 };
 
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, Failure> {
@@ -87,8 +86,10 @@ async fn serve_stdio(
     serve: &Serve,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
-    let mut options = StdioOptions::default();
-    options.drain = serve.drain;
+    let options = StdioOptions {
+        drain: serve.drain,
+        ..StdioOptions::default()
+    };
     let (reader, writer) = (pipes::stdin(), pipes::stdout());
     let served = gateway.serve_stdio(reader, writer, options, stopped).await;
     served.map_err(|error| Failure::failed("the connection over stdin and stdout broke").with_source(&error))
@@ -101,11 +102,15 @@ async fn serve_http(
     serve: &Serve,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
-    let mut options = HttpOptions::default();
-    options.allowed_hosts = AllowedHosts::Loopback(spec.allowed_hosts.clone());
-    options.allowed_origins = spec.allowed_origins.clone();
-    let mut connections = ServeOptions::default();
-    connections.drain = serve.drain;
+    let options = HttpOptions {
+        allowed_hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
+        allowed_origins: spec.allowed_origins.clone(),
+        ..HttpOptions::default()
+    };
+    let connections = ServeOptions {
+        drain: serve.drain,
+        ..ServeOptions::default()
+    };
     let served = gateway.serve_http(listener, options, connections, stopped).await;
     served.map_err(|error| Failure::failed("serving over HTTP failed").with_source(&error))
 }

@@ -2,7 +2,6 @@
 
 use raw_json::{Kind, RawJson};
 use serde_json::{Value, value::RawValue};
-use toolplane::core::Tool;
 
 use super::schema::{Types, property, resolved};
 use crate::failure::Failure;
@@ -20,20 +19,8 @@ enum Typed {
     List(Vec<RawJson>),
 }
 
-/// The object that these words stand for, typed by the tool's input schema.
-pub(super) fn object(words: &[String], tool: &Tool) -> Result<String, Failure> {
-    let schema: Value = tool.descriptor().input_schema.to().unwrap_or_default();
-    write(words, &schema).map_err(|failure| {
-        let hint = format!("`toolplane tools show {}` shows what it takes", tool.name());
-        if failure.hint.is_some() {
-            failure
-        } else {
-            failure.with_hint(hint)
-        }
-    })
-}
-
-fn write(words: &[String], schema: &Value) -> Result<String, Failure> {
+/// The object that these words stand for, typed by a tool's input schema.
+pub(super) fn object(words: &[String], schema: &Value) -> Result<String, Failure> {
     let mut arguments: Vec<Argument> = Vec::new();
     for word in words {
         let (name, value) = read(word, schema)?;
@@ -196,7 +183,7 @@ mod tests {
 
     fn check(words: &[&str], expected: Result<&str, &str>) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let written = write(&words, &schema()).map_err(|failure| failure.message);
+        let written = object(&words, &schema()).map_err(|failure| failure.message);
         assert_eq!(written.as_deref().map_err(String::as_str), expected, "{words:?}");
     }
 

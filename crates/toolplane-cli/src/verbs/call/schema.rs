@@ -116,7 +116,8 @@ pub(crate) fn resolved<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value 
 #[derive(Debug)]
 pub(crate) struct Property<'a> {
     pub(crate) name: &'a str,
-    pub(crate) types: Types,
+    /// The values to choose from, or the types.
+    pub(crate) values: String,
     pub(crate) required: bool,
     pub(crate) description: &'a str,
 }
@@ -136,7 +137,7 @@ pub(crate) fn properties(root: &Value) -> Vec<Property<'_>> {
     let mut properties: Vec<Property<'_>> = named
         .map(|(name, property)| Property {
             name,
-            types: Types::of(property, root),
+            values: values(resolved(property, root), root),
             required: required(name),
             description: resolved(property, root)
                 .get("description")
@@ -147,6 +148,22 @@ pub(crate) fn properties(root: &Value) -> Vec<Property<'_>> {
         .collect();
     properties.sort_by_key(|property| !property.required);
     properties
+}
+
+/// How many values are listed one by one.
+const MAX_VALUES: usize = 6;
+
+fn values(schema: &Value, root: &Value) -> String {
+    let choices = schema.get("enum").and_then(Value::as_array);
+    match choices.filter(|choices| choices.len() <= MAX_VALUES) {
+        Some(choices) => {
+            let written = choices
+                .iter()
+                .map(|choice| choice.as_str().map_or(choice.to_string(), str::to_owned));
+            written.collect::<Vec<_>>().join(" | ")
+        }
+        None => Types::of(schema, root).to_string(),
+    }
 }
 
 /// The schema of one property, if the object's schema says anything of it.

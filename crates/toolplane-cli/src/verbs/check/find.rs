@@ -54,29 +54,29 @@ pub(super) fn references(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
         .iter()
         .filter(|server| !server.disabled)
     {
-        for (field, template) in templates(server) {
-            let owner = format!(
-                "`{field}` of the server `{}` ({})",
-                server.name, server.origin.place
-            );
-            missing(&owner, template, &secrets, problems);
+        for (pointer, template) in templates(server) {
+            for missing in missing(template, &secrets) {
+                let place = loaded.locate_server(&server.name, &pointer);
+                problems.push(Diagnostic::error(missing).with_location(place));
+            }
         }
     }
     for (name, template) in &loaded.configuration.secrets {
-        missing(&format!("the secret `{name}`"), template, &secrets, problems);
+        let found = missing(template, &secrets);
+        problems.extend(found.map(|missing| Diagnostic::error(format!("the secret `{name}`: {missing}"))));
     }
 }
 
-fn missing(owner: &str, template: &Template, secrets: &dyn Secrets, problems: &mut Vec<Diagnostic>) {
-    for reference in template.references() {
-        if let Err(error) = reference.check(secrets) {
-            problems.push(Diagnostic::error(format!("{owner} has no value: {error}")));
-        }
-    }
+fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterator<Item = String> + 'a {
+    let failed = template
+        .references()
+        .filter_map(|reference| reference.check(secrets).err());
+    failed.map(|error| error.to_string())
 }
 
-/// The texts of a server that may hold references, with the names of their fields.
+/// The texts of a server that may hold references, with JSON Pointers to them.
 fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
+    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match &server.transport {
         ServerTransport::Stdio {
             command,
@@ -87,10 +87,12 @@ fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
             let args = args
                 .iter()
                 .enumerate()
-                .map(|(index, argument)| (format!("args[{index}]"), argument));
-            let env = env.iter().map(|(name, value)| (format!("env.{name}"), value));
-            let cwd = cwd.iter().map(|cwd| ("cwd".to_owned(), cwd));
-            [("command".to_owned(), command)]
+                .map(|(index, argument)| (format!("/args/{index}"), argument));
+            let env = env
+                .iter()
+                .map(|(name, value)| (format!("/env/{}", escaped(name)), value));
+            let cwd = cwd.iter().map(|cwd| ("/cwd".to_owned(), cwd));
+            [("/command".to_owned(), command)]
                 .into_iter()
                 .chain(args)
                 .chain(env)
@@ -100,8 +102,8 @@ fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
         ServerTransport::Http { url, headers } => {
             let headers = headers
                 .iter()
-                .map(|(name, value)| (format!("headers.{name}"), value));
-            [("url".to_owned(), url)].into_iter().chain(headers).collect()
+                .map(|(name, value)| (format!("/headers/{}", escaped(name)), value));
+            [("/url".to_owned(), url)].into_iter().chain(headers).collect()
         }
     }
 }

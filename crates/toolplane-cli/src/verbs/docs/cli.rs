@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Command, builder::Str};
 
 use crate::{command::command, exit::Exit};
 
@@ -79,7 +79,7 @@ fn spelling(argument: &Arg) -> String {
         .get_value_names()
         .into_iter()
         .flatten()
-        .map(|name| name.as_str())
+        .map(Str::as_str)
         .collect::<Vec<_>>()
         .join(" ");
     let long = argument.get_long().map(|long| format!("--{long}"));

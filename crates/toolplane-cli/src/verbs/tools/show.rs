@@ -110,7 +110,7 @@ fn arguments(page: &mut String, tool: &Tool) {
         let description = text::printable(property.description).into_owned();
         [
             property.name.to_owned(),
-            property.types.to_string(),
+            text::printable(&property.values).into_owned(),
             required.to_owned(),
             description,
         ]

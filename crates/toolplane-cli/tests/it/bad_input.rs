@@ -1,0 +1,160 @@
+//! Configurations that cannot be used: every problem with its line, and exit code 2.
+
+use std::fmt::Write;
+
+use crate::binary::Place;
+
+/// Checks a file and shows all that is said of it.
+fn said_of(configuration: &str) -> String {
+    let place = Place::with(configuration);
+    let run = place.run(&["check"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+    assert!(run.stderr.contains("toolplane.yaml:"), "{run:?}");
+    // Whatever needs the configuration ends the same way, or works without the part that is wrong.
+    let list = place.run(&["tools", "ls"]);
+    assert!(matches!(list.code, 0 | 2), "{list:?}");
+    run.stderr
+}
+
+#[test]
+fn keys_that_are_not_known_or_stand_twice() {
+    insta::assert_snapshot!(said_of(
+        "
+tools:
+  one:
+    descripton: One
+    executor: {kind: mock, result: 1}
+  one:
+    description: One
+"
+    ));
+}
+
+#[test]
+fn what_only_executors_schemas_and_the_environment_know() {
+    insta::assert_snapshot!(said_of(
+        r#"
+servers:
+  files:
+    command: npx
+    env: {TOKEN: "${NO_SUCH_VARIABLE}"}
+    args: ["${NO_SUCH_ARGUMENT:?say which}"]
+tools:
+  schema:
+    description: Its schema is none
+    input_schema: {type: object, properties: {a: {type: strin}}}
+    executor: {kind: mock, rsult: 1}
+  http:
+    description: Its token is missing
+    executor:
+      kind: http
+      url: https://example.com/
+      headers: {Authorization: "Bearer ${NO_SUCH_TOKEN}"}
+  python:
+    description: Nothing runs it
+    executor: {kind: python}
+secrets:
+  token: ${env:NO_SUCH_SECRET}
+"#
+    ));
+}
+
+#[test]
+fn words_that_look_like_something_else() {
+    insta::assert_snapshot!(said_of(
+        "
+tools:
+  one:
+    description: no
+    read_only: no
+    timeout_ms: 012
+    executor: {kind: mock, result: 1}
+"
+    ));
+}
+
+#[test]
+fn files_that_would_grow_without_end() {
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for (outer, inner) in "bcdefghij".chars().zip("abcdefghi".chars()) {
+        let _ = writeln!(
+            bomb,
+            "{outer}: &{outer} [{}]",
+            vec![format!("*{inner}"); 10].join(", ")
+        );
+    }
+    said_of(&bomb);
+    said_of(&format!("tools: {}{}", "[".repeat(10_000), "]".repeat(10_000)));
+}
+
+#[test]
+fn texts_that_are_no_configuration() {
+    for text in ["tools:\n\tone: 1\n", "just words", "[1, 2]", "tools: {", "\u{0}"] {
+        said_of(text);
+    }
+}
+
+#[test]
+fn problems_as_data() {
+    let place = Place::with("tools:\n  one:\n    descripton: One\n    executor: {kind: mock, result: 1}\n");
+    let run = place.run(&["check", "-o", "json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (2, ""));
+    insta::assert_snapshot!(run.stdout);
+
+    let run = place.run(&["tools", "ls", "-o", "json"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+    assert_eq!(error["error"]["problems"][0]["line"], 3);
+}
+
+#[test]
+fn warnings_are_errors_only_for_the_strict() {
+    let place = Place::with(
+        "
+tools:
+  one:
+    description: One
+    input_schema: {$schema: 'https://example.com/unknown', type: object}
+    executor: {kind: mock, result: 1}
+",
+    );
+    let run = place.run(&["check"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (0, "toolplane.yaml: ok, 1 tool, 0 servers, 1 warning\n")
+    );
+    assert!(
+        run.stderr.contains("warning: ") && run.stderr.contains("toolplane.yaml:5:"),
+        "{run:?}"
+    );
+    let run = place.run(&["check", "--strict"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn what_a_name_of_two_tools_leads_to() {
+    let place = Place::with(&format!(
+        "
+tools:
+  inner__one: {{description: Ours, executor: {{kind: mock, result: 1}}}}
+servers:
+  inner: {{command: {}, args: [-c, inner.yaml, serve, --stdio]}}
+",
+        crate::binary::BINARY
+    ));
+    place.write(
+        "inner.yaml",
+        "tools: {one: {description: Theirs, executor: {kind: mock, result: 2}}}",
+    );
+    let run = place.run(&["tools", "ls"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stdout.contains("Ours") && !run.stdout.contains("Theirs"),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr
+            .contains("`inner__one` is already a tool of `configuration`"),
+        "{run:?}"
+    );
+}

@@ -1,0 +1,184 @@
+//! Arguments on their way in, results on their way out.
+
+use crate::binary::Place;
+
+const TOOLS: &str = r#"
+tools:
+  echo:
+    description: Says back what it is told.
+    input_schema:
+      type: object
+      properties:
+        text: {type: string}
+        count: {type: integer}
+        ratio: {type: number}
+        flag: {type: boolean}
+        list: {type: array, items: {type: integer}}
+        map: {type: object}
+    executor:
+      kind: mock
+      template: >-
+        {"text": {{ text | default(none) }}, "count": {{ count | default(none) }}, "ratio": {{ ratio | default(none) }},
+        "flag": {{ flag | default(none) }}, "list": {{ list | default(none) }}, "map": {{ map | default(none) }}}
+  exact: {description: d, executor: {kind: mock, result_file: exact.json}}
+  words: {description: d, executor: {kind: mock, result: "two\nlines"}}
+"#;
+
+fn place() -> Place {
+    let place = Place::with(TOOLS);
+    place.write(
+        "exact.json",
+        r#"{"n":123456789012345678901234567890,  "e":1e2,"u":"\u00e9"}"#,
+    );
+    place
+}
+
+#[test]
+fn words_are_typed_by_the_schema() {
+    let run = place().run(&[
+        "call",
+        "echo",
+        "text=5",
+        "count=7",
+        "ratio=1.5",
+        "flag=true",
+        "list=1,2",
+        "list=3",
+        "map={\"a\":1}",
+    ]);
+    let expected = serde_json::json!({
+        "text": "5", "count": 7, "ratio": 1.5, "flag": true, "list": [1, 2, 3], "map": {"a": 1}
+    });
+    assert_eq!((run.code, run.json()), (0, expected), "{run:?}");
+}
+
+#[test]
+fn json_is_taken_as_it_is() {
+    let place = place();
+    let run = place.run(&[
+        "call",
+        "echo",
+        "map:={\"x\":[1,{}]}",
+        "text:=\"a=b\"",
+        "-o",
+        "json",
+    ]);
+    assert_eq!(
+        (run.json()["map"]["x"][0].clone(), run.json()["text"].clone()),
+        (1.into(), "a=b".into())
+    );
+    // A text where a number is asked for is refused by the schema, not by the command line.
+    let run = place.run(&["call", "echo", "count:=\"7\""]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("/count"), "{run:?}");
+}
+
+#[test]
+fn all_arguments_come_as_text_from_a_file_or_from_stdin() {
+    let place = place();
+    let arguments = r#"{"text": "hi"}"#;
+    place.write("arguments.json", arguments);
+    for run in [
+        place.run(&["call", "echo", "--json", arguments]),
+        place.run(&["call", "echo", "--json", "@arguments.json"]),
+        place.run_with(&["call", "echo", "--json", "-"], arguments),
+    ] {
+        assert_eq!(
+            (run.code, run.json()["text"].clone()),
+            (0, "hi".into()),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn results_are_printed_as_they_came() {
+    let place = place();
+    let exact = r#"{"n":123456789012345678901234567890,  "e":1e2,"u":"\u00e9"}"#;
+    assert_eq!(
+        place.run(&["call", "exact", "-o", "json"]).data(),
+        format!("{exact}\n")
+    );
+    insta::assert_snapshot!(place.run(&["call", "exact"]).data(), @r#"
+    {
+      "n": 123456789012345678901234567890,
+      "e": 1e2,
+      "u": "\u00e9"
+    }
+    "#);
+    insta::assert_snapshot!(place.run(&["call", "exact", "-o", "yaml"]).data(), @r#"
+    "n": 123456789012345678901234567890
+    e: 1e2
+    u: "\u00e9"
+    "#);
+    assert_eq!(place.run(&["call", "words"]).data(), "two\nlines\n");
+}
+
+#[test]
+fn explain_tells_what_each_layer_decided() {
+    let place = place();
+    let run = place.run(&["call", "words", "--explain"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "two\nlines\n"));
+    for layer in [
+        "AFTER", "watch", "deadline", "admit", "validate", "attempt", "timeout", "executor",
+    ] {
+        assert!(run.stderr.contains(layer), "{layer}: {run:?}");
+    }
+
+    let run = place.run(&["call", "exact", "--explain", "-o", "json"]);
+    assert!(
+        run.data()
+            .starts_with(r#"{"result":{"n":123456789012345678901234567890,  "e":1e2"#)
+    );
+    let layers = run.json()["explain"].clone();
+    assert!(
+        layers
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| note["layer"] == "admit"),
+        "{layers}"
+    );
+
+    let run = place.run(&[
+        "call",
+        "echo",
+        "--json",
+        r#"{"count": "x"}"#,
+        "--explain",
+        "-o",
+        "json",
+    ]);
+    let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+    assert_eq!(
+        (run.code, error["error"]["kind"].as_str()),
+        (2, Some("invalid_arguments"))
+    );
+    assert!(
+        error["error"]["explain"]
+            .as_array()
+            .is_some_and(|notes| !notes.is_empty()),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_dry_run_stops_before_the_tool() {
+    let place = place();
+    let run = place.run(&["call", "exact", "--dry-run"]);
+    assert!(run.data().contains("`mock` would run now"), "{run:?}");
+    let run = place.run(&["call", "exact", "--dry-run", "-o", "json"]);
+    assert_eq!(run.json()["dry_run"], true);
+    let run = place.run(&["call", "echo", "--json", r#"{"count": "x"}"#, "--dry-run"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let place = place();
+    let has_color = |place: &Place, arguments: &[&str]| place.run(arguments).stderr.contains('\u{1b}');
+    assert!(!has_color(&place, &["call", "nothing"]));
+    assert!(has_color(&place, &["call", "nothing", "--color", "always"]));
+    assert!(!has_color(&place, &["call", "nothing", "--color", "never"]));
+    assert!(!has_color(&place.variable("NO_COLOR", "1"), &["call", "nothing"]));
+}

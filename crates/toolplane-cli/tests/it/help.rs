@@ -1,0 +1,100 @@
+//! What the binary says of itself.
+
+use crate::binary::Place;
+
+#[test]
+fn help() {
+    let place = Place::empty();
+    for verb in [
+        "",
+        "init",
+        "check",
+        "doctor",
+        "tools ls",
+        "tools show",
+        "servers ls",
+        "call",
+        "serve",
+        "schema",
+    ] {
+        let mut arguments: Vec<&str> = verb.split_whitespace().collect();
+        arguments.push("-h");
+        let name = if verb.is_empty() {
+            "toolplane".to_owned()
+        } else {
+            verb.replace(' ', "_")
+        };
+        insta::assert_snapshot!(format!("help_{name}"), place.run(&arguments).data());
+    }
+}
+
+#[test]
+fn the_exit_codes_are_in_the_help() {
+    let help = Place::empty().run(&["--help"]);
+    for exit in toolplane_cli::Exit::ALL {
+        let line = format!("{:>3}  {}", exit.code(), exit.meaning());
+        assert!(help.data().contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn the_reference_of_the_command_line() {
+    insta::assert_snapshot!(Place::empty().run(&["docs", "cli"]).data());
+}
+
+#[test]
+fn the_reference_of_the_configuration_names_every_part_once() {
+    let page = Place::empty().run(&["docs", "configuration"]);
+    for heading in [
+        "## Configuration\n",
+        "## Server\n",
+        "## Tool\n",
+        "## Policy\n",
+        "## Defaults\n",
+        "## Gateway\n",
+        "## Executor\n",
+    ] {
+        assert_eq!(page.data().matches(heading).count(), 1, "{heading}");
+    }
+    // Every link leads somewhere.
+    for link in page
+        .data()
+        .split("](#")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+    {
+        let headings = page.data().lines().filter_map(|line| line.strip_prefix("## "));
+        assert!(
+            headings.map(str::to_lowercase).any(|heading| heading == link),
+            "{link}"
+        );
+    }
+}
+
+#[test]
+fn the_version() {
+    let place = Place::empty();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(place.run(&["version"]).data(), format!("toolplane {version}\n"));
+    assert_eq!(place.run(&["--version"]).data(), format!("toolplane {version}\n"));
+    assert_eq!(place.run(&["version", "-o", "json"]).json()["version"], version);
+}
+
+#[test]
+fn completions_of_every_shell() {
+    let place = Place::empty();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = place.run(&["completions", shell]);
+        assert!(
+            script.data().contains("doctor") && !script.data().contains("docs-"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn the_schema_is_one() {
+    let schema = Place::empty().run(&["schema"]).json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert!(schema["$defs"]["Tool"]["properties"]["description"].is_object());
+}

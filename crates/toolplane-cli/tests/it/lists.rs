@@ -1,0 +1,215 @@
+//! Tools and servers, shown.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::binary::{BINARY, Place};
+
+/// A server that works, one that does not, one that is not there and one that is left alone.
+fn place() -> Place {
+    let place = Place::with(&format!(
+        r#"
+tools:
+  ours:
+    title: Our own
+    description: |
+      Does what we want. Slowly.
+      And well.
+    version: 1.10
+    input_schema:
+      type: object
+      properties:
+        how: {{enum: [well, badly], description: How to do it}}
+        often: {{type: integer, description: How often}}
+      required: [often]
+    tags: [a, b]
+    read_only: true
+    rate_limit: {{requests: 10, period: 1m}}
+    sla: 99.5%
+    executor: {{kind: mock, result: 1}}
+servers:
+  inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio], rename: {{two: second}}}}
+  broken: {{command: sh, args: ["-c", "echo first >&2; echo no luck >&2; exit 3"]}}
+  absent: {{command: no-such-program}}
+  idle: {{command: sh, disabled: true}}
+"#
+    ));
+    place.write(
+        "inner.yaml",
+        "tools: {one: {description: The first, executor: {kind: mock, result: 1}}, two: {description: The second, executor: {kind: mock, result: 2}}}",
+    );
+    place
+}
+
+#[test]
+fn tools() {
+    let place = place();
+    let run = place.run(&["tools", "ls"]);
+    insta::assert_snapshot!(run.transcript(&["tools", "ls"]));
+
+    let list = place.run(&["tools", "ls", "-o", "json"]).json();
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["inner__one", "inner__second", "ours"]);
+    assert_eq!(list[0]["server"], "inner");
+    assert_eq!(list[2]["source"], "toolplane.yaml:3");
+
+    let list = place.run(&["tools", "ls", "--server", "inner", "-o", "yaml"]);
+    assert_eq!(list.code, 0);
+    assert!(list.data().starts_with("- name: inner__one\n"), "{list:?}");
+    assert!(!list.data().contains("ours"));
+}
+
+#[test]
+fn one_tool() {
+    let place = place();
+    insta::assert_snapshot!(place.run(&["tools", "show", "ours"]).data());
+    let shown = place
+        .run(&["tools", "show", "inner__second", "-o", "json"])
+        .json();
+    assert_eq!(shown["definition"]["name"], "inner__second");
+    assert_eq!(shown["trust"], "upstream");
+    assert_eq!(shown["digest"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn servers() {
+    let place = place();
+    let table = place.run(&["servers", "ls"]);
+    assert_eq!(table.code, 0);
+    for line in [
+        ["inner", "ready"],
+        ["broken", "failed"],
+        ["absent", "failed"],
+        ["idle", "disabled"],
+    ] {
+        let found = table.stdout.lines().find(|row| row.starts_with(line[0])).unwrap();
+        assert!(found.contains(line[1]), "{table:?}");
+    }
+    let list = place.run(&["servers", "ls", "-o", "json"]).json();
+    let by_name = |name: &str| {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .find(|server| server["name"] == name)
+            .unwrap()
+    };
+    assert_eq!(by_name("inner")["n_tools"], 2);
+    assert_eq!(by_name("broken")["detail"], "first\nno luck");
+    assert!(
+        by_name("absent")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("no-such-program")
+    );
+    assert_eq!(by_name("idle")["state"], "disabled");
+}
+
+#[test]
+fn a_server_cannot_write_to_the_terminal() {
+    let place = Place::with(
+        "servers: {evil: {command: sh, args: ['-c', \"printf '\\\\033[2J\\\\007gone' >&2; exit 1\"]}}",
+    );
+    for arguments in [["tools", "ls"], ["servers", "ls"], ["doctor", "-q"]] {
+        let run = place.run(&arguments);
+        assert!(
+            !run.stderr.contains('\u{1b}') && !run.stdout.contains(['\u{1b}', '\u{7}']),
+            "{run:?}"
+        );
+    }
+    assert!(place.run(&["tools", "ls"]).stderr.contains("gone"));
+}
+
+#[test]
+fn nothing_to_list() {
+    let place = Place::with("tools: {}");
+    let run = place.run(&["tools", "ls"]);
+    assert_eq!(
+        (run.code, run.stdout.as_str(), run.stderr.as_str()),
+        (0, "", "no tools\n")
+    );
+    assert_eq!(place.run(&["tools", "ls", "-o", "json"]).data(), "[]\n");
+    assert_eq!(place.run(&["servers", "ls", "-o", "json"]).data(), "[]\n");
+}
+
+fn findings(place: &Place) -> (i32, Vec<Value>) {
+    let run = place.run(&["doctor", "-o", "json"]);
+    assert_eq!(run.stderr, "");
+    (run.code, run.json().as_array().unwrap().clone())
+}
+
+/// The finding of this name; what the machine's own certificates are like is not ours to say.
+fn of<'a>(findings: &'a [Value], name: &str) -> &'a Value {
+    findings
+        .iter()
+        .find(|finding| finding["name"] == name)
+        .unwrap_or_else(|| panic!("{name}: {findings:#?}"))
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
+    let (code, findings) = findings(&place());
+    assert_eq!(code, 1);
+    assert_eq!(of(&findings, "configuration")["status"], "ok");
+    assert_eq!(of(&findings, "server inner")["status"], "ok");
+    assert_eq!(of(&findings, "server broken")["status"], "fail");
+    assert_eq!(of(&findings, "server broken")["detail"], "first\nno luck");
+    assert_eq!(of(&findings, "program sh")["status"], "ok");
+    assert_eq!(of(&findings, "program no-such-program")["status"], "fail");
+    for finding in findings.iter().filter(|finding| finding["status"] != "ok") {
+        assert!(
+            finding["fix"].as_str().is_some_and(|fix| !fix.is_empty()),
+            "{finding}"
+        );
+    }
+}
+
+#[test]
+fn the_doctor_is_content() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let place = Place::with(&format!("gateway: {{listen: '{address}'}}"));
+    let authorities = place.write("roots.pem", "");
+    let place = place.variable("SSL_CERT_FILE", authorities.to_str().unwrap());
+    let (code, found) = findings(&place);
+    assert_eq!(
+        (code, of(&found, "gateway")["status"].as_str()),
+        (0, Some("warn")),
+        "{found:#?}"
+    );
+    drop(listener);
+    let (code, found) = findings(&place);
+    assert_eq!(
+        (code, of(&found, "gateway")["status"].as_str()),
+        (0, Some("ok")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn the_doctor_goes_on_when_the_configuration_is_wrong() {
+    let place = Place::with(
+        "servers: {a: {command: sh, env: {T: '${NO_SUCH}'}}, b: {command: sh, args: ['-c', 'exit 9']}}",
+    );
+    let (code, findings) = findings(&place);
+    assert_eq!(code, 1);
+    assert_eq!(of(&findings, "configuration")["status"], "fail");
+    assert!(
+        of(&findings, "server b")["message"]
+            .as_str()
+            .unwrap()
+            .contains("exit status: 9")
+    );
+
+    let page = place.run(&["doctor"]);
+    assert_eq!(page.code, 1);
+    assert!(
+        page.stdout.contains("FAIL  configuration: ") && page.stdout.contains("      fix: "),
+        "{page:?}"
+    );
+}

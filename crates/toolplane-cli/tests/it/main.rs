@@ -1,0 +1,12 @@
+//! The binary as its users meet it: what it prints, where, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod binary;
+mod call;
+mod exits;
+mod flow;
+mod help;
+mod lists;
+mod serve;
+mod signals;

@@ -1,0 +1,247 @@
+//! The gateway as a process.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::{Child, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::binary::{BINARY, Place, Run, end_of};
+
+const TOOLS: &str = "
+tools:
+  greet:
+    description: Greets
+    input_schema: {type: object, properties: {name: {type: string}}, required: [name]}
+    executor: {kind: mock, template: '{\"greeting\": \"Hello, {{ name }}!\"}'}
+";
+
+/// A gateway with a tool of its own, a server that works and one that does not.
+pub(crate) fn place() -> Place {
+    let place = Place::with(&format!(
+        "{TOOLS}
+servers:
+  inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}
+  broken: {{command: sh, args: ['-c', 'echo no luck >&2; exit 3']}}
+"
+    ));
+    place.write("inner.yaml", TOOLS);
+    place
+}
+
+pub(crate) fn requests() -> String {
+    let messages = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"}),
+        call(3, "greet", &json!({"name": "us"})),
+        call(4, "inner__greet", &json!({"name": "them"})),
+        call(5, "greet", &json!({})),
+        call(6, "nothing", &json!({})),
+    ];
+    messages.iter().map(|message| format!("{message}\n")).collect()
+}
+
+pub(crate) fn call(id: u32, name: &str, arguments: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+}
+
+/// What stands on stdout must be answers and nothing else.
+#[track_caller]
+fn check_answers(run: &Run) {
+    let answers: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}")))
+        .filter(|message: &Value| message.get("method").is_none())
+        .collect();
+    assert!(answers.iter().all(|answer| answer["jsonrpc"] == "2.0"), "{run:?}");
+    assert_eq!(answers.len(), 6, "{run:?}");
+    let by_id = |id: Value| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    let tools = by_id("list".into())["result"]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["greet", "inner__greet"]);
+    assert_eq!(
+        by_id(3.into())["result"]["structuredContent"]["greeting"],
+        "Hello, us!"
+    );
+    assert_eq!(
+        by_id(4.into())["result"]["structuredContent"]["greeting"],
+        "Hello, them!"
+    );
+    assert_eq!(by_id(5.into())["result"]["isError"], true);
+    assert_eq!(by_id(6.into())["error"]["code"], -32602);
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn stdout_holds_answers_only_however_much_is_logged() {
+    for options in [
+        &["--log", "trace"][..],
+        &["--log", "trace", "--log-format", "json"],
+        &["-q"],
+        &["-vvv", "-o", "json"],
+    ] {
+        let arguments = [&["serve", "--stdio"], options].concat();
+        let run = place().run_with(&arguments, &requests());
+        check_answers(&run);
+        if options[0] == "-q" {
+            assert_eq!(run.stderr, "");
+        } else {
+            assert!(run.stderr.contains("no luck"), "{run:?}");
+        }
+    }
+}
+
+/// What node gives its children are sockets, what a shell gives them may be files.
+#[test]
+fn any_kind_of_stdin_and_stdout_will_do() {
+    let place = place();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut child = place
+        .command(&["serve", "--stdio"])
+        .stdin(OwnedFd::from(theirs.try_clone().unwrap()))
+        .stdout(OwnedFd::from(theirs))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    (&ours).write_all(requests().as_bytes()).unwrap();
+    ours.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut stdout = String::new();
+    (&ours).read_to_string(&mut stdout).unwrap();
+    check_answers(&Run {
+        code: end_of(&mut child),
+        stdout,
+        stderr: String::new(),
+    });
+
+    let input = place.write("requests", requests());
+    let output = place.path().join("answers");
+    let status = place
+        .command(&["serve", "--stdio"])
+        .stdin(File::open(input).unwrap())
+        .stdout(File::create(&output).unwrap())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    let stdout = std::fs::read_to_string(output).unwrap();
+    check_answers(&Run {
+        code: status.code().unwrap(),
+        stdout,
+        stderr: String::new(),
+    });
+}
+
+/// The mode of a pipe belongs to everyone who has it.
+#[test]
+fn pipes_are_left_as_they_were_found() {
+    use rustix::fs::{OFlags, fcntl_getfl};
+
+    let place = Place::with(TOOLS);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let (mut answers, answer) = std::io::pipe().unwrap();
+    writer.write_all(requests().as_bytes()).unwrap();
+    drop(writer);
+    let mut child = place
+        .command(&["serve", "--stdio"])
+        .stdin(reader.try_clone().unwrap())
+        .stdout(answer.try_clone().unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(end_of(&mut child), 0);
+    for flags in [fcntl_getfl(&reader).unwrap(), fcntl_getfl(&answer).unwrap()] {
+        assert!(!flags.contains(OFlags::NONBLOCK));
+    }
+    drop(answer);
+    let mut text = String::new();
+    answers.read_to_string(&mut text).unwrap();
+    assert!(text.contains("Hello, us!"));
+}
+
+/// A gateway over HTTP, with its address.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Served {
+    pub(crate) fn start(place: &Place) -> Self {
+        let mut child = place
+            .command(&["serve", "--http", "127.0.0.1:0"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let address = line
+            .strip_prefix("serving at http://")
+            .and_then(|rest| rest.strip_suffix("/mcp\n"));
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self {
+            child,
+            address,
+            stderr,
+        }
+    }
+
+    /// Sends a message and returns the answer, head and all.
+    pub(crate) fn post(&self, host: &str, message: &Value) -> String {
+        let body = message.to_string();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json, \
+             text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn http_serves_the_same_tools() {
+    let place = place();
+    let served = Served::start(&place);
+    let answer = served.post(
+        &served.address,
+        &call(3, "inner__greet", &json!({"name": "them"})),
+    );
+    assert!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.contains("Hello, them!"),
+        "{answer}"
+    );
+    // Another name for this machine is a web page's trick.
+    let answer = served.post("evil.example.com", &call(3, "greet", &json!({"name": "us"})));
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+}
+
+#[test]
+fn an_address_in_use_is_said_before_any_server_is_started() {
+    let place = place();
+    let served = Served::start(&place);
+    let run = place.run(&["serve", "--http", &served.address]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains("cannot listen at") && !run.stderr.contains("no luck"),
+        "{run:?}"
+    );
+}

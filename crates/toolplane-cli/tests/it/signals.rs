@@ -1,0 +1,147 @@
+//! What happens when someone wants it to end.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, ChildStdout, Stdio},
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{BINARY, Place, children, end_of, eventually, is_alive, signal, until_it_listens},
+    serve::{Served, call, place, requests},
+};
+
+/// A tool that takes its time, here and in a server.
+fn slow(milliseconds: u32) -> Place {
+    let tools = format!(
+        "tools: {{slow: {{description: d, executor: {{kind: mock, result: done, latency_ms: {milliseconds}}}}}}}"
+    );
+    let place = Place::with(&format!(
+        "{tools}\nservers: {{inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}}}"
+    ));
+    place.write("inner.yaml", tools);
+    place
+}
+
+#[test]
+fn a_call_that_is_cut_short_says_by_what() {
+    let place = slow(600_000);
+    for (sent, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut child = place
+            .command(&["call", "inner__slow"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        until_it_listens(child.id());
+        eventually("the start of the server", || !children(child.id()).is_empty());
+        let servers = children(child.id());
+        signal(child.id(), sent);
+        assert_eq!(end_of(&mut child), code);
+        for server in servers {
+            eventually("the end of the server", || !is_alive(server));
+        }
+    }
+}
+
+/// A gateway over stdio that has answered the handshake and has a slow call under way.
+fn under_way(place: &Place, tool: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut child = place
+        .command(&["serve", "--stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let handshake = requests()
+        .lines()
+        .take(3)
+        .map(|line| format!("{line}\n"))
+        .collect::<String>();
+    stdin.write_all(handshake.as_bytes()).unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    answer(&mut stdout, &json!("list"));
+    writeln!(stdin, "{}", call(7, tool, &json!({}))).unwrap();
+    // Requests are begun in their order: with the answer to the second, the first is under way.
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 8, "method": "ping"})).unwrap();
+    answer(&mut stdout, &json!(8));
+    // The client's end stays open, as it does when a client is told to end its servers.
+    child.stdin = Some(stdin);
+    (child, stdout)
+}
+
+fn answer(stdout: &mut BufReader<ChildStdout>, id: &Value) -> Value {
+    loop {
+        let mut line = String::new();
+        assert!(
+            stdout.read_line(&mut line).unwrap() > 0,
+            "the output ended before the answer to {id}"
+        );
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["id"] == *id {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn a_call_that_is_under_way_is_answered_before_the_end() {
+    let place = slow(300);
+    for tool in ["slow", "inner__slow"] {
+        let (mut child, mut stdout) = under_way(&place, tool);
+        let servers = children(child.id());
+        assert_eq!(servers.len(), 1);
+        signal(child.id(), Signal::TERM);
+        let answered = answer(&mut stdout, &json!(7));
+        assert!(answered.to_string().contains("done"), "{answered}");
+        assert_eq!(end_of(&mut child), 0);
+        assert!(!is_alive(servers[0]));
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let place = slow(600_000);
+    let (mut child, _stdout) = under_way(&place, "slow");
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    signal(child.id(), Signal::TERM);
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("ending: "), "{line}");
+    signal(child.id(), Signal::INT);
+    assert_eq!(end_of(&mut child), 130);
+}
+
+#[test]
+fn the_end_of_input_is_the_end_of_the_servers_too() {
+    let place = slow(1);
+    let (mut child, mut stdout) = under_way(&place, "slow");
+    let servers = children(child.id());
+    drop(child.stdin.take());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(end_of(&mut child), 0);
+    assert!(servers.iter().all(|server| !is_alive(*server)));
+}
+
+#[test]
+fn http_ends_in_order() {
+    let place = place();
+    let mut served = Served::start(&place);
+    let answer = served.post(
+        &served.address,
+        &call(3, "inner__greet", &json!({"name": "them"})),
+    );
+    assert!(answer.contains("Hello, them!"), "{answer}");
+    let servers = children(served.child.id());
+    assert_eq!(servers.len(), 1);
+    signal(served.child.id(), Signal::TERM);
+    assert_eq!(end_of(&mut served.child), 0);
+    assert!(!is_alive(servers[0]));
+    let mut said = String::new();
+    served.stderr.read_to_string(&mut said).unwrap();
+    assert!(said.contains("ending: "), "{said}");
+}
