@@ -1,15 +1,19 @@
 //! Over HTTP: the gateway's own routes, and the gateway in a router of somebody else.
 
+use std::{sync::Arc, time::Duration};
+
 use axum::{Router, routing::get};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::oneshot,
+    time::timeout,
 };
 use tool_testkit::{Script, Step, TestTool};
+use toolplane::Toolplane;
 use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
 
-use crate::support::plane;
+use crate::support::{Changing, plane};
 
 async fn exchange(
     address: std::net::SocketAddr,
@@ -99,5 +103,69 @@ async fn the_gateway_goes_into_another_router() {
             .0,
         403
     );
+    served.abort();
+}
+
+#[tokio::test]
+async fn a_session_hears_of_changes_on_its_stream() {
+    let source = Changing::new(&["a"]);
+    let builder = Toolplane::builder()
+        .executor(Arc::new(Script::new([])))
+        .source(source.clone());
+    let gateway = Gateway::new(
+        builder.build().expect("it can be set up"),
+        GatewayOptions::default(),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let served = tokio::spawn(async move {
+        let never = std::future::pending();
+        gateway
+            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), never)
+            .await
+    });
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{initialize}",
+        initialize.len()
+    );
+    let mut stream = TcpStream::connect(address).await.expect("the server listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("the server answers");
+    let session = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .expect("a session");
+    let listen = format!(
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(address).await.expect("the server listens");
+    stream
+        .write_all(listen.as_bytes())
+        .await
+        .expect("the server reads");
+    // The client has the list, and it changes.
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    assert_eq!(exchange(address, "POST", "/mcp", "localhost", list).await.0, 200);
+    let mut heard = String::new();
+    let hear = async {
+        source.set(&["a", "b"]);
+        while !heard.contains("notifications/tools/list_changed") {
+            let mut buffer = [0; 1024];
+            let count = stream.read(&mut buffer).await.expect("the stream goes on");
+            assert!(count > 0, "the stream ended: {heard}");
+            heard.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+    };
+    timeout(Duration::from_secs(60), hear)
+        .await
+        .expect("the change is told");
     served.abort();
 }
