@@ -2,7 +2,6 @@ use std::{collections::HashSet, time::Duration};
 
 use mcp_wire::method;
 use raw_json::{Kind, RawJson};
-use serde_json::value::RawValue;
 
 use crate::{Connection, Error, RequestOptions};
 
@@ -57,7 +56,7 @@ impl Connection {
             let array = array.ok_or_else(|| {
                 Error::protocol(format!("the result of `{method}` has no list `{key}`")).sent(true)
             })?;
-            for entry in items(&array)? {
+            for entry in array.items() {
                 bytes += entry.len();
                 if bytes > limits.bytes || entries.len() >= limits.entries {
                     return Err(endless(method, "is longer than allowed"));
@@ -86,18 +85,4 @@ impl Connection {
 
 fn endless(method: &str, what: &str) -> Error {
     Error::protocol(format!("the result of `{method}` {what}")).sent(true)
-}
-
-/// The items of an array, sharing its bytes.
-fn items(array: &RawJson) -> Result<Vec<RawJson>, Error> {
-    let bad = |error: raw_json::Error| {
-        Error::protocol("a list is no valid JSON")
-            .because(error)
-            .sent(true)
-    };
-    let items: Vec<&RawValue> = array.to().map_err(bad)?;
-    items
-        .into_iter()
-        .map(|item| RawJson::parse(array.as_bytes().slice_ref(item.get().as_bytes())).map_err(bad))
-        .collect()
 }

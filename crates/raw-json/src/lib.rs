@@ -25,7 +25,7 @@ mod splice;
 pub use self::{
     canonical::{canonical, digest},
     error::{Error, ErrorKind},
-    members::Members,
+    members::{Items, Members},
     raw::{Kind, RawJson},
     scan::{Duplicates, Limits, check},
 };

@@ -2,7 +2,7 @@ use std::{borrow::Cow, ops::Range};
 
 use crate::{
     RawJson,
-    scan::{Limits, Scanner, unescape},
+    scan::{Scanner, unescape},
 };
 
 /// The members of an object in the order they were written: keys decoded, values as raw text.
@@ -76,12 +76,7 @@ impl<'a> Iterator for Spans<'a> {
         scanner.at += 1;
         scanner.space();
         let start = scanner.at;
-        scanner
-            .value(Limits {
-                depth: usize::MAX,
-                ..Limits::RELAY
-            })
-            .ok()?;
+        scanner.skip();
         self.at = scanner.at;
         Some(Span {
             // A lone surrogate has no decoded form; the escaped text still tells keys apart.
@@ -89,5 +84,46 @@ impl<'a> Iterator for Spans<'a> {
             member: first..scanner.at,
             value: start..scanner.at,
         })
+    }
+}
+
+/// The items of an array in their order, as raw text.
+///
+/// Empty for a value that is no array. Made by [`RawJson::items`].
+#[derive(Debug)]
+pub struct Items<'a> {
+    array: &'a RawJson,
+    at: usize,
+}
+
+impl<'a> Items<'a> {
+    pub(crate) fn new(array: &'a RawJson) -> Self {
+        let at = if array.as_str().starts_with('[') {
+            1
+        } else {
+            array.len()
+        };
+        Self { array, at }
+    }
+}
+
+impl Iterator for Items<'_> {
+    type Item = RawJson;
+
+    fn next(&mut self) -> Option<RawJson> {
+        let mut scanner = Scanner::new(self.array.as_str());
+        scanner.at = self.at;
+        scanner.space();
+        if scanner.peek() == Some(b',') {
+            scanner.at += 1;
+            scanner.space();
+        }
+        if matches!(scanner.peek(), None | Some(b']')) {
+            return None;
+        }
+        let start = scanner.at;
+        scanner.skip();
+        self.at = scanner.at;
+        Some(self.array.slice(start..self.at))
     }
 }

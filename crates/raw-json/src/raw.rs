@@ -5,7 +5,7 @@ use bytestring::ByteString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
-use crate::{Error, ErrorKind, Members, scan};
+use crate::{Error, ErrorKind, Items, Members, scan};
 
 /// One JSON value as text, exactly as it was written, without the space around it.
 ///
@@ -145,6 +145,21 @@ impl RawJson {
     #[must_use]
     pub fn members(&self) -> Members<'_> {
         Members::new(self)
+    }
+
+    /// The items, if this is an array.
+    ///
+    /// ```
+    /// use raw_json::RawJson;
+    ///
+    /// let list = RawJson::parse("[1e2, [2], \"three\"]")?;
+    /// let items: Vec<_> = list.items().map(|item| item.to_string()).collect();
+    /// assert_eq!(items, ["1e2", "[2]", "\"three\""]);
+    /// # Ok::<(), raw_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn items(&self) -> Items<'_> {
+        Items::new(self)
     }
 
     /// The value of the first member with this key, if this is an object that has one.
