@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     command::{Color, Format, Options},
@@ -96,16 +97,21 @@ impl Console {
         })
     }
 
-    /// Says something to whoever watches.
+    /// Says something to whoever watches: not to programs, which have the data and the exit code.
     pub(crate) fn say(self, text: &str) {
-        if !self.quiet {
+        if !self.quiet && self.format != Format::Json {
             self.stderr(text);
         }
     }
 
     /// Says that something may not be what was meant.
     pub(crate) fn warn(self, text: &str) {
-        if !self.quiet {
+        if self.quiet {
+            return;
+        }
+        if self.format == Format::Json {
+            self.stderr(&json!({ "warning": text }).to_string());
+        } else {
             let style = if self.stderr_color() {
                 text::WARNING
             } else {

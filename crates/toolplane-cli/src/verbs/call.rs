@@ -196,3 +196,33 @@ impl Progress for Shown {
 fn elapsed(note: &Note, first: &Note) -> Duration {
     note.at.since(first.at)
 }
+
+#[cfg(test)]
+mod tests {
+    use toolplane::core::{InputRequest, PendingCall, TaskHandle};
+
+    use super::*;
+    use crate::command::{Cli, command};
+
+    #[test]
+    fn what_is_not_finished_is_pending() {
+        let arguments = command().get_matches_from(["toolplane", "version"]);
+        let cli: Cli = clap::FromArgMatches::from_arg_matches(&arguments).unwrap();
+        let console = Console::new(&cli.options);
+        let (requests, task) = (RawJson::object(), RawJson::object());
+        for outcome in [
+            Outcome::Pending(Box::new(PendingCall {
+                handle: "a1".into(),
+                reason: "an approval".to_owned(),
+            })),
+            Outcome::NeedsInput(Box::new(InputRequest {
+                requests,
+                state: None,
+            })),
+            Outcome::Task(Box::new(TaskHandle { task })),
+        ] {
+            let failure = finished(&outcome, None, console).unwrap_err();
+            assert_eq!((failure.exit, failure.kind), (Exit::Pending, "pending"));
+        }
+    }
+}

@@ -61,6 +61,7 @@ tools:
   nobody: {{description: d, executor: {{kind: http, url: "http://127.0.0.1:1/", allow_private: true}}}}
 servers:
   broken: {{command: sh, args: ["-c", "echo no luck >&2; exit 3"]}}
+  silent: {{command: sleep, args: [600]}}
   inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}
 policy: {{blocklist: [blocked]}}
 "#
@@ -78,6 +79,11 @@ policy: {{blocklist: [blocked]}}
         (&["call", "needs"], 4, "root"),
         (&["call", "odd"], 1, "error: "),
         (&["call", "nobody"], 6, "error: "),
+        (
+            &["call", "silent__x", "--timeout", "300ms"],
+            6,
+            "did not start within 300 ms",
+        ),
         (&["call", "broken__x"], 6, "exit status: 3"),
         (&["call", "slwo"], 3, "did you mean `slow`?"),
         (&["call", "nothing", "at", "all"], 3, "there is no tool `nothing`"),
@@ -85,9 +91,8 @@ policy: {{blocklist: [blocked]}}
         (
             &["tools", "ls", "--server", "nope"],
             3,
-            "there are `broken`, `inner`",
+            "there are `broken`, `silent`, `inner`",
         ),
-        (&["tools", "ls", "--server", "broken"], 6, "no luck"),
         (&["call", "slow", "x"], 2, "`x` is no argument"),
         (&["call", "slow", "--json", "{"], 2, "error: "),
         (&["call", "slow", "--json", "[]"], 2, "must be a JSON object"),

@@ -59,7 +59,26 @@ fn tools() {
     assert_eq!(list[0]["server"], "inner");
     assert_eq!(list[2]["source"], "toolplane.yaml:3");
 
-    let list = place.run(&["tools", "ls", "--server", "inner", "-o", "yaml"]);
+    let missing = place.run(&["tools", "ls", "--server", "broken"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (6, ""));
+    assert!(
+        missing.stderr.contains("no luck") && !missing.stderr.contains("no-such-program"),
+        "{missing:?}"
+    );
+
+    // Programs read stderr too: a line is a JSON object there.
+    let run = place.run(&["tools", "ls", "-o", "json"]);
+    let warnings: Vec<Value> = run
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(
+        warnings[0]["warning"].as_str().unwrap().contains("`broken`"),
+        "{run:?}"
+    );
+
+    let list = place.run(&["tools", "ls", "--server", "inner", "-o", "yaml", "-q"]);
     assert_eq!(list.code, 0);
     assert!(list.data().starts_with("- name: inner__one\n"), "{list:?}");
     assert!(!list.data().contains("ours"));
@@ -212,4 +231,24 @@ fn the_doctor_goes_on_when_the_configuration_is_wrong() {
         page.stdout.contains("FAIL  configuration: ") && page.stdout.contains("      fix: "),
         "{page:?}"
     );
+}
+
+/// What other programs wrote for themselves works as it is.
+#[test]
+fn the_file_of_an_mcp_client() {
+    let place = Place::empty();
+    let file = serde_json::json!({"mcpServers": {"inner": {
+        "command": BINARY, "args": ["-c", "inner.yaml", "serve", "--stdio"], "autoApprove": ["one"]}}});
+    place.write("mcp.json", format!("// written by an editor\n{file}"));
+    place.write(
+        "inner.yaml",
+        "tools: {one: {description: The first, executor: {kind: mock, result: 1}}}",
+    );
+    let run = place.run(&["-c", "mcp.json", "call", "inner__one", "-o", "json"]);
+    assert_eq!(
+        (run.code, run.json()["content"][0]["text"].clone()),
+        (0, "1".into()),
+        "{run:?}"
+    );
+    assert!(run.stderr.contains("autoApprove"), "{run:?}");
 }

@@ -104,15 +104,27 @@ fn a_call_that_is_under_way_is_answered_before_the_end() {
 
 #[test]
 fn a_second_signal_ends_at_once() {
+    // Nor does a server that will not go keep anyone: it goes with the gateway.
     let place = slow(600_000);
+    let stubborn = format!("trap '' TERM INT; {BINARY} -c inner.yaml serve --stdio; sleep 600");
+    let configuration = json!({
+        "servers": {"stubborn": {"command": "sh", "args": ["-c", stubborn]}},
+        "tools": {"slow": {"description": "d", "executor": {"kind": "mock", "result": 1, "latency_ms": 600_000}}},
+    });
+    place.write("toolplane.yaml", configuration.to_string());
     let (mut child, _stdout) = under_way(&place, "slow");
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     signal(child.id(), Signal::TERM);
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
     assert!(line.starts_with("ending: "), "{line}");
+    let servers = children(child.id());
+    assert!(!servers.is_empty());
     signal(child.id(), Signal::INT);
     assert_eq!(end_of(&mut child), 130);
+    for server in servers {
+        eventually("the end of the server", || !is_alive(server));
+    }
 }
 
 #[test]
