@@ -19,6 +19,8 @@ use crate::{ServerSettings, describe::describe, settings::ResolveError};
 
 /// How long a list that changed is left alone before it is read again, so that a storm of changes is one change.
 const COALESCE: Duration = Duration::from_secs(1);
+/// How long a list that could not be read is left alone at most before it is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// An MCP server with its tools: started when first needed, started again when it has failed.
 pub struct McpServer {
@@ -223,23 +225,30 @@ async fn follow(server: Weak<McpServer>) {
         return;
     };
     // Counted from the start of the server: what changed while the first list was read counts as well.
-    let mut seen = 0;
+    let mut seen = Some(0);
+    let mut pause = COALESCE;
     loop {
-        let now = changes.borrow_and_update().tools;
-        if now == seen {
+        if seen == Some(changes.borrow_and_update().tools) {
             if changes.changed().await.is_err() {
                 return;
             }
             continue;
         }
-        sleep(COALESCE).await;
-        seen = changes.borrow_and_update().tools;
+        sleep(pause).await;
+        seen = Some(changes.borrow_and_update().tools);
         let Some(server) = server.upgrade() else { return };
-        if let Err(reason) = server.list().await {
-            tracing::warn!(
-                server = server.settings.name,
-                "the list of tools changed and cannot be read: {reason}"
-            );
+        let Err(reason) = server.list().await else {
+            pause = COALESCE;
+            continue;
+        };
+        tracing::warn!(
+            server = server.settings.name,
+            "the list of tools changed and cannot be read: {reason}"
+        );
+        pause = (2 * pause).min(LONGEST_PAUSE);
+        // A server that runs is asked again. One that does not tells of a change when it is started again.
+        if server.status().is_some_and(|status| status.state == State::Ready) {
+            seen = None;
         }
     }
 }

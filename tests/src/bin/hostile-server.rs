@@ -152,7 +152,7 @@ fn act(mode: &str, id: &str, notes: Option<&str>) -> io::Result<()> {
             let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody's","progress":1}}"#;
             let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
             let block = format!("{note}\n{progress}\n{changed}\n").repeat(100);
-            for _ in 0..1000 {
+            for _ in 0..200 {
                 write(block.as_bytes())?;
             }
             send(&result(id, FINE))

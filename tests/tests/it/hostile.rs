@@ -212,7 +212,7 @@ fn floods_hold_nobody_up_and_fill_no_memory() {
     for (mode, _) in &cases {
         // Hundreds of megabytes take their time in a build that is not optimised.
         let mut server = server(mode);
-        server["timeout_ms"] = json!(30_000);
+        server["timeout_ms"] = json!(90_000);
         configuration = configuration.server(mode, server);
     }
     let mut gateway = Gateway::stdio(&configuration);

@@ -65,8 +65,8 @@ fn call_at_some_time(tool: &'static str, arguments: impl Into<Arguments>) -> Cal
 fn relayed(peer: &PeerCommand, calls: &[Call], prepare: impl Fn()) {
     prepare();
     let configuration = Configuration::default().peer("peer", peer);
-    // All of them start at the same time.
-    let stdio = Gateway::stdio(&configuration);
+    // All of them start at the same time; what they work on stays as it is until they have started.
+    let mut stdio = Gateway::stdio(&configuration);
     let http = Gateway::http(&configuration);
     let mut command = peer.to_command();
     command
@@ -75,43 +75,30 @@ fn relayed(peer: &PeerCommand, calls: &[Call], prepare: impl Fn()) {
         .envs(peer.env.iter().map(|(name, value)| (name, value)));
     let mut direct = StdioClient::start(&mut command);
     direct.open();
-
     let tools = direct.tools();
     for (tool, _) in &tools {
         let called = calls.iter().any(|call| call.tool == tool);
         assert!(called, "no call of `{tool}` in the table of this test");
     }
+    assert_same_tools("over stdio", &tools, &stdio.client.tools());
+    let mut http_client = http.client();
+    assert_same_tools("over HTTP", &tools, &http_client.tools());
+
     prepare();
     let expected: Vec<Answer> = calls
         .iter()
         .map(|call| direct.call(call.tool, &call.arguments))
         .collect();
     drop(direct);
-
-    let mut stdio = stdio;
-    compare(
-        "over stdio",
-        &mut stdio.client,
-        &tools,
-        calls,
-        &expected,
-        &prepare,
-    );
-    let mut client = http.client();
-    compare("over HTTP", &mut client, &tools, calls, &expected, &prepare);
+    prepare();
+    assert_same_answers("over stdio", &mut stdio.client, calls, &expected);
+    prepare();
+    assert_same_answers("over HTTP", &mut http_client, calls, &expected);
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
 }
 
-fn compare(
-    transport: &str,
-    client: &mut impl Client,
-    tools: &[(String, String)],
-    calls: &[Call],
-    expected: &[Answer],
-    prepare: &impl Fn(),
-) {
-    let relayed = client.tools();
+fn assert_same_tools(transport: &str, tools: &[(String, String)], relayed: &[(String, String)]) {
     assert_eq!(relayed.len(), tools.len(), "{transport}");
     for (name, definition) in tools {
         let outward = format!("peer__{name}");
@@ -121,7 +108,9 @@ fn compare(
             .unwrap_or_else(|| panic!("`{outward}` is not listed {transport}"));
         assert_same_tool(&format!("`{outward}` {transport}"), definition, found);
     }
-    prepare();
+}
+
+fn assert_same_answers(transport: &str, client: &mut impl Client, calls: &[Call], expected: &[Answer]) {
     for (call, direct) in calls.iter().zip(expected) {
         let what = format!("`{}` with {} {transport}", call.tool, call.arguments);
         let relayed = client

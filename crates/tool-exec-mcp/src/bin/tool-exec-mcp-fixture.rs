@@ -47,8 +47,10 @@ fn answer(folder: &Path, mode: &str, id: &RawJson, method: &str, params: Option<
         "initialize" => result(id, if mode == "no-tools" { BARE } else { INFO }),
         "tools/list" => {
             note(folder, "lists", method)?;
-            let tools = fs::read_to_string(folder.join("tools.json"))?;
-            result(id, &format!(r#"{{"tools":{}}}"#, tools.trim()))
+            match fs::read_to_string(folder.join("tools.json")) {
+                Ok(tools) => result(id, &format!(r#"{{"tools":{}}}"#, tools.trim())),
+                Err(_) => error(id, r#"{"code":-32603,"message":"the tools are being written"}"#),
+            }
         }
         "tools/call" => call(id, &params.unwrap_or_default()),
         _ => error(id, r#"{"code":-32601,"message":"Method not found"}"#),
@@ -89,7 +91,9 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
             r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#,
         ),
         "no-object" => result(id, r#""done""#),
-        "neither" => send(&format!(r#"{{"jsonrpc":"2.0","id":{id}}}"#)),
+        "both" => send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"error":{{}}}}"#
+        )),
         "large" => result(id, &format!(r#"{{"content":"{}"}}"#, "x".repeat(200_000))),
         "exit" => end(7),
         "never" => Ok(()),

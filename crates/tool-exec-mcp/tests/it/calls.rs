@@ -85,7 +85,7 @@ async fn what_the_server_said_of_its_error_is_kept() {
 async fn an_answer_that_is_none_may_hide_that_the_tool_ran() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("");
-    let error = Call::new(&server, "neither", json!({})).make().await.unwrap_err();
+    let error = Call::new(&server, "both", json!({})).make().await.unwrap_err();
     let kinds = [ErrorKind::Protocol, ErrorKind::OutcomeUnknown];
     assert!(kinds.contains(&error.kind()), "{error:?}");
     server.shutdown().await;

@@ -114,6 +114,26 @@ async fn a_list_that_says_the_same_again_is_no_change() {
 }
 
 #[tokio::test]
+async fn a_list_that_could_not_be_read_is_read_again() {
+    let fixture = Fixture::new(&[tool("storm")]);
+    let server = fixture.server("");
+    load(&server).await;
+    fs::remove_file(fixture.path("tools.json")).unwrap();
+    Call::new(&server, "storm", json!({})).make().await.unwrap();
+    let tried = async {
+        while fixture.notes("lists").len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, tried).await.unwrap();
+    fixture.lists(&[tool("storm"), tool("late")]);
+    let source = server.source();
+    tokio::time::timeout(LIMIT, source.changed(1)).await.unwrap();
+    assert_eq!(source.snapshot().tools.len(), 2);
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_server_that_fails_says_why() {
     let fixture = Fixture::new(&[tool("echo")]);
     let server = fixture.server("fails");
