@@ -28,11 +28,11 @@ impl Service for Echo {
         RawJson::parse(CAPABILITIES).expect("valid JSON")
     }
 
-    async fn call(&self, request: Request, _: &RequestContext) -> Result<Answer, RpcError> {
+    async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         match &*request.method {
             method::TOOLS_LIST => Ok(Answer::untyped(RawJson::parse(TOOLS).expect("valid JSON"))),
             method::TOOLS_CALL => {
-                let arguments = request.params.and_then(|params| params.get("arguments"));
+                let arguments = cx.arguments();
                 let payload = arguments.and_then(|arguments| arguments.get("payload"));
                 let payload = payload.filter(|payload| payload.as_str().starts_with('"'));
                 let invalid = || RpcError::new(code::INVALID_PARAMS, "`payload` must be a string");

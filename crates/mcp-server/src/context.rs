@@ -3,13 +3,13 @@ use std::{fmt, sync::Arc};
 use mcp_wire::{Era, Revision, meta_key};
 use raw_json::RawJson;
 
-use crate::Progress;
+use crate::{Progress, outline::Outline};
 
 /// What is known about a request besides the request itself.
 #[derive(Debug)]
 pub struct RequestContext {
     pub(crate) revision: Revision,
-    pub(crate) meta: Option<RawJson>,
+    pub(crate) outline: Outline,
     pub(crate) client: Option<Arc<Client>>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) principal: Principal,
@@ -58,7 +58,28 @@ impl RequestContext {
     /// The `_meta` of the request, as the client wrote it.
     #[must_use]
     pub fn meta(&self) -> Option<&RawJson> {
-        self.meta.as_ref()
+        self.outline.meta.as_ref()
+    }
+
+    /// The `name` among the parameters of the request: of a tool or prompt.
+    ///
+    /// The protocol's own checks read the parameters once; what they found is here, so that a service need not look
+    /// again.
+    #[must_use]
+    pub fn name(&self) -> Option<&RawJson> {
+        self.outline.name.as_ref()
+    }
+
+    /// The `uri` among the parameters of the request: of a resource.
+    #[must_use]
+    pub fn uri(&self) -> Option<&RawJson> {
+        self.outline.uri.as_ref()
+    }
+
+    /// The `arguments` among the parameters of the request, of whatever kind they are.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&RawJson> {
+        self.outline.arguments.as_ref()
     }
 
     /// The capabilities that the client declared: with this request in the modern era, when it opened the connection
@@ -66,7 +87,7 @@ impl RequestContext {
     #[must_use]
     pub fn client_capabilities(&self) -> Option<RawJson> {
         match self.era() {
-            Era::Modern => self.meta.as_ref()?.get(meta_key::CLIENT_CAPABILITIES),
+            Era::Modern => self.outline.meta.as_ref()?.get(meta_key::CLIENT_CAPABILITIES),
             Era::Legacy => self.client.as_ref()?.capabilities.clone(),
         }
     }
@@ -75,7 +96,7 @@ impl RequestContext {
     #[must_use]
     pub fn client_info(&self) -> Option<RawJson> {
         match self.era() {
-            Era::Modern => self.meta.as_ref()?.get(meta_key::CLIENT_INFO),
+            Era::Modern => self.outline.meta.as_ref()?.get(meta_key::CLIENT_INFO),
             Era::Legacy => self.client.as_ref()?.info.clone(),
         }
     }
@@ -83,7 +104,7 @@ impl RequestContext {
     /// The client's trace in the form of the W3C headers `traceparent` and `tracestate`, from `_meta`.
     #[must_use]
     pub fn trace(&self) -> Option<(String, Option<String>)> {
-        let meta = self.meta.as_ref()?;
+        let meta = self.outline.meta.as_ref()?;
         let parent = meta.get(meta_key::TRACE_PARENT)?.string()?;
         let state = meta.get(meta_key::TRACE_STATE).and_then(|state| state.string());
         Some((parent, state))

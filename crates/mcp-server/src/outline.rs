@@ -16,6 +16,8 @@ pub(crate) struct Outline {
     pub(crate) name: Option<RawJson>,
     /// `uri`: of the resource.
     pub(crate) uri: Option<RawJson>,
+    /// `arguments`: of the tool or prompt.
+    pub(crate) arguments: Option<RawJson>,
 }
 
 impl Outline {
@@ -26,6 +28,7 @@ impl Outline {
                 "_meta" if value.kind() == Kind::Object => outline.meta = Some(value),
                 "name" => outline.name = Some(value),
                 "uri" => outline.uri = Some(value),
+                "arguments" => outline.arguments = Some(value),
                 _ => {}
             }
         }

@@ -230,8 +230,8 @@ impl<S: Service> Connection<S> {
             // Not under the id: the answer would be taken for that of the other request.
             return self.send(mcp_wire::error(None, &error)).await;
         };
-        let mut cx = self.context(revision, outline.meta);
-        if let Some(token) = outline.token {
+        let mut cx = self.context(revision, outline);
+        if let Some(token) = cx.outline.token.clone() {
             cx.progress = Progress::new(token, self.out.clone());
         }
         let (core, turns) = (Arc::clone(&self.core), Arc::clone(&self.turns));
@@ -271,17 +271,17 @@ impl<S: Service> Connection<S> {
             _ => {
                 let outline = Outline::of(notification.params.as_ref());
                 if let Ok(revision) = self.revision(&outline) {
-                    let cx = self.context(revision, outline.meta);
+                    let cx = self.context(revision, outline);
                     self.core.service.notified(notification, &cx);
                 }
             }
         }
     }
 
-    fn context(&self, revision: Revision, meta: Option<RawJson>) -> RequestContext {
+    fn context(&self, revision: Revision, outline: Outline) -> RequestContext {
         RequestContext {
             revision,
-            meta,
+            outline,
             client: self.client.clone(),
             session: None,
             principal: self.options.principal.clone(),

@@ -11,14 +11,13 @@ use toolplane::{
 use crate::{Gateway, render};
 
 /// Answers `tools/call`.
-pub(crate) async fn call(
-    gateway: &Gateway,
-    params: Option<RawJson>,
-    cx: &RequestContext,
-) -> Result<Answer, RpcError> {
-    let (name, arguments) = target(params.as_ref())?;
+pub(crate) async fn call(gateway: &Gateway, cx: &RequestContext) -> Result<Answer, RpcError> {
+    let name = cx.name().and_then(RawJson::string);
+    let name = name.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))?;
+    // Some clients write `null` for none.
+    let arguments = cx.arguments().filter(|arguments| arguments.kind() != Kind::Null);
     let request = match arguments {
-        Some(arguments) => CallRequest::new(name).raw(arguments),
+        Some(arguments) => CallRequest::new(name).raw(arguments.clone()),
         None => Ok(CallRequest::new(name)),
     };
     let outcome = match request {
@@ -32,21 +31,6 @@ pub(crate) async fn call(
         }
         Err(error) => Ok(render::error(&error)),
     }
-}
-
-/// The tool and its arguments.
-fn target(params: Option<&RawJson>) -> Result<(String, Option<RawJson>), RpcError> {
-    let (mut name, mut arguments) = (None, None);
-    for (key, value) in params.into_iter().flat_map(RawJson::members) {
-        match &*key {
-            "name" => name = value.string(),
-            "arguments" => arguments = Some(value),
-            _ => {}
-        }
-    }
-    let name = name.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))?;
-    // Some clients write `null` for none.
-    Ok((name, arguments.filter(|arguments| arguments.kind() != Kind::Null)))
 }
 
 /// The request with what the connection knows of it.

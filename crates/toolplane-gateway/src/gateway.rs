@@ -183,7 +183,7 @@ impl Service for Gateway {
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         match &*request.method {
-            method::TOOLS_CALL => call::call(self, request.params, cx).await,
+            method::TOOLS_CALL => call::call(self, cx).await,
             method::TOOLS_LIST => {
                 let caller = self.caller(cx.principal());
                 let view = self.0.plane.list(&caller).await;

@@ -198,7 +198,7 @@ impl<S: Service> Endpoint<S> {
             };
             in_flight = Some(taken);
         }
-        let (progress, reports) = match outline.token {
+        let (progress, reports) = match outline.token.clone() {
             Some(token) if inbound.accepts.events => {
                 let (sender, receiver) = mpsc::channel(REPORTS);
                 (Progress::new(token, sender), Some(receiver))
@@ -207,7 +207,7 @@ impl<S: Service> Endpoint<S> {
         };
         let cx = RequestContext {
             revision,
-            meta: outline.meta,
+            outline,
             client: session.as_ref().map(|session| Arc::clone(&session.client)),
             session: session.as_ref().map(|session| Arc::clone(&session.id)),
             principal: inbound.principal,
@@ -276,7 +276,7 @@ impl<S: Service> Endpoint<S> {
             (_, session) => {
                 let cx = RequestContext {
                     revision: standing.revision,
-                    meta: outline.meta,
+                    outline,
                     client: session.as_ref().map(|session| Arc::clone(&session.client)),
                     session: session.as_ref().map(|session| Arc::clone(&session.id)),
                     principal: inbound.principal,
