@@ -3,6 +3,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::Console,
+    verbs::schema,
 };
 
 mod cli;
@@ -10,7 +11,7 @@ mod configuration;
 
 pub(crate) fn run(docs: &Docs, console: Console) -> Result<Exit, Failure> {
     let page = match docs.page {
-        Page::Configuration => configuration::page(),
+        Page::Configuration => configuration::page(&schema::schema()),
         Page::Cli => cli::page(),
     };
     console.data(&page)?;
