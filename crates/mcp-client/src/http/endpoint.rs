@@ -1,6 +1,6 @@
 use std::fmt;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::{Error, ErrorKind};
@@ -16,13 +16,18 @@ impl HttpEndpoint {
     /// An endpoint without headers of its own.
     ///
     /// # Errors
-    /// When the URL is none, or is neither `http` nor `https`.
+    /// When the URL is none, is neither `http` nor `https`, or holds credentials.
     pub fn new(url: &str) -> Result<Self, Error> {
         let invalid = |detail: &str| Error::new(ErrorKind::Invalid(detail.to_owned()));
         let url = Url::parse(url).map_err(|error| invalid("the server's URL is not valid").because(error))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(invalid(
                 "the server's URL must begin with `http://` or `https://` and name a host",
+            ));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(invalid(
+                "the server's URL must hold no user or password; send them in a header",
             ));
         }
         Ok(Self {

@@ -5,6 +5,7 @@ mod client;
 mod endpoint;
 mod listen;
 mod shared;
+mod tls;
 
 use std::{
     sync::{
@@ -44,7 +45,7 @@ impl HttpLink {
         options: &ConnectionOptions,
         changes: ChangeSink,
     ) -> Result<Self, Error> {
-        let client = HttpClient::new(endpoint.url.clone(), endpoint.headers.clone())?;
+        let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
         let (postman, letters) = mpsc::channel(QUEUE);
         let shared = Arc::new(HttpShared::new(client, options.max_message, changes, postman));
         tokio::spawn(post_letters(Arc::clone(&shared), letters));

@@ -7,9 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderValue;
 use mcp_wire::{Era, Request, Revision, header, method};
 use raw_json::RawJson;
-use reqwest::header::HeaderValue;
 use tokio::{
     sync::{Mutex, mpsc, watch},
     time::timeout,

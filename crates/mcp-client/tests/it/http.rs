@@ -522,11 +522,20 @@ async fn changes_come_over_the_stream_that_is_listened_to() {
 
 #[test]
 fn endpoints_that_are_none() {
-    for url in ["", "localhost:80", "ftp://host/", "unix:/run/x", "http://"] {
+    for url in [
+        "",
+        "localhost:80",
+        "ftp://host/",
+        "unix:/run/x",
+        "http://",
+        "http://user:hidden@host/",
+        "http://user@host/",
+    ] {
         let error = HttpEndpoint::new(url).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Invalid(_)), "{url}");
+        assert!(!format!("{error:?}").contains("hidden"), "{url}");
     }
-    let endpoint = HttpEndpoint::new("http://user:hidden@host/?key=hidden").unwrap();
+    let endpoint = HttpEndpoint::new("http://host/?key=hidden").unwrap();
     assert!(endpoint.clone().header("a b", "c").is_err());
     assert!(endpoint.clone().header("x", "c\r\nd: e").is_err());
     let endpoint = endpoint.header("x-key", "hidden").unwrap();
