@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use raw_json::{Kind, RawJson};
 use serde_json::value::RawValue;
 
@@ -34,7 +36,9 @@ fn node(text: &mut String, value: &RawJson, indent: usize, place: Place) {
             match content.as_deref() {
                 Some(content) if is_block(content) => block(text, content, indent, place),
                 Some(content) if is_plain(content) => line(text, content, place),
-                _ => line(text, value.as_str(), place),
+                Some(content) => line(text, &quoted(content), place),
+                // A lone surrogate: only its escape can be written.
+                None => line(text, value.as_str(), place),
             }
         }
         _ => line(text, value.as_str(), place),
@@ -63,7 +67,7 @@ fn mapping(text: &mut String, value: &RawJson, indent: usize, place: Place) {
         if is_plain(&key) {
             text.push_str(&key);
         } else {
-            text.push_str(RawJson::from(&*key).as_str());
+            text.push_str(&quoted(&key));
         }
         text.push(':');
         node(text, &member, indent + 2, Place::Key);
@@ -77,7 +81,8 @@ fn sequence(text: &mut String, items: &[&RawValue], indent: usize, place: Place)
     for item in items {
         spaces(text, indent);
         text.push('-');
-        let item = RawJson::parse(item.get().to_owned()).unwrap_or_default();
+        let item =
+            RawJson::parse(item.get().to_owned()).expect("a part of a value is a value, and less deep");
         node(text, &item, indent + 2, Place::Item);
     }
 }
@@ -97,6 +102,21 @@ fn block(text: &mut String, content: &str, indent: usize, place: Place) {
 
 fn spaces(text: &mut String, n: usize) {
     text.extend(std::iter::repeat_n(' ', n));
+}
+
+/// A text in quotation marks, as in JSON. What YAML does not take as it is, or takes for a line break, is escaped;
+/// all of that is in the plane whose escapes have four digits.
+fn quoted(content: &str) -> String {
+    let mut quoted = String::new();
+    for c in RawJson::from(content).as_str().chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' | '\u{feff}' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted
 }
 
 /// Whether a text of several lines can be written as a block without an indicator of its indentation.
@@ -165,6 +185,16 @@ h: "a # b"
 colon: "a: b"
 "#;
         assert_eq!(yaml(&value), expected);
+    }
+
+    #[test]
+    fn characters_that_yaml_would_take_for_something_else() {
+        let value = RawJson::parse(
+            r#"["\ud83d\ude00", "a\u2028b", "\ufeff", "\u0085", "\u007f", "\ud83d"]"#.to_owned(),
+        );
+        let expected =
+            "- \"\u{1f600}\"\n- \"a\\u2028b\"\n- \"\\ufeff\"\n- \"\\u0085\"\n- \"\\u007f\"\n- \"\\ud83d\"\n";
+        assert_eq!(yaml(&value.unwrap()), expected);
     }
 
     #[test]

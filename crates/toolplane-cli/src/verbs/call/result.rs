@@ -1,6 +1,6 @@
 //! What a tool answered.
 
-use raw_json::Kind;
+use raw_json::{Kind, Limits};
 use serde_json::value::RawValue;
 use toolplane::{
     RawJson,
@@ -28,16 +28,23 @@ pub(super) fn print(reply: &Reply, notes: Option<&[Note]>, console: Console) -> 
         (Format::Json, None) => console.data(raw.as_str()),
         (Format::Yaml, None) => console.data(&yaml(raw)),
         (format, Some(notes)) => {
-            let notes = explain::json(notes);
-            let both = format!(r#"{{"result":{raw},"explain":{notes}}}"#);
-            let both = RawJson::parse_within(both, raw_json::Limits::RELAY)
-                .map_err(|error| Failure::failed("the result cannot be shown").with_source(&error))?;
+            let both = format!(r#"{{"result":{raw},"explain":{}}}"#, explain::json(notes));
             match format {
-                Format::Yaml => console.data(&yaml(&both)),
-                _ => console.data(both.as_str()),
+                Format::Yaml => console.data(&yaml(&wrapped(both)?)),
+                _ => console.data(&both),
             }
         }
     }
+}
+
+fn wrapped(text: String) -> Result<RawJson, Failure> {
+    // One level more than the result has.
+    let limits = Limits {
+        depth: Limits::RELAY.depth + 1,
+        ..Limits::RELAY
+    };
+    RawJson::parse_within(text, limits)
+        .map_err(|error| Failure::failed("the result cannot be shown").with_source(&error))
 }
 
 fn for_people(reply: &Reply) -> String {
@@ -73,7 +80,7 @@ fn items(content: &RawJson) -> Option<Vec<RawJson>> {
     Some(
         items
             .into_iter()
-            .filter_map(|item| RawJson::parse_within(item.get().to_owned(), raw_json::Limits::RELAY).ok())
+            .filter_map(|item| RawJson::parse_within(item.get().to_owned(), Limits::RELAY).ok())
             .collect(),
     )
 }
