@@ -35,6 +35,15 @@ impl Arguments {
         Self::checked(raw_json::check(raw.as_str(), Limits::STRICT).map(|()| raw))
     }
 
+    /// Takes arguments cut out of a message that was checked as a whole within [`Limits::STRICT`], so that they are
+    /// not checked again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] when the value is no object.
+    pub fn from_checked(raw: RawJson) -> Result<Self, ToolError> {
+        Self::checked(Ok(raw))
+    }
+
     /// No arguments at all: the empty object.
     #[must_use]
     pub fn none() -> Self {

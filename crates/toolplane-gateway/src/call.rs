@@ -17,7 +17,8 @@ pub(crate) async fn call(gateway: &Gateway, cx: &RequestContext) -> Result<Answe
     // Some clients write `null` for none.
     let arguments = cx.arguments().filter(|arguments| arguments.kind() != Kind::Null);
     let request = match arguments {
-        Some(arguments) => CallRequest::new(name).raw(arguments.clone()),
+        // The transport has checked the message as a whole: `mcp_wire::Message::from_client`.
+        Some(arguments) => CallRequest::new(name).checked(arguments.clone()),
         None => Ok(CallRequest::new(name)),
     };
     let outcome = match request {

@@ -50,6 +50,15 @@ impl CallRequest {
         Ok(self.arguments(Arguments::from_raw(raw)?))
     }
 
+    /// Calls with these arguments, cut out of a message that was checked as a whole: see
+    /// [`Arguments::from_checked`].
+    ///
+    /// # Errors
+    /// When the value is no object.
+    pub fn checked(self, raw: RawJson) -> Result<Self, ToolError> {
+        Ok(self.arguments(Arguments::from_checked(raw)?))
+    }
+
     /// Calls on this caller's behalf.
     pub fn caller(mut self, caller: Arc<Caller>) -> Self {
         self.caller = Some(caller);
