@@ -109,7 +109,7 @@ fn results_are_printed_as_they_came() {
     insta::assert_snapshot!(place.run(&["call", "exact", "-o", "yaml"]).data(), @r#"
     "n": 123456789012345678901234567890
     e: 1e2
-    u: "\u00e9"
+    u: "é"
     "#);
     assert_eq!(place.run(&["call", "words"]).data(), "two\nlines\n");
 }
