@@ -11,3 +11,9 @@ pub enum BuildError {
     #[error("two sources of tools have the name `{0}`")]
     SourceTwice(String),
 }
+
+/// Why a server does not run. It may name what is inside, such as a program's path, so it is told as a cause, which
+/// the operator sees and a model does not.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotRunning(pub(crate) String);

@@ -8,7 +8,7 @@ use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::Rules;
 use tool_registry::{Refused, Registry};
 
-use crate::{BuildError, Builder, CallRequest, View, executors::Servers};
+use crate::{BuildError, Builder, CallRequest, View, error::NotRunning, executors::Servers};
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
 #[derive(Clone)]
@@ -180,8 +180,8 @@ impl Toolplane {
     fn not_found(&self, name: &str, caller: &Caller) -> ToolError {
         let failed = self.0.registry.failed_owner(name);
         if let Some((server, reason)) = failed {
-            let message = format!("the server `{server}` of `{name}` is not available: {reason}");
-            return ToolError::new(ErrorKind::Unavailable, message);
+            let message = format!("the server `{server}` of `{name}` is not available");
+            return ToolError::new(ErrorKind::Unavailable, message).with_source(NotRunning(reason));
         }
         let view = self.known(caller);
         let nearest = view
