@@ -1,6 +1,6 @@
 //! Runtimes, and what ends a verb from outside.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use tokio::{
     runtime::{Builder, Runtime},
@@ -8,6 +8,9 @@ use tokio::{
 };
 
 use crate::{exit::Exit, failure::Failure};
+
+/// How long the process waits for its own threads at the end.
+const LIMIT: Duration = Duration::from_millis(500);
 
 /// Runs a verb on this thread: the fastest to start.
 pub(crate) fn block_on<F>(verb: F) -> Result<Exit, Failure>
@@ -36,8 +39,9 @@ where
     F: Future<Output = Result<Exit, Failure>>,
 {
     let result = runtime.block_on(verb);
-    // A read of stdin cannot be cancelled: whoever waits for it would keep the process alive.
-    runtime.shutdown_background();
+    // What still runs is dropped here, and with it the processes of servers that would not end. Not without a limit:
+    // a read of stdin that is under way cannot be cancelled.
+    runtime.shutdown_timeout(LIMIT);
     result
 }
 
