@@ -10,12 +10,11 @@ use std::{
     thread,
 };
 
-use serde_json::{Value, json};
-use tool_testkit::{PeerCommand, Peers, Skip};
-
 use crate::support::{
-    Answer, Client as _, Configuration, Gateway, HttpGateway, Process, eventually, members,
+    Answer, Client as _, Configuration, Era, Gateway, HttpGateway, Process, installed, listening_peer,
+    members,
 };
+use serde_json::{Value, json};
 
 /// A weather service on the loopback, as the example's tools expect it; answers each request with what it got.
 fn weather() -> SocketAddr {
@@ -72,35 +71,6 @@ fn serve(stream: TcpStream) -> Option<()> {
     }
 }
 
-/// `server-everything` over Streamable HTTP, on a port that was free a moment ago.
-fn everything(command: &PeerCommand) -> (Process, SocketAddr) {
-    loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        let mut server = command.to_command();
-        let mut process = Process::run(server.env("PORT", address.port().to_string()));
-        let mut listens = false;
-        eventually("the server listens, or its port was taken", || {
-            listens = TcpStream::connect(address).is_ok();
-            listens || process.has_ended()
-        });
-        if listens && !process.has_ended() {
-            return (process, address);
-        }
-    }
-}
-
-fn find<T>(find: impl FnOnce(&Peers) -> Result<T, Skip>) -> Option<T> {
-    match Peers::from_env().and_then(|peers| find(&peers)) {
-        Ok(found) => Some(found),
-        Err(skip) => {
-            skip.report();
-            None
-        }
-    }
-}
-
 /// The value that a tool of ours answered with.
 fn structured(answer: Answer) -> Value {
     let result = members(&answer.result());
@@ -109,9 +79,9 @@ fn structured(answer: Answer) -> Value {
 
 #[test]
 fn every_tool_of_the_example_works() {
-    let found = find(|peers| Ok((peers.node(), peers.everything("streamableHttp")?)));
+    let found = installed(|peers| Ok((peers.node(), peers.everything("streamableHttp")?)));
     let Some((node, command)) = found else { return };
-    let (_everything, address) = everything(&command);
+    let (_everything, address) = listening_peer(&command);
     // The configuration finds the script below the folder of the peers.
     let script = PathBuf::from(&command.args[0]);
     let folder = script
@@ -126,7 +96,7 @@ fn every_tool_of_the_example_works() {
     ];
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/toolplane.yaml");
     let gateway = HttpGateway::of_file(&path, &variables);
-    let mut client = gateway.client();
+    let mut client = gateway.client(Era::Legacy);
 
     let names: Vec<String> = client.tools().into_iter().map(|(name, _)| name).collect();
     for name in [

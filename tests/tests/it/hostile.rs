@@ -246,7 +246,7 @@ fn an_error_tells_what_happened_and_no_more() {
             shown.contains(tool.split("__").next().unwrap()),
             "which server: {shown}"
         );
-        for inside in ["hunter2", "hostile-server"] {
+        for inside in ["secret-place", "hunter2", "hostile-server"] {
             assert!(!shown.contains(inside), "what is inside: {shown}");
         }
     }

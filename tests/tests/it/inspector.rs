@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_testkit::{PeerCommand, Peers};
 
-use crate::support::{Configuration, Gateway, base_environment, binary};
+use crate::support::{Configuration, Gateway, base_environment, binary, installed};
 
 /// The Inspector's command line. Its home is a folder of its own.
 struct Inspector {
@@ -16,16 +16,9 @@ struct Inspector {
 
 impl Inspector {
     fn find() -> Option<Self> {
-        match Peers::from_env().and_then(|peers| peers.inspector()) {
-            Ok(command) => Some(Self {
-                command,
-                home: tempfile::tempdir().unwrap(),
-            }),
-            Err(skip) => {
-                skip.report();
-                None
-            }
-        }
+        let command = installed(Peers::inspector)?;
+        let home = tempfile::tempdir().unwrap();
+        Some(Self { command, home })
     }
 
     /// Runs it and reads what it prints.

@@ -8,11 +8,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tool_testkit::{PeerCommand, Peers, Skip};
+use tool_testkit::{PeerCommand, Peers};
 
 use crate::support::{
-    Answer, Client, Configuration, Gateway, StdioClient, assert_same_result, assert_same_tool,
-    base_environment,
+    Answer, Client, Configuration, Era, Gateway, HttpClient, StdioClient, assert_same_result,
+    assert_same_tool, base_environment, installed, listening_peer,
 };
 
 /// A call of a server's tool, and how its two results are compared.
@@ -26,7 +26,7 @@ struct Call {
 enum Compare {
     /// Every member has the same text.
     Text,
-    /// The same but for digits: the result tells the time, and time goes on between two calls.
+    /// The same but for digits and sessions: the result tells the time, which goes on between two calls.
     Shape,
 }
 
@@ -60,59 +60,77 @@ fn call_at_some_time(tool: &'static str, arguments: impl Into<Arguments>) -> Cal
     }
 }
 
-/// Lists and calls the tools of a server directly and through the gateway, over both transports, and compares.
-/// `prepare` brings what the server works on into the same state before each round.
+/// Lists and calls the tools of a server directly and through the gateway, and compares. `prepare` brings what the
+/// server works on into the same state before each round.
 fn relayed(peer: &PeerCommand, calls: &[Call], prepare: impl Fn()) {
     prepare();
-    let configuration = Configuration::default().peer("peer", peer);
-    // All of them start at the same time; what they work on stays as it is until they have started.
-    let mut stdio = Gateway::stdio(&configuration);
-    let http = Gateway::http(&configuration);
+    let mut direct = direct(peer, Era::Legacy);
+    compare(
+        &Configuration::default().peer("peer", peer),
+        &mut direct,
+        calls,
+        prepare,
+    );
+}
+
+/// The server without a gateway, in the environment that the gateway gives it.
+fn direct(peer: &PeerCommand, era: Era) -> StdioClient {
     let mut command = peer.to_command();
     command
         .env_clear()
         .envs(base_environment())
         .envs(peer.env.iter().map(|(name, value)| (name, value)));
-    let mut direct = StdioClient::start(&mut command);
-    direct.open();
+    StdioClient::start(&mut command, era)
+}
+
+/// Compares a server, spoken to directly, with what a gateway makes of it that has it under the name `peer`: over
+/// stdio, and over HTTP in both eras.
+fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Call], prepare: impl Fn()) {
+    // Both gateways start at the same time; what the servers work on stays as it is until they have started.
+    let mut stdio = Gateway::stdio(configuration);
+    let http = Gateway::http(configuration);
     let tools = direct.tools();
     for (tool, _) in &tools {
         let called = calls.iter().any(|call| call.tool == tool);
         assert!(called, "no call of `{tool}` in the table of this test");
     }
-    assert_same_tools("over stdio", &tools, &stdio.client.tools());
-    let mut http_client = http.client();
-    assert_same_tools("over HTTP", &tools, &http_client.tools());
-
+    let (mut legacy, mut modern) = (http.client(Era::Legacy), http.client(Era::Modern));
+    let mut clients: [(&str, &mut dyn Client); 3] = [
+        ("over stdio", &mut stdio.client),
+        ("over HTTP in the legacy era", &mut legacy),
+        ("over HTTP in the modern era", &mut modern),
+    ];
+    for (way, client) in &mut clients {
+        assert_same_tools(way, &tools, &client.tools());
+    }
     prepare();
     let expected: Vec<Answer> = calls
         .iter()
         .map(|call| direct.call(call.tool, &call.arguments))
         .collect();
-    drop(direct);
-    prepare();
-    assert_same_answers("over stdio", &mut stdio.client, calls, &expected);
-    prepare();
-    assert_same_answers("over HTTP", &mut http_client, calls, &expected);
+    for (way, client) in &mut clients {
+        prepare();
+        assert_same_answers(way, *client, calls, &expected);
+    }
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
 }
 
-fn assert_same_tools(transport: &str, tools: &[(String, String)], relayed: &[(String, String)]) {
-    assert_eq!(relayed.len(), tools.len(), "{transport}");
+fn assert_same_tools(way: &str, tools: &[(String, String)], relayed: &[(String, String)]) {
+    assert_eq!(relayed.len(), tools.len(), "{way}");
     for (name, definition) in tools {
         let outward = format!("peer__{name}");
         let (_, found) = relayed
             .iter()
             .find(|(name, _)| *name == outward)
-            .unwrap_or_else(|| panic!("`{outward}` is not listed {transport}"));
-        assert_same_tool(&format!("`{outward}` {transport}"), definition, found);
+            .unwrap_or_else(|| panic!("`{outward}` is not listed {way}"));
+        assert_same_tool(&format!("`{outward}` {way}"), definition, found);
     }
 }
 
-fn assert_same_answers(transport: &str, client: &mut impl Client, calls: &[Call], expected: &[Answer]) {
+fn assert_same_answers(way: &str, client: &mut dyn Client, calls: &[Call], expected: &[Answer]) {
     for (call, direct) in calls.iter().zip(expected) {
-        let what = format!("`{}` with {} {transport}", call.tool, call.arguments);
+        let what = format!("`{}` with {} {way}", call.tool, call.arguments);
         let relayed = client
             .call(&format!("peer__{}", call.tool), &call.arguments)
             .result();
@@ -124,36 +142,79 @@ fn assert_same_answers(transport: &str, client: &mut impl Client, calls: &[Call]
     }
 }
 
-/// The text with every run of digits made one digit, and the afternoon morning.
+/// The text with every run of digits made one digit, every UUID one letter, and the afternoon morning.
 fn shape(text: &str) -> String {
-    let mut shape = String::new();
-    for c in text.chars() {
+    let (mut shape, mut rest) = (String::new(), text);
+    while let Some(c) = rest.chars().next() {
+        if rest.get(..36).is_some_and(is_uuid) {
+            shape.push('U');
+            rest = &rest[36..];
+            continue;
+        }
         match c {
             '0'..='9' if shape.ends_with('0') => {}
             '0'..='9' => shape.push('0'),
             c => shape.push(c),
         }
+        rest = &rest[c.len_utf8()..];
     }
     shape.replace("PM", "AM")
 }
 
-fn peer(find: impl FnOnce(&Peers) -> Result<PeerCommand, Skip>) -> Option<PeerCommand> {
-    match Peers::from_env().and_then(|peers| find(&peers)) {
-        Ok(peer) => Some(peer),
-        Err(skip) => {
-            skip.report();
-            None
-        }
-    }
+fn is_uuid(text: &str) -> bool {
+    let is_right = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.bytes().enumerate().all(is_right)
 }
 
 #[test]
 fn server_everything() {
-    let Some(peer) = peer(|peers| peers.everything("stdio")) else {
+    let Some(peer) = installed(|peers| peers.everything("stdio")) else {
         return;
     };
+    let mut calls = calls_of_everything();
+    calls.extend([
+        // That the two are equal shows as well that no other variable reaches a server.
+        call("get-env", "{}"),
+        call("toggle-simulated-logging", "{}"),
+        call("toggle-simulated-logging", "{}"),
+        call("toggle-subscriber-updates", "{}"),
+        call("toggle-subscriber-updates", "{}"),
+    ]);
+    relayed(&peer, &calls, || {});
+}
+
+#[test]
+fn server_everything_over_http() {
+    let Some(command) = installed(|peers| peers.everything("streamableHttp")) else {
+        return;
+    };
+    let (_server, address) = listening_peer(&command);
+    let url = json!({"url": format!("http://{address}/mcp")});
+    let mut calls = calls_of_everything();
+    calls.extend([
+        call("get-env", "{}"),
+        // Tells the session, of which each client has its own.
+        call_at_some_time("toggle-simulated-logging", "{}"),
+        call_at_some_time("toggle-simulated-logging", "{}"),
+        call_at_some_time("toggle-subscriber-updates", "{}"),
+        call_at_some_time("toggle-subscriber-updates", "{}"),
+    ]);
+    let mut direct = HttpClient::open_at(address, Era::Legacy);
+    compare(
+        &Configuration::default().server("peer", url),
+        &mut direct,
+        &calls,
+        || {},
+    );
+}
+
+/// What can be called of it with the same result wherever it is.
+fn calls_of_everything() -> Vec<Call> {
     let data = "data:text/plain,hello";
-    let calls = [
+    vec![
         call(
             "echo",
             json!({"message": "Grüße \u{1f44b} \"quoted\" \\ and \u{7f}"}),
@@ -168,8 +229,6 @@ fn server_everything() {
             json!({"messageType": "error", "includeImage": true}),
         ),
         call("get-annotated-message", json!({"messageType": "debug"})),
-        // That the two are equal shows as well that no other variable reaches a server.
-        call("get-env", "{}"),
         call("get-resource-links", json!({"count": 10})),
         call_at_some_time(
             "get-resource-reference",
@@ -183,18 +242,13 @@ fn server_everything() {
             json!({"name": "a.gz", "data": data, "outputType": "resource"}),
         ),
         call("gzip-file-as-resource", json!({"name": "b.gz", "data": data})),
-        call("toggle-simulated-logging", "{}"),
-        call("toggle-simulated-logging", "{}"),
-        call("toggle-subscriber-updates", "{}"),
-        call("toggle-subscriber-updates", "{}"),
         call(
             "trigger-long-running-operation",
             json!({"duration": 0.2, "steps": 2}),
         ),
         // It can be called as a task only and says so.
         call("simulate-research-query", json!({"topic": "x"})),
-    ];
-    relayed(&peer, &calls, || {});
+    ]
 }
 
 #[test]
@@ -202,7 +256,7 @@ fn server_filesystem() {
     let folder = tempfile::tempdir().unwrap();
     // Servers tell real paths.
     let root = folder.path().canonicalize().unwrap();
-    let Some(peer) = peer(|peers| peers.filesystem(&root)) else {
+    let Some(peer) = installed(|peers| peers.filesystem(&root)) else {
         return;
     };
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
@@ -260,7 +314,7 @@ fn server_filesystem() {
 fn server_memory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("memory.jsonl");
-    let Some(peer) = peer(|peers| peers.memory(&file)) else {
+    let Some(peer) = installed(|peers| peers.memory(&file)) else {
         return;
     };
     let ada = json!({"name": "Ada", "entityType": "person", "observations": ["counts", "löscht \"nichts\""]});
@@ -295,17 +349,32 @@ fn server_memory() {
 
 #[test]
 fn server_time() {
-    let Some(peer) = peer(Peers::time) else { return };
+    let Some(peer) = installed(Peers::time) else {
+        return;
+    };
+    relayed(&peer, &calls_of_time(), || {});
+}
+
+fn calls_of_time() -> Vec<Call> {
     let zones =
         |time: &str, target: &str| json!({"source_timezone": "UTC", "time": time, "target_timezone": target});
-    let calls = [
+    vec![
         call_at_some_time("get_current_time", json!({"timezone": "UTC"})),
         call("get_current_time", json!({"timezone": "Mars/Olympus"})),
         // Tells today's date.
         call_at_some_time("convert_time", zones("16:30", "Asia/Kolkata")),
         call("convert_time", zones("25:99", "UTC")),
-    ];
-    relayed(&peer, &calls, || {});
+    ]
+}
+
+#[test]
+fn server_time_in_the_modern_era() {
+    let Some(peer) = installed(Peers::time) else {
+        return;
+    };
+    let configuration = Configuration::default().peer_of_era("peer", &peer, "modern");
+    let mut direct = direct(&peer, Era::Modern);
+    compare(&configuration, &mut direct, &calls_of_time(), || {});
 }
 
 #[test]
@@ -319,7 +388,7 @@ fn server_git() {
     }
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("repository");
-    let Some(peer) = peer(|peers| peers.git(&root)) else {
+    let Some(peer) = installed(|peers| peers.git(&root)) else {
         return;
     };
     // Commits are named by a hash over their dates and authors.

@@ -4,19 +4,8 @@ use std::{thread, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tool_testkit::{PeerCommand, Peers, Skip};
 
-use crate::support::{Client, Configuration, Gateway, Stopwatch, eventually};
-
-fn peers(find: impl FnOnce(&Peers) -> Result<Vec<PeerCommand>, Skip>) -> Option<Vec<PeerCommand>> {
-    match Peers::from_env().and_then(|peers| find(&peers)) {
-        Ok(peers) => Some(peers),
-        Err(skip) => {
-            skip.report();
-            None
-        }
-    }
-}
+use crate::support::{Client, Configuration, Era, Gateway, Stopwatch, eventually, installed};
 
 const LONG: &str = "everything__trigger-long-running-operation";
 
@@ -50,10 +39,10 @@ fn assert_progress(notifications: &[(String, String)], steps: u64) {
 
 #[test]
 fn progress_is_forwarded_in_order_before_the_answer() {
-    let Some(peer) = peers(|peers| Ok(vec![peers.everything("stdio")?])) else {
+    let Some(peer) = installed(|peers| peers.everything("stdio")) else {
         return;
     };
-    let configuration = Configuration::default().peer("everything", &peer[0]);
+    let configuration = Configuration::default().peer("everything", &peer);
     let mut stdio = Gateway::stdio(&configuration);
     let http = Gateway::http(&configuration);
     stdio.client.request("tools/call", &long_call(0.5, 5)).result();
@@ -61,7 +50,7 @@ fn progress_is_forwarded_in_order_before_the_answer() {
     // What came after the answer would be of no use to anyone.
     stdio.client.request("ping", "{}").result();
     assert_progress(&stdio.client.notifications, 5);
-    let mut client = http.client();
+    let mut client = http.client(Era::Legacy);
     client.request("tools/call", &long_call(0.5, 5)).result();
     assert_progress(&client.notifications, 5);
     assert_eq!(stdio.end().code(), Some(0));
@@ -70,11 +59,11 @@ fn progress_is_forwarded_in_order_before_the_answer() {
 
 #[test]
 fn a_signal_to_end_lets_calls_finish_and_reaps_every_server() {
-    let everything = peers(|peers| Ok(vec![peers.everything("stdio")?, peers.time()?]));
-    let Some(peers) = everything else { return };
+    let peers = installed(|peers| Ok([peers.everything("stdio")?, peers.time()?]));
+    let Some([everything, time]) = peers else { return };
     let configuration = Configuration::default()
-        .peer("everything", &peers[0])
-        .peer("time", &peers[1]);
+        .peer("everything", &everything)
+        .peer("time", &time);
     let mut gateway = Gateway::stdio(&configuration);
     let tools = gateway.client.tools();
     assert!(
@@ -126,7 +115,7 @@ fn a_tool_that_there_is_not_is_an_error_of_the_protocol() {
     });
     let configuration = Configuration::default().tool("fixed", fixed);
     let (mut stdio, http) = (Gateway::stdio(&configuration), Gateway::http(&configuration));
-    let mut client = http.client();
+    let mut client = http.client(Era::Legacy);
     let clients: [&mut dyn Client; 2] = [&mut stdio.client, &mut client];
     for client in clients {
         assert_eq!(client.call("fixd", "{}").error_code(), -32602);

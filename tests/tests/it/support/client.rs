@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    compare::{members, text},
+    compare::{members, object, text},
     process::Process,
     time::{LIMIT, Stopwatch},
 };
@@ -52,6 +52,35 @@ impl Answer {
     }
 }
 
+/// Which of the two ways to speak.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Era {
+    /// A handshake, and a session if the server wants one: 2025-11-25.
+    Legacy,
+    /// Every request says everything: 2026-07-28.
+    Modern,
+}
+
+impl Era {
+    /// Parameters with what the era wants in them.
+    pub(crate) fn params(self, params: &str) -> String {
+        if self == Self::Legacy {
+            return params.to_owned();
+        }
+        let mut params = members(params);
+        let mut meta = params.get("_meta").map(|meta| members(meta)).unwrap_or_default();
+        for (key, value) in [
+            ("protocolVersion", r#""2026-07-28""#),
+            ("clientCapabilities", "{}"),
+            ("clientInfo", r#"{"name":"oracle","version":"1"}"#),
+        ] {
+            meta.insert(format!("io.modelcontextprotocol/{key}"), value.to_owned());
+        }
+        params.insert("_meta".to_owned(), object(&meta));
+        object(&params)
+    }
+}
+
 /// A client of an MCP server that says no more than it must and understands nothing of what it gets.
 pub(crate) trait Client {
     /// Makes a request and waits for its answer.
@@ -60,12 +89,15 @@ pub(crate) trait Client {
     /// Sends a notification.
     fn notify(&mut self, method: &str);
 
-    /// Opens the connection; returns what the server says of itself.
-    fn open(&mut self) -> String {
+    /// Opens the connection.
+    fn open(&mut self, era: Era) {
+        if era == Era::Modern {
+            self.request("server/discover", "{}").result();
+            return;
+        }
         let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"oracle","version":"1"}}"#;
-        let info = self.request("initialize", params).result();
+        self.request("initialize", params).result();
         self.notify("notifications/initialized");
-        info
     }
 
     /// The definitions of all tools, page by page, by their names.
@@ -138,6 +170,7 @@ impl Message {
 pub(crate) struct StdioClient {
     pub(crate) process: Process,
     input: Option<ChildStdin>,
+    era: Era,
     lines: Receiver<String>,
     next_id: u64,
     answers: HashMap<u64, Answer>,
@@ -148,7 +181,8 @@ pub(crate) struct StdioClient {
 }
 
 impl StdioClient {
-    pub(crate) fn start(command: &mut Command) -> Self {
+    /// Starts a server and opens the connection.
+    pub(crate) fn start(command: &mut Command, era: Era) -> Self {
         let (process, input, output) = Process::spawn(command);
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -159,21 +193,25 @@ impl StdioClient {
                 }
             }
         });
-        Self {
+        let mut client = Self {
             process,
             input: Some(input),
+            era,
             lines,
             next_id: 0,
             answers: HashMap::new(),
             notifications: Vec::new(),
             order: Vec::new(),
-        }
+        };
+        client.open(era);
+        client
     }
 
     /// Sends a request and returns its id.
     pub(crate) fn begin(&mut self, method: &str, params: &str) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
+        let params = self.era.params(params);
         self.write(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         ));

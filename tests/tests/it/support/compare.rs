@@ -12,6 +12,15 @@ pub(crate) fn members(object: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// An object of these members.
+pub(crate) fn object(members: &BTreeMap<String, String>) -> String {
+    let members: Vec<_> = members
+        .iter()
+        .map(|(key, value)| format!("{}:{value}", serde_json::Value::from(key.as_str())))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
 /// The text that a JSON string stands for.
 pub(crate) fn text(string: &str) -> String {
     serde_json::from_str(string).unwrap()

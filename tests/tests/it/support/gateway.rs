@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tool_testkit::PeerCommand;
 
 use super::{
-    client::{Client as _, StdioClient},
+    client::{Era, StdioClient},
     http::HttpClient,
     process::{Identity, Process, assert_all_end, base_environment},
     time::eventually,
@@ -39,6 +39,11 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// With a server that nobody here wrote.
     pub(crate) fn peer(self, name: &str, peer: &PeerCommand) -> Self {
+        self.peer_of_era(name, peer, "auto")
+    }
+
+    /// With a server that is spoken to in one era of the protocol.
+    pub(crate) fn peer_of_era(self, name: &str, peer: &PeerCommand, era: &str) -> Self {
         let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
         let env: Map<String, Value> = peer
             .env
@@ -48,7 +53,8 @@ impl Configuration {
         let args: Vec<String> = peer.args.iter().map(|arg| text(arg)).collect();
         // A slow machine needs more than the usual time to start a Python with all it imports.
         let server = json!({
-            "command": peer.program.to_str().unwrap(), "args": args, "env": env, "start_timeout_ms": 60_000
+            "command": peer.program.to_str().unwrap(), "args": args, "env": env, "era": era,
+            "start_timeout_ms": 60_000,
         });
         self.server(name, server)
     }
@@ -91,10 +97,8 @@ impl Gateway {
     pub(crate) fn stdio(configuration: &Configuration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(&configuration.write(folder.path()));
-        let mut client = StdioClient::start(command.arg("--stdio"));
-        client.open();
         Self {
-            client,
+            client: StdioClient::start(command.arg("--stdio"), Era::Legacy),
             _folder: folder,
         }
     }
@@ -149,10 +153,8 @@ impl HttpGateway {
     }
 
     /// A client with an open connection.
-    pub(crate) fn client(&self) -> HttpClient {
-        let mut client = HttpClient::new(self.address, "/mcp");
-        client.open();
-        client
+    pub(crate) fn client(&self, era: Era) -> HttpClient {
+        HttpClient::open_at(self.address, era)
     }
 
     pub(crate) fn url(&self) -> String {

@@ -1,17 +1,18 @@
 use std::{
-    io::{Read as _, Write as _},
+    io::{BufRead, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
 };
 
 use super::{
-    client::{Answer, Client, Message},
+    client::{Answer, Client, Era, Message},
+    compare::{members, text},
     time::LIMIT,
 };
 
 /// A client of a Streamable HTTP endpoint: a connection for each message, and no more HTTP than that takes.
 pub(crate) struct HttpClient {
     address: SocketAddr,
-    path: String,
+    era: Era,
     session: Option<String>,
     next_id: u64,
     /// The notifications that came, in order: method and parameters.
@@ -26,22 +27,27 @@ pub(crate) struct Response {
 }
 
 impl HttpClient {
-    pub(crate) fn new(address: SocketAddr, path: &str) -> Self {
-        Self {
+    pub(crate) fn open_at(address: SocketAddr, era: Era) -> Self {
+        let mut client = Self {
             address,
-            path: path.to_owned(),
+            era,
             session: None,
             next_id: 0,
             notifications: Vec::new(),
-        }
+        };
+        client.open(era);
+        client
     }
 
-    fn post(&mut self, body: &str) -> Response {
+    fn post(&mut self, headers: &str, body: &str) -> Response {
+        let version = match self.era {
+            Era::Legacy => "2025-11-25",
+            Era::Modern => "2026-07-28",
+        };
         let mut head = format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n\
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {version}\r\n{headers}\
              Content-Length: {}\r\n",
-            self.path,
             self.address,
             body.len()
         );
@@ -50,15 +56,30 @@ impl HttpClient {
         }
         exchange(self.address, &format!("{head}\r\n{body}"))
     }
+
+    /// The headers that the era wants for a request.
+    fn headers(&self, method: &str, params: &str) -> String {
+        let mut headers = String::new();
+        if self.era == Era::Modern {
+            headers += &format!("Mcp-Method: {method}\r\n");
+            if let Some(name) = members(params).get("name") {
+                headers += &format!("Mcp-Name: {}\r\n", text(name));
+            }
+        }
+        headers
+    }
 }
 
 impl Client for HttpClient {
     fn request(&mut self, method: &str, params: &str) -> Answer {
         self.next_id += 1;
         let id = self.next_id;
-        let response = self.post(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
-        ));
+        let headers = self.headers(method, params);
+        let params = self.era.params(params);
+        let response = self.post(
+            &headers,
+            &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#),
+        );
         if let Some(session) = response.header("mcp-session-id") {
             self.session = Some(session.to_owned());
         }
@@ -76,7 +97,7 @@ impl Client for HttpClient {
     }
 
     fn notify(&mut self, method: &str) {
-        let response = self.post(&format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+        let response = self.post("", &format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
         assert_eq!((response.status, response.body.as_str()), (202, ""));
     }
 }
@@ -105,48 +126,59 @@ impl Response {
     }
 }
 
-/// Sends a request and reads until the server closes the connection.
+/// Sends a request and reads the response by its own framing: not every server closes the connection when asked to.
 pub(crate) fn exchange(address: SocketAddr, request: &str) -> Response {
     let mut stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.set_write_timeout(Some(LIMIT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
-    let end = bytes
-        .windows(4)
-        .position(|window| window == b"\r\n\r\n")
-        .unwrap_or_else(|| panic!("no response: {:?}", String::from_utf8_lossy(&bytes)));
-    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-    let mut lines = head.split("\r\n");
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers = lines
-        .map(|line| line.split_once(':').unwrap())
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
-        .collect();
+    let mut reader = BufReader::new(stream);
+    let status = line(&mut reader).split(' ').nth(1).unwrap().parse().unwrap();
+    let mut headers = Vec::new();
+    loop {
+        let line = line(&mut reader);
+        let Some((name, value)) = line.split_once(':') else {
+            break;
+        };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
     let mut response = Response {
         status,
         headers,
         body: String::new(),
     };
-    let body = &bytes[end + 4..];
-    let chunked = response.header("transfer-encoding") == Some("chunked");
-    let body = if chunked { unchunk(body) } else { body.to_vec() };
+    let mut body = Vec::new();
+    if response.header("transfer-encoding") == Some("chunked") {
+        read_chunks(&mut reader, &mut body);
+    } else if let Some(length) = response.header("content-length") {
+        body.resize(length.parse().unwrap(), 0);
+        reader.read_exact(&mut body).unwrap();
+    } else {
+        reader.read_to_end(&mut body).unwrap();
+    }
     response.body = String::from_utf8(body).unwrap();
     response
 }
 
 /// Puts the chunks of a body together.
-fn unchunk(mut rest: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
+fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) {
     loop {
-        let end = rest.windows(2).position(|window| window == b"\r\n").unwrap();
-        let size = std::str::from_utf8(&rest[..end]).unwrap();
+        let size = line(reader);
         let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
+        let start = body.len();
+        body.resize(start + size, 0);
+        reader.read_exact(&mut body[start..]).unwrap();
+        assert_eq!(line(reader), "", "a chunk or the body has an end");
         if size == 0 {
-            return body;
+            return;
         }
-        body.extend_from_slice(&rest[end + 2..end + 2 + size]);
-        rest = &rest[end + 2 + size + 2..];
     }
+}
+
+fn line(reader: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert!(line.ends_with("\r\n"), "cut off: {line:?}");
+    line.truncate(line.len() - 2);
+    line
 }

@@ -4,13 +4,16 @@ mod client;
 mod compare;
 mod gateway;
 mod http;
+mod peers;
 mod process;
 mod time;
 
 pub(crate) use self::{
-    client::{Answer, Client, StdioClient},
+    client::{Answer, Client, Era, StdioClient},
     compare::{assert_same_result, assert_same_tool, members, text},
     gateway::{Configuration, Gateway, HttpGateway, binary},
+    http::HttpClient,
+    peers::{installed, listening_peer},
     process::{Process, base_environment},
     time::{Stopwatch, eventually},
 };

@@ -1,0 +1,35 @@
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use tool_testkit::{PeerCommand, Peers, Skip};
+
+use super::{process::Process, time::eventually};
+
+/// Looks for what a test needs of the peers; what is missing is reported.
+pub(crate) fn installed<T>(find: impl FnOnce(&Peers) -> Result<T, Skip>) -> Option<T> {
+    match Peers::from_env().and_then(|peers| find(&peers)) {
+        Ok(found) => Some(found),
+        Err(skip) => {
+            skip.report();
+            None
+        }
+    }
+}
+
+/// Starts a server that listens on `PORT`, on a port that was free a moment ago.
+pub(crate) fn listening_peer(command: &PeerCommand) -> (Process, SocketAddr) {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let mut server = command.to_command();
+        let mut process = Process::run(server.env("PORT", address.port().to_string()));
+        let mut listens = false;
+        eventually("the server listens, or its port was taken", || {
+            listens = TcpStream::connect(address).is_ok();
+            listens || process.has_ended()
+        });
+        if listens && !process.has_ended() {
+            return (process, address);
+        }
+    }
+}
