@@ -9,7 +9,13 @@ use crate::members::Members;
 use crate::process::{cargo, run};
 use crate::repository::Repository;
 
-/// Runs every benchmark of the workspace, or those whose name contains `filter`.
+/// The programs that the whole-process benchmark measures.
+const MEASURED: [&[&str]; 2] = [
+    &["--package", "toolplane-cli", "--bin", "toolplane"],
+    &["--package", "mcp-server", "--example", "echo"],
+];
+
+/// Runs every benchmark of the workspace, or those whose file or inner name contains `filter`.
 ///
 /// # Errors
 /// When a benchmark fails, or a harness is named that is no folder.
@@ -24,11 +30,25 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
             .map(|bench| (package.name.as_str(), bench))
     });
     let mut n_benches = 0;
-    for (package, bench) in benches {
+    let benches: Vec<_> = benches.collect();
+    // A filter that names a file chooses it; any other one is criterion's.
+    let named = filter.filter(|filter| benches.iter().any(|(_, bench)| bench == filter));
+    for (package, bench) in benches
+        .iter()
+        .filter(|(_, bench)| named.is_none_or(|named| named == *bench))
+    {
         say(format_args!("bench: `{bench}` of `{package}`"));
+        if *bench == "gateway" {
+            for program in MEASURED {
+                run(cargo(repository.root())
+                    .args(["build", "--release"])
+                    .args(program))?;
+            }
+        }
+        let inner = filter.filter(|_| named.is_none());
         run(cargo(repository.root())
             .args(["bench", "--package", package, "--bench", bench])
-            .args(filter.map(|filter| ["--", filter]).iter().flatten()))?;
+            .args(inner.map(|filter| ["--", filter]).iter().flatten()))?;
         n_benches += 1;
     }
     say(format_args!("bench: {n_benches} ran"));
