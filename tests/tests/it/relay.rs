@@ -412,7 +412,7 @@ fn server_git() {
         call("git_checkout", at(json!({"branch_name": "topic"}))),
         call("git_branch", at(json!({"branch_type": "local"}))),
         call("git_diff", at(json!({"target": "HEAD~1"}))),
-        call("git_diff", at(json!({"target": "--output=/tmp/x"}))),
+        call("git_diff", at(json!({"target": "--output=x"}))),
         call("git_add", at(json!({"files": ["b.txt"]}))),
         call("git_reset", at(json!({}))),
         call("git_status", json!({"repo_path": "/"})),
