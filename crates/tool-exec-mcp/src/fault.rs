@@ -13,7 +13,7 @@ pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolEr
     let answered =
         |kind: ErrorKind, what: String| ToolError::new(kind, format!("the server `{server}` {what}"));
     let tool_error = match error.kind() {
-        Fault::Timeout(limit) => tell(ErrorKind::Timeout, &format!("did not answer within {limit:?}")),
+        Fault::Timeout(limit) => tell(ErrorKind::Timeout, &format!("did not answer within {limit:.1?}")),
         Fault::Closed(_) => tell(ErrorKind::Unavailable, "closed the connection before it answered"),
         Fault::Protocol(what) => tell(ErrorKind::Protocol, &format!("broke the protocol: {what}")),
         Fault::TooLarge { limit } => answered(
