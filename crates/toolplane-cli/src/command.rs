@@ -14,48 +14,47 @@ use crate::exit::Exit;
     disable_help_subcommand = true,
     max_term_width = 110
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What holds for every verb.
     #[command(flatten)]
-    pub options: Options,
+    pub(crate) options: Options,
     /// What to do.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub(crate) verb: Verb,
 }
 
 /// What holds for every verb.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
-pub struct Options {
+pub(crate) struct Options {
     /// Configuration file, or directory of such files; may be given more than once. Without it: `$TOOLPLANE_CONFIG`,
     /// `./toolplane.yaml`, `$XDG_CONFIG_HOME/toolplane/toolplane.yaml`
     #[arg(long = "config", short = 'c', global = true, value_name = "FILE")]
-    pub config: Vec<PathBuf>,
+    pub(crate) config: Vec<PathBuf>,
     /// How data are printed
     #[arg(long, short, global = true, value_enum, default_value_t = Format::Table, hide_default_value = true)]
-    pub output: Format,
+    pub(crate) output: Format,
     /// When to use colours
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto, hide_default_value = true)]
-    pub color: Color,
+    pub(crate) color: Color,
     /// How logs are printed to stderr
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = LogFormat::Auto, hide_default_value = true)]
-    pub log_format: LogFormat,
+    pub(crate) log_format: LogFormat,
     /// What is logged, such as `info` or `mcp_client=debug`. Without it: `$TOOLPLANE_LOG`, `$RUST_LOG`; `warn` for
     /// `serve`, otherwise `error`
     #[arg(long = "log", global = true, hide_short_help = true, value_name = "LEVEL")]
-    pub log: Option<String>,
+    pub(crate) log: Option<String>,
     /// Say only what went wrong
     #[arg(long, short, global = true, conflicts_with = "verbose")]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
     /// Log more: `-v` for info, `-vv` for debug, `-vvv` for trace
     #[arg(long, short, global = true, action = ArgAction::Count)]
-    pub verbose: u8,
+    pub(crate) verbose: u8,
 }
 
 /// How data are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[non_exhaustive]
-pub enum Format {
+pub(crate) enum Format {
     /// For people: tables and text
     Table,
     /// One JSON value; errors are one JSON object on stderr
@@ -66,8 +65,7 @@ pub enum Format {
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[non_exhaustive]
-pub enum Color {
+pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set
     Auto,
     /// Always
@@ -78,8 +76,7 @@ pub enum Color {
 
 /// How logs are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[non_exhaustive]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// JSON with `-o json`, otherwise text
     Auto,
     /// Text
@@ -90,8 +87,7 @@ pub enum LogFormat {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-#[non_exhaustive]
-pub enum Verb {
+pub(crate) enum Verb {
     /// Write an example configuration that works at once, without a network
     Init(Init),
     /// Check a configuration: files, executors' settings, schemas, `${…}` references, names
@@ -122,29 +118,29 @@ pub enum Verb {
 
 /// `toolplane init`
 #[derive(Debug, Args)]
-pub struct Init {
+pub(crate) struct Init {
     /// Where to write it
     #[arg(default_value = "toolplane.yaml", value_name = "FILE")]
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// Replace a file that is there already
     #[arg(long)]
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
 /// `toolplane check`
 #[derive(Debug, Args)]
-pub struct Check {
+pub(crate) struct Check {
     /// Files or directories to check in place of the configuration
     #[arg(value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Take warnings for errors
     #[arg(long)]
-    pub strict: bool,
+    pub(crate) strict: bool,
 }
 
 /// `toolplane tools`
 #[derive(Debug, Subcommand)]
-pub enum Tools {
+pub(crate) enum Tools {
     /// List the tools; servers are started for it
     Ls {
         /// Only the tools of this server
@@ -161,7 +157,7 @@ pub enum Tools {
 
 /// `toolplane servers`
 #[derive(Debug, Subcommand)]
-pub enum Servers {
+pub(crate) enum Servers {
     /// Start all servers and list how they are
     Ls,
 }
@@ -181,59 +177,58 @@ Examples:
 
 /// `toolplane call`
 #[derive(Debug, Args)]
-pub struct Call {
+pub(crate) struct Call {
     /// The tool's name
     #[arg(value_name = "TOOL")]
-    pub tool: String,
+    pub(crate) tool: String,
     /// Arguments, `name=value` or `name:=json`
     #[arg(value_name = "ARGUMENT", conflicts_with = "json")]
-    pub arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
     /// All arguments as one JSON object: the text, `@FILE`, or `-` for stdin
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
-    pub json: Option<String>,
+    pub(crate) json: Option<String>,
     /// Show what each layer decided
     #[arg(long)]
-    pub explain: bool,
+    pub(crate) explain: bool,
     /// Go through everything that a call would, and stop where it would be sent
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Give up after this time, such as `500ms`, `5s` or `1m`
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// `toolplane serve`
 #[derive(Debug, Args)]
-pub struct Serve {
+pub(crate) struct Serve {
     /// Serve on stdin and stdout, for an MCP client that starts this program
     #[arg(long, conflicts_with = "http")]
-    pub stdio: bool,
+    pub(crate) stdio: bool,
     /// Serve over HTTP at this address, in place of the configuration's `gateway.listen`
     #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
-    pub http: Option<SocketAddr>,
+    pub(crate) http: Option<SocketAddr>,
     /// How long calls may go on after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
-    pub drain: Duration,
+    pub(crate) drain: Duration,
 }
 
 /// `toolplane completions`
 #[derive(Debug, Args)]
-pub struct Completions {
+pub(crate) struct Completions {
     /// The shell
-    pub shell: clap_complete::Shell,
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// `toolplane docs`
 #[derive(Debug, Args)]
-pub struct Docs {
+pub(crate) struct Docs {
     /// The page
-    pub page: Page,
+    pub(crate) page: Page,
 }
 
 /// A page of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[non_exhaustive]
-pub enum Page {
+pub(crate) enum Page {
     /// The configuration, by its JSON Schema
     Configuration,
     /// The command line

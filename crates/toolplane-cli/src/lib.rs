@@ -13,8 +13,4 @@ mod runtime;
 mod text;
 mod verbs;
 
-pub use self::{
-    command::{Cli, Color, Format, LogFormat, Options, Verb},
-    exit::Exit,
-    run::main,
-};
+pub use self::{exit::Exit, run::main};

@@ -1,6 +1,6 @@
 use std::{
     ffi::OsString,
-    panic::{self, AssertUnwindSafe, PanicHookInfo},
+    panic::{self, AssertUnwindSafe, PanicHookInfo, UnwindSafe},
     process::ExitCode,
 };
 
@@ -20,9 +20,12 @@ use crate::{
 pub fn main() -> ExitCode {
     panic::set_hook(Box::new(report_bug));
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // What panicked is not used again: the process ends.
-    let exit = panic::catch_unwind(AssertUnwindSafe(|| run(&arguments))).unwrap_or(Exit::Bug);
-    exit.into()
+    ending(AssertUnwindSafe(|| run(&arguments))).into()
+}
+
+/// How a run ends, also when it panics: what panicked is not used again.
+fn ending(run: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
+    panic::catch_unwind(run).unwrap_or(Exit::Bug)
 }
 
 fn run(arguments: &[OsString]) -> Exit {
@@ -130,4 +133,15 @@ fn report_bug(panic: &PanicHookInfo<'_>) {
         ..json_options()
     })
     .failure(&failure);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_bug_of_ours() {
+        assert_eq!(ending(|| Exit::Denied), Exit::Denied);
+        assert_eq!(ending(|| panic!("this panic belongs to the test")), Exit::Bug);
+    }
 }

@@ -19,7 +19,7 @@ use toolplane::{
 
 use super::on_plane;
 use crate::{
-    command::{Call, Options},
+    command::{Call, Format, Options},
     exit::Exit,
     failure::Failure,
     output::Console,
@@ -138,7 +138,7 @@ fn failed(tool: &str, error: ToolError, notes: Option<&[Note]>, console: Console
         failure = failure.with_hint(format!("`toolplane tools show {tool}` shows what it takes"));
     }
     if let Some(notes) = notes {
-        if console.format == crate::Format::Json {
+        if console.format == Format::Json {
             failure.more.explain = Some(explain::json(notes));
         } else {
             console.stderr(&explain::table(notes));

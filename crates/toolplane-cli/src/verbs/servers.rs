@@ -7,7 +7,7 @@ use toolplane::{
 
 use super::on_plane;
 use crate::{
-    command::{Options, Servers},
+    command::{Format, Options, Servers},
     exit::Exit,
     failure::Failure,
     output::Console,
@@ -98,7 +98,7 @@ fn list(loaded: &Loaded, plane: &Toolplane, console: Console) -> Result<Exit, Fa
             }
         })
         .collect();
-    if rows.is_empty() && console.format == crate::Format::Table {
+    if rows.is_empty() && console.format == Format::Table {
         console.say("no servers");
         return Ok(Exit::Done);
     }

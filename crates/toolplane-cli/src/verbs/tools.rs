@@ -6,7 +6,7 @@ use toolplane::{
 
 use super::on_plane;
 use crate::{
-    command::{Options, Tools},
+    command::{Format, Options, Tools},
     exit::Exit,
     failure::Failure,
     output::Console,
@@ -62,7 +62,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
         .map(|tool| row(tool))
         .collect();
     let failed = warn_of_missing(plane, server, console);
-    if rows.is_empty() && console.format == crate::Format::Table {
+    if rows.is_empty() && console.format == Format::Table {
         console.say("no tools");
     } else {
         console.list(&rows, |table| {
