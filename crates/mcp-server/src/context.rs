@@ -1,9 +1,9 @@
 use std::{fmt, sync::Arc};
 
-use mcp_wire::{Era, Revision, meta_key};
-use raw_json::RawJson;
+use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key, method};
+use raw_json::{Kind, RawJson};
 
-use crate::{Progress, outline::Outline};
+use crate::{AskError, Progress, client::Client, declared, outline::Outline};
 
 /// What is known about a request besides the request itself.
 #[derive(Debug)]
@@ -101,6 +101,87 @@ impl RequestContext {
         }
     }
 
+    /// What the client gave for a question of the round before, by the question's key; nothing if it gave no object.
+    #[must_use]
+    pub fn input_response(&self, key: &str) -> Option<RawJson> {
+        let response = self.outline.input_responses.as_ref()?.get(key)?;
+        (response.kind() == Kind::Object).then_some(response)
+    }
+
+    /// All that the client gave for the questions of the round before, as it was written.
+    #[must_use]
+    pub fn input_responses(&self) -> Option<&RawJson> {
+        self.outline.input_responses.as_ref()
+    }
+
+    /// The state that the client gives back from the round before. It may be anybody's: see
+    /// [`StateSeal`](crate::StateSeal).
+    #[must_use]
+    pub fn request_state(&self) -> Option<String> {
+        self.outline.request_state.as_ref()?.string()
+    }
+
+    /// The lowest level of log messages that the client wants with this request; nothing when it wants none, or there
+    /// is no way to tell it.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LogLevel> {
+        let _way = self.progress.0.as_ref()?;
+        match self.era() {
+            Era::Modern => self.outline.log_level.as_ref()?.string()?.parse().ok(),
+            Era::Legacy => self.client.as_ref()?.log_level(),
+        }
+    }
+
+    /// Passes on a log message: an object with `data` and perhaps `logger`. Its `level` is put in or replaced.
+    ///
+    /// It reaches the client before the answer, if the client wants messages of this level; it never blocks, and is
+    /// dropped when the way to the client is full.
+    pub fn log(&self, level: LogLevel, message: &RawJson) {
+        let is_wanted = self.log_level().is_some_and(|lowest| lowest <= level);
+        let Some(way) = self.progress.0.as_ref().filter(|_| is_wanted) else {
+            return;
+        };
+        if let Ok(params) = message.with_members(&[("level", RawJson::from(level.as_str()))]) {
+            let _ = way.send(mcp_wire::notification(method::LOG_MESSAGE, Some(&params)));
+        }
+    }
+
+    /// Checks that the client declared the capability to be asked this, such as `elicitation/create`.
+    ///
+    /// # Errors
+    /// The error to answer the request with when the client did not.
+    pub fn check_askable(&self, method: &str, params: Option<&RawJson>) -> Result<(), RpcError> {
+        declared::check(self.client_capabilities().as_ref(), method, params)
+    }
+
+    /// Asks a legacy client for something while its request is worked on: `elicitation/create`,
+    /// `sampling/createMessage` or `roots/list`.
+    ///
+    /// The question goes the way of the request that it belongs to. There is no limit of time: users may think as long
+    /// as the service lets them. When the future is dropped, the client is told that the question is void.
+    ///
+    /// # Errors
+    /// When the client cannot be asked, does not answer, or answers with an error.
+    pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, AskError> {
+        let (Era::Legacy, Some(client), Some(way)) = (self.era(), &self.client, &self.progress.0) else {
+            return Err(AskError::NoWay);
+        };
+        self.check_askable(method, params)
+            .map_err(AskError::NotDeclared)?;
+        client.asked.ask(way, method, params).await
+    }
+
+    /// Whether the service may want a way to the client besides the answer, for more than progress.
+    pub(crate) fn may_tell(&self) -> bool {
+        match self.era() {
+            Era::Modern => self.outline.log_level.is_some(),
+            Era::Legacy => self
+                .client
+                .as_ref()
+                .is_some_and(|client| client.is_askable || client.log_level().is_some()),
+        }
+    }
+
     /// The client's trace in the form of the W3C headers `traceparent` and `tracestate`, from `_meta`.
     #[must_use]
     pub fn trace(&self) -> Option<(String, Option<String>)> {
@@ -113,17 +194,11 @@ impl RequestContext {
 
 impl Drop for RequestContext {
     fn drop(&mut self) {
-        // Also when the request is cancelled: no report may follow.
-        self.progress.close();
+        // Also when the request is cancelled: nothing may follow.
+        if let Some(way) = &self.progress.0 {
+            way.close();
+        }
     }
-}
-
-/// What a legacy client said of itself when it opened the connection.
-#[derive(Debug, Clone)]
-pub(crate) struct Client {
-    pub(crate) revision: Revision,
-    pub(crate) info: Option<RawJson>,
-    pub(crate) capabilities: Option<RawJson>,
 }
 
 /// On whose behalf a request is made. Sessions belong to the principal that opened them.

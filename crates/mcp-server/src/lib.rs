@@ -35,23 +35,33 @@
 //! # }
 //! ```
 
+mod asked;
+mod client;
 mod context;
+mod declared;
 mod http;
 mod in_flight;
+mod input_required;
 mod notices;
 mod outline;
 mod progress;
 mod protocol;
 mod service;
+mod state_seal;
 mod stdio;
+mod wants;
+mod way;
 
 pub use self::{
+    asked::AskError,
     context::{Principal, RequestContext},
     http::{
         AllowedHosts, HttpOptions, HttpService, Identify, Refusal, ResponseBody, ServeOptions, serve_http,
     },
+    input_required::InputRequired,
     notices::Notices,
     progress::Progress,
     service::{Answer, ServerInfo, Service, unknown_method},
+    state_seal::StateSeal,
     stdio::{StdioOptions, serve_stdio},
 };

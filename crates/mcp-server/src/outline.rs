@@ -18,6 +18,12 @@ pub(crate) struct Outline {
     pub(crate) uri: Option<RawJson>,
     /// `arguments`: of the tool or prompt.
     pub(crate) arguments: Option<RawJson>,
+    /// `inputResponses`: what the client was asked for in the round before, if it is an object.
+    pub(crate) input_responses: Option<RawJson>,
+    /// `requestState`: what the client was told to give back.
+    pub(crate) request_state: Option<RawJson>,
+    /// The lowest level of log messages that the client wants for this request.
+    pub(crate) log_level: Option<RawJson>,
 }
 
 impl Outline {
@@ -29,6 +35,8 @@ impl Outline {
                 "name" => outline.name = Some(value),
                 "uri" => outline.uri = Some(value),
                 "arguments" => outline.arguments = Some(value),
+                "inputResponses" if value.kind() == Kind::Object => outline.input_responses = Some(value),
+                "requestState" => outline.request_state = Some(value),
                 _ => {}
             }
         }
@@ -39,6 +47,7 @@ impl Outline {
             match &*key {
                 meta_key::PROTOCOL_VERSION => outline.version = Some(value),
                 meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value),
+                meta_key::LOG_LEVEL => outline.log_level = Some(value),
                 meta_key::PROGRESS_TOKEN if matches!(value.kind(), Kind::String | Kind::Number) => {
                     outline.token = Some(value);
                 }

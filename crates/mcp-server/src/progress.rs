@@ -1,11 +1,9 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use mcp_wire::{meta_key, method};
 use raw_json::{Kind, RawJson};
-use tokio::sync::mpsc;
+
+use crate::way::Way;
 
 /// Where reports of a request's progress go: to the client that asked for them, under its own token.
 ///
@@ -13,70 +11,34 @@ use tokio::sync::mpsc;
 /// not move forward, is larger than 64 KiB, or finds the way to the client full, is dropped: progress never blocks.
 /// A clone reports for the same request.
 #[derive(Clone, Default)]
-pub struct Progress(Option<Arc<Inner>>);
-
-struct Inner {
-    token: RawJson,
-    state: Mutex<State>,
-}
-
-struct State {
-    /// Nothing once the request is answered.
-    out: Option<mpsc::Sender<Vec<u8>>>,
-    last: f64,
-}
+pub struct Progress(pub(crate) Option<Arc<Way>>);
 
 const MAX_REPORT: usize = 64 * 1024;
 
 impl Progress {
-    pub(crate) fn new(token: RawJson, out: mpsc::Sender<Vec<u8>>) -> Self {
-        Self(Some(Arc::new(Inner {
-            token,
-            state: Mutex::new(State {
-                out: Some(out),
-                last: f64::NEG_INFINITY,
-            }),
-        })))
-    }
-
     /// Whether the client asked for progress: if not, reports need not even be made.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
-        self.0.is_some()
+        self.0.as_ref().is_some_and(|way| way.token.is_some())
     }
 
     /// Passes on a report: an object with `progress` and perhaps `total` and `message`. Its `progressToken` is put
     /// in or replaced.
     pub fn report(&self, report: &RawJson) {
-        let Some(inner) = &self.0 else { return };
+        let Some(way) = &self.0 else { return };
+        let Some(token) = &way.token else { return };
         if report.len() > MAX_REPORT || report.kind() != Kind::Object {
             return;
         }
         let Some(amount) = report.get("progress").and_then(|value| value.to::<f64>().ok()) else {
             return;
         };
-        let mut state = inner.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if amount <= state.last {
-            return;
-        }
-        let Some(out) = &state.out else { return };
-        let params = report
-            .with_members(&[(meta_key::PROGRESS_TOKEN, inner.token.clone())])
-            .expect("a report is an object");
-        // Sent under the lock: after `close` has had it, nothing of this request can follow the answer.
-        if out
-            .try_send(mcp_wire::notification(method::PROGRESS, Some(&params)))
-            .is_ok()
-        {
-            state.last = amount;
-        }
-    }
-
-    /// Ends the request's progress: called right before the answer is sent.
-    pub(crate) fn close(&self) {
-        if let Some(inner) = &self.0 {
-            inner.state.lock().unwrap_or_else(PoisonError::into_inner).out = None;
-        }
+        way.report(amount, || {
+            let params = report
+                .with_members(&[(meta_key::PROGRESS_TOKEN, token.clone())])
+                .expect("a report is an object");
+            mcp_wire::notification(method::PROGRESS, Some(&params))
+        });
     }
 }
 

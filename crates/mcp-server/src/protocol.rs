@@ -6,7 +6,10 @@ use futures_util::FutureExt;
 use mcp_wire::{Era, Id, Request, Revision, RpcError, code, meta_key, method};
 use raw_json::{Kind, RawJson};
 
-use crate::{Answer, RequestContext, ServerInfo, Service, context::Client, outline::Outline, unknown_method};
+use crate::{
+    Answer, RequestContext, ServerInfo, Service, client::Client, outline::Outline, unknown_method,
+    wants::Wants,
+};
 
 /// A service and what the housekeeping knows of it.
 #[derive(Debug)]
@@ -52,11 +55,7 @@ impl<S: Service> Core<S> {
             // A copy of its own, so that a session does not keep the whole message alive.
             value.map(|value| RawJson::parse(value.as_str().to_owned()).unwrap_or(RawJson::object()))
         };
-        let client = Client {
-            revision,
-            info: said("clientInfo"),
-            capabilities: said("capabilities"),
-        };
+        let client = Client::new(revision, said("clientInfo"), said("capabilities"));
         let size = |part: &Option<RawJson>| part.as_ref().map_or(0, RawJson::len);
         if size(&client.info) + size(&client.capabilities) > MAX_CLIENT {
             return Err(invalid("`clientInfo` and `capabilities` are larger than 16 KiB"));
@@ -75,6 +74,7 @@ impl<S: Service> Core<S> {
         &self,
         request: &Request,
         revision: Revision,
+        client: Option<&Client>,
     ) -> Option<Result<RawJson, RpcError>> {
         let unknown = || Some(Err(unknown_method(&request.method)));
         match (revision.era(), &*request.method) {
@@ -85,7 +85,7 @@ impl<S: Service> Core<S> {
                 if self.service.capabilities(revision).get("logging").is_none() {
                     return unknown();
                 }
-                None
+                Some(set_log_level(request, client))
             }
             (Era::Legacy, method::DISCOVER | method::SUBSCRIPTIONS_LISTEN)
             | (
@@ -99,6 +99,15 @@ impl<S: Service> Core<S> {
             ) => unknown(),
             _ => None,
         }
+    }
+
+    /// Reads what a modern client wants to be told about changes.
+    pub(crate) fn listen(&self, request: &Request, revision: Revision) -> Result<Wants, RpcError> {
+        let capabilities = self.service.capabilities(revision);
+        if !Wants::are_offered(&capabilities) {
+            return Err(unknown_method(&request.method));
+        }
+        Wants::subscription(request, &capabilities)
     }
 
     fn discover(&self) -> RawJson {
@@ -121,14 +130,65 @@ impl<S: Service> Core<S> {
     /// one request.
     pub(crate) async fn answer(self: Arc<Self>, request: Request, cx: RequestContext) -> Reply {
         let (id, era) = (request.id.clone(), cx.era());
+        let watching = Watching::of(&request, &cx);
         let call = AssertUnwindSafe(self.service.call(request, &cx)).catch_unwind();
         let outcome = call.await.unwrap_or_else(|_| {
             tracing::error!("the service panicked");
             Err(RpcError::new(code::INTERNAL_ERROR, "internal error"))
         });
-        cx.progress.close();
+        let outcome = match watching {
+            Some(watching) => outcome.and_then(|answer| watching.note().map(|()| answer)),
+            None => outcome,
+        };
+        // The context ends the way to the client when it is dropped, before the answer is seen.
+        drop(cx);
         reply(&id, outcome, era)
     }
+}
+
+/// A legacy client that begins or ends to watch a resource, which counts once the service has agreed.
+struct Watching {
+    client: Arc<Client>,
+    uri: String,
+    begins: bool,
+}
+
+impl Watching {
+    fn of(request: &Request, cx: &RequestContext) -> Option<Self> {
+        let begins = match &*request.method {
+            method::RESOURCES_SUBSCRIBE => true,
+            method::RESOURCES_UNSUBSCRIBE => false,
+            _ => return None,
+        };
+        Some(Self {
+            client: cx.client.clone()?,
+            uri: cx.uri()?.string()?,
+            begins,
+        })
+    }
+
+    fn note(self) -> Result<(), RpcError> {
+        if self.begins {
+            return self.client.wants.watch(self.uri);
+        }
+        self.client.wants.unwatch(&self.uri);
+        Ok(())
+    }
+}
+
+fn set_log_level(request: &Request, client: Option<&Client>) -> Result<RawJson, RpcError> {
+    let level = request
+        .params
+        .as_ref()
+        .and_then(|params| params.get("level")?.string());
+    let level = level.and_then(|level| level.parse().ok());
+    let level = level
+        .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`level` must be a level of log messages"))?;
+    // Without a session there is nothing to keep it in.
+    if let Some(client) = client {
+        client.set_log_level(level);
+    }
+    Ok(RawJson::object())
 }
 
 /// Checks what a modern message says of itself.

@@ -11,10 +11,11 @@ use tokio::{
 
 use crate::{
     Notices, Principal, Progress, RequestContext, Service,
-    context::Client,
+    client::Client,
     in_flight::InFlight,
     outline::Outline,
     protocol::{self, Core},
+    way::Way,
 };
 
 /// How a connection over stdio is served.
@@ -75,6 +76,7 @@ where
         out,
         running: FuturesUnordered::new(),
         turns: Arc::new(Semaphore::new(options.max_in_flight)),
+        listening: Arc::new(Semaphore::new(0)),
         options,
     };
     tokio::select! {
@@ -109,6 +111,8 @@ struct Connection<S> {
     /// Requests that are worked on or wait for their turn.
     running: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
     turns: Arc<Semaphore>,
+    /// Closed when the subscriptions of the modern era are to end.
+    listening: Arc<Semaphore>,
     options: StdioOptions,
 }
 
@@ -139,6 +143,7 @@ impl<S: Service> Connection<S> {
 
     /// Works on what was started until all of it is answered, and closes the queue.
     async fn finish(mut self) {
+        self.listening.close();
         while self.running.next().await.is_some() {}
     }
 
@@ -158,8 +163,12 @@ impl<S: Service> Connection<S> {
         match message {
             Ok(Message::Request(request)) => self.request(request).await,
             Ok(Message::Notification(notification)) => self.notification(&notification),
-            // Nothing was asked of the client.
-            Ok(Message::Response(_)) => {}
+            Ok(Message::Response(response)) => {
+                // Who has not opened the connection was asked nothing.
+                if let Some(client) = &self.client {
+                    client.asked.answer(response);
+                }
+            }
             Err(error) => {
                 let frame = mcp_wire::error(error.id(), &error.to_rpc_error());
                 self.send(frame).await;
@@ -187,10 +196,13 @@ impl<S: Service> Connection<S> {
                     .await;
             }
         };
+        if revision.era() == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
+            return self.listen(&request, revision).await;
+        }
         let opens = revision.era() == Era::Legacy && request.method == method::INITIALIZE;
         let outcome = match opens {
             true => Some(self.initialize(&request)),
-            false => self.core.housekeeping(&request, revision),
+            false => self.core.housekeeping(&request, revision, self.client.as_deref()),
         };
         match outcome {
             Some(outcome) => {
@@ -231,8 +243,8 @@ impl<S: Service> Connection<S> {
             return self.send(mcp_wire::error(None, &error)).await;
         };
         let mut cx = self.context(revision, outline);
-        if let Some(token) = cx.outline.token.clone() {
-            cx.progress = Progress::new(token, self.out.clone());
+        if cx.outline.token.is_some() || cx.may_tell() {
+            cx.progress = Progress(Some(Way::new(cx.outline.token.clone(), self.out.clone())));
         }
         let (core, turns) = (Arc::clone(&self.core), Arc::clone(&self.turns));
         let answer = async move {
@@ -252,6 +264,40 @@ impl<S: Service> Connection<S> {
         }));
     }
 
+    /// Tells a modern client about changes until it no longer wants to know, or the connection ends.
+    async fn listen(&mut self, request: &Request, revision: Revision) {
+        let wants = match self.core.listen(request, revision) {
+            Ok(wants) => Arc::new(wants),
+            Err(error) => {
+                return self
+                    .send(mcp_wire::error(Some(request.id.as_raw()), &error))
+                    .await;
+            }
+        };
+        let Some((taken, registration)) = self.in_flight.begin(&request.id) else {
+            let error = protocol::duplicate_id(&request.id);
+            return self.send(mcp_wire::error(None, &error)).await;
+        };
+        self.send(wants.acknowledgement()).await;
+        self.options.notices.subscribe(&self.out, &wants);
+        let (listening, out) = (Arc::clone(&self.listening), self.out.clone());
+        let ended = async move {
+            // Nothing is ever to be had here: it fails when listening ends.
+            let _ = listening.acquire_owned().await;
+        };
+        let ended = Abortable::new(ended, registration);
+        self.running.push(Box::pin(async move {
+            let is_cancelled = ended.await.is_err();
+            drop(taken);
+            let end = wants.end().filter(|_| !is_cancelled);
+            // Nothing of the subscription may follow its end.
+            drop(wants);
+            if let Some(end) = end {
+                let _ = out.send(end).await;
+            }
+        }));
+    }
+
     fn notification(&mut self, notification: &Notification) {
         match &*notification.method {
             method::CANCELLED => {
@@ -264,8 +310,8 @@ impl<S: Service> Connection<S> {
                 }
             }
             method::INITIALIZED => {
-                if self.client.is_some() {
-                    self.options.notices.subscribe(&self.out);
+                if let Some(client) = &self.client {
+                    self.options.notices.subscribe(&self.out, &client.wants);
                 }
             }
             _ => {

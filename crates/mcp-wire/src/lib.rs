@@ -18,6 +18,7 @@
 
 mod id;
 mod lines;
+mod log_level;
 mod message;
 mod meta;
 mod parse_error;
@@ -33,6 +34,7 @@ pub mod method;
 pub use self::{
     id::{Id, id_in_head, integer},
     lines::{Line, LineDecoder},
+    log_level::{LogLevel, UnknownLogLevel},
     message::{Message, Notification, Request, Response},
     meta::{cancelled_params, meta, progress_token, with_meta, with_progress_token, without_progress_token},
     parse_error::{ParseError, ParseErrorKind},

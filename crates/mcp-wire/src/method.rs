@@ -32,6 +32,8 @@ pub const COMPLETION_COMPLETE: &str = "completion/complete";
 pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
 /// Opens a stream of notifications (modern).
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
+/// Says which of the notifications that [`SUBSCRIPTIONS_LISTEN`] asked for will come (modern).
+pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// A server asks for the client's roots (legacy).
 pub const ROOTS_LIST: &str = "roots/list";
 /// A server asks for a model's completion (legacy).

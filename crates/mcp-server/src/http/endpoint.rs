@@ -7,7 +7,9 @@ use bytes::Bytes;
 use futures_util::future::Abortable;
 use http::{HeaderValue, Method, Response, StatusCode, request::Parts};
 use hyper::body::Body;
-use mcp_wire::{Era, Message, Notification, Request, Revision, RpcError, code, header, method};
+use mcp_wire::{
+    Era, Message, Notification, Request, Response as ClientResponse, Revision, RpcError, code, header, method,
+};
 use raw_json::RawJson;
 use tokio::sync::mpsc;
 
@@ -18,11 +20,13 @@ use super::{
     headers::{self, Accepts},
     response,
     session::{Session, Sessions},
+    subscription::Subscriptions,
 };
 use crate::{
     Principal, Progress, RequestContext, Service,
     outline::Outline,
     protocol::{self, Core},
+    way::Way,
 };
 
 /// What the clones of a service share.
@@ -31,6 +35,7 @@ pub(super) struct Endpoint<S> {
     options: HttpOptions,
     anonymous: Principal,
     sessions: Sessions,
+    subscriptions: Arc<Subscriptions>,
     detached: Arc<Detached>,
     is_draining: AtomicBool,
 }
@@ -59,6 +64,7 @@ impl<S: Service> Endpoint<S> {
             core: Arc::new(Core::new(service)),
             anonymous: Principal::new("anonymous"),
             sessions: Sessions::new(options.max_sessions, options.session_idle),
+            subscriptions: Arc::default(),
             detached: Arc::new(Detached::new(options.max_detached)),
             is_draining: AtomicBool::new(false),
             options,
@@ -73,6 +79,7 @@ impl<S: Service> Endpoint<S> {
         self.is_draining.store(true, Ordering::Relaxed);
         self.detached.close();
         self.sessions.end_streams();
+        self.subscriptions.end();
     }
 
     /// Answers one HTTP request.
@@ -144,7 +151,7 @@ impl<S: Service> Endpoint<S> {
         match message {
             Ok(Message::Request(request)) => self.request(inbound, request).await,
             Ok(Message::Notification(notification)) => self.notification(inbound, &notification),
-            Ok(Message::Response(_)) => self.response(&inbound),
+            Ok(Message::Response(response)) => self.response(&inbound, response),
             Err(error) => response::error(StatusCode::BAD_REQUEST, error.id(), &error.to_rpc_error()),
         }
     }
@@ -163,7 +170,11 @@ impl<S: Service> Endpoint<S> {
             Err((status, error)) => return response::error(status, Some(request.id.as_raw()), &error),
         };
         let era = standing.revision.era();
-        if let Some(outcome) = self.core.housekeeping(&request, standing.revision) {
+        if era == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
+            return self.subscribe(&inbound, &request, standing.revision);
+        }
+        let client = standing.session.as_ref().map(|session| &*session.client);
+        if let Some(outcome) = self.core.housekeeping(&request, standing.revision, client) {
             let reply = protocol::reply(&request.id, outcome.map(Into::into), era);
             return response::finish(reply, era, inbound.accepts);
         }
@@ -198,22 +209,22 @@ impl<S: Service> Endpoint<S> {
             };
             in_flight = Some(taken);
         }
-        let (progress, reports) = match outline.token.clone() {
-            Some(token) if inbound.accepts.events => {
-                let (sender, receiver) = mpsc::channel(REPORTS);
-                (Progress::new(token, sender), Some(receiver))
-            }
-            _ => (Progress::default(), None),
-        };
-        let cx = RequestContext {
+        let has_events = inbound.accepts.events;
+        let mut cx = RequestContext {
             revision,
             outline,
             client: session.as_ref().map(|session| Arc::clone(&session.client)),
             session: session.as_ref().map(|session| Arc::clone(&session.id)),
             principal: inbound.principal,
-            progress,
+            progress: Progress::default(),
             http: Some(inbound.parts),
         };
+        let mut reports = None;
+        if has_events && (cx.outline.token.is_some() || cx.may_tell()) {
+            let (sender, receiver) = mpsc::channel(REPORTS);
+            cx.progress = Progress(Some(Way::new(cx.outline.token.clone(), sender)));
+            reports = Some(receiver);
+        }
         let answer = Arc::clone(&self.core).answer(request, cx);
         let refuge = (revision.era() == Era::Legacy).then(|| Refuge(Arc::clone(&self.detached)));
         Ok(match in_flight {
@@ -289,11 +300,39 @@ impl<S: Service> Endpoint<S> {
         response::empty(StatusCode::ACCEPTED)
     }
 
-    /// Takes an answer of the client. Nothing was asked, so it answers nothing.
-    fn response(&self, inbound: &Inbound) -> Answered {
+    /// Takes a client's answer to what it was asked. Only its own session has asked it.
+    fn response(&self, inbound: &Inbound, answer: ClientResponse) -> Answered {
         match self.legacy(inbound) {
-            Ok(_) => response::empty(StatusCode::ACCEPTED),
+            Ok(standing) => {
+                if let Some(session) = standing.session {
+                    session.client.asked.answer(answer);
+                }
+                response::empty(StatusCode::ACCEPTED)
+            }
             Err((status, error)) => response::error(status, None, &error),
+        }
+    }
+
+    /// Opens the stream of a subscription.
+    fn subscribe(&self, inbound: &Inbound, request: &Request, revision: Revision) -> Answered {
+        let wants = match self.core.listen(request, revision) {
+            Ok(wants) => wants,
+            Err(error) => {
+                let reply = protocol::reply(&request.id, Err(error), Era::Modern);
+                return response::finish(reply, Era::Modern, inbound.accepts);
+            }
+        };
+        let refuse = |status, message: &str| {
+            let error = RpcError::new(code::INVALID_REQUEST, message);
+            response::error(status, Some(request.id.as_raw()), &error)
+        };
+        if !inbound.accepts.events {
+            let message = "`Accept` must allow `text/event-stream`";
+            return refuse(StatusCode::NOT_ACCEPTABLE, message);
+        }
+        match self.subscriptions.open(wants, &self.options.notices) {
+            Some(subscription) => response::subscription(subscription, self.options.keep_alive),
+            None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"),
         }
     }
 

@@ -10,6 +10,7 @@ mod response;
 mod serve;
 mod service;
 mod session;
+mod subscription;
 mod watch;
 
 pub use self::{

@@ -26,6 +26,7 @@ use super::{
     body::BodyFault,
     exchange::{Exchange, Step},
     headers::Accepts,
+    subscription::Subscription,
 };
 use crate::protocol::Reply;
 
@@ -47,8 +48,9 @@ enum Source {
     /// A message that is there already, and the exchange that follows it.
     Started(Bytes, Exchange),
     Exchange(Exchange),
-    /// What a listening client is told; the second half keeps the way open as long as somebody listens.
+    /// What a listening client is told.
     Notices(mpsc::Receiver<Vec<u8>>),
+    Subscription(Subscription),
     Ended,
 }
 
@@ -142,6 +144,11 @@ pub(super) fn notices(notices: mpsc::Receiver<Vec<u8>>, keep_alive: Duration) ->
     stream(Source::Notices(notices), keep_alive)
 }
 
+/// What a subscription brings.
+pub(super) fn subscription(subscription: Subscription, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(Source::Subscription(subscription), keep_alive)
+}
+
 /// A stream without an event: what a cancelled request is answered with.
 pub(super) fn no_events() -> Response<ResponseBody> {
     let mut response = empty(StatusCode::OK);
@@ -196,6 +203,14 @@ impl Stream {
             },
             Source::Notices(notices) => match notices.poll_recv(cx) {
                 Poll::Ready(Some(notice)) => Some(notice),
+                Poll::Ready(None) => {
+                    self.source = Source::Ended;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => None,
+            },
+            Source::Subscription(subscription) => match subscription.poll_message(cx) {
+                Poll::Ready(Some(message)) => Some(message),
                 Poll::Ready(None) => {
                     self.source = Source::Ended;
                     return Poll::Ready(None);

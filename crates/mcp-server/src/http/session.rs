@@ -6,7 +6,7 @@ use std::{
 
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::{Notices, Principal, context::Client, in_flight::InFlight};
+use crate::{Notices, Principal, client::Client, in_flight::InFlight};
 
 /// A legacy client's state over HTTP.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Session {
             return None;
         }
         let (sender, receiver) = mpsc::channel(64);
-        notices.subscribe(&sender);
+        notices.subscribe(&sender, &self.client.wants);
         *listener = Some(sender);
         Some(receiver)
     }

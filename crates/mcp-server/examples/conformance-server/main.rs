@@ -1,0 +1,84 @@
+//! The server that the official conformance suite of MCP tests: `conformance-server 127.0.0.1:7081`.
+//!
+//! It offers the tools, resources and prompts that the suite's scenarios call. All of the protocol is the library's:
+//! what stands here is what any service would write.
+
+mod asking;
+mod content;
+mod prompts;
+mod resources;
+mod tools;
+
+use std::{env, error::Error, time::Duration};
+
+use mcp_server::{
+    Answer, HttpOptions, HttpService, Notices, RequestContext, ServeOptions, ServerInfo, Service, StateSeal,
+    serve_http, unknown_method,
+};
+use mcp_wire::{Request, Revision, RpcError, method};
+use raw_json::RawJson;
+use serde_json::json;
+use tokio::{net::TcpListener, signal::ctrl_c};
+
+/// What the suite tests.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    notices: Notices,
+    seal: StateSeal,
+}
+
+impl Service for Fixture {
+    fn info(&self) -> ServerInfo {
+        ServerInfo::new("conformance-server", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn capabilities(&self, _: Revision) -> RawJson {
+        let offered = json!({
+            "tools": {"listChanged": true},
+            "resources": {"listChanged": true, "subscribe": true},
+            "prompts": {"listChanged": true},
+            "completions": {},
+            "logging": {},
+        });
+        offered.into()
+    }
+
+    async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        match &*request.method {
+            method::TOOLS_LIST => Ok(content::cacheable(tools::list())),
+            method::TOOLS_CALL => tools::call(self, &request, cx).await,
+            method::RESOURCES_LIST => Ok(content::cacheable(resources::list())),
+            method::RESOURCES_TEMPLATES_LIST => Ok(content::cacheable(resources::templates())),
+            method::RESOURCES_READ => resources::read(cx),
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => Ok(RawJson::object().into()),
+            method::PROMPTS_LIST => Ok(content::cacheable(prompts::list())),
+            method::PROMPTS_GET => prompts::get(&request, cx),
+            method::COMPLETION_COMPLETE => {
+                let completion =
+                    json!({"completion": {"values": ["paris", "park"], "total": 2, "hasMore": false}});
+                Ok(RawJson::from(completion).into())
+            }
+            other => Err(unknown_method(other)),
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
+    let listener = TcpListener::bind(address).await?;
+    let notices = Notices::default();
+    let options = HttpOptions {
+        path: Some("/mcp".to_owned()),
+        notices: notices.clone(),
+        ..HttpOptions::default()
+    };
+    let seal = StateSeal::new(Duration::from_secs(600))?;
+    let service = HttpService::new(Fixture { notices, seal }, options);
+    let shutdown = async {
+        let _ = ctrl_c().await;
+        service.end_streams();
+    };
+    serve_http(listener, ServeOptions::default(), |_| service.clone(), shutdown).await?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! The prompts that scenarios get.
+
+use mcp_server::{Answer, InputRequired, RequestContext};
+use mcp_wire::{Request, RpcError, method};
+use raw_json::RawJson;
+use serde_json::{Value, json};
+
+use crate::{
+    asking::form,
+    content::{IMAGE, argument, invalid},
+};
+
+pub(crate) fn list() -> Value {
+    let argument = |name: &str| json!({"name": name, "description": "An argument.", "required": true});
+    let prompt = |name: &str, arguments: Value| json!({"name": name, "description": "A prompt for tests.", "arguments": arguments});
+    json!({"prompts": [
+        prompt("test_input_required_result_prompt", json!([])),
+        prompt("test_prompt_with_arguments", json!([argument("arg1"), argument("arg2")])),
+        prompt("test_prompt_with_embedded_resource", json!([argument("resourceUri")])),
+        prompt("test_prompt_with_image", json!([])),
+        prompt("test_simple_prompt", json!([])),
+    ]})
+}
+
+pub(crate) fn get(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+    let name = cx.name().and_then(RawJson::string).unwrap_or_default();
+    let messages = match &*name {
+        "test_simple_prompt" => json!([said("This is a simple prompt for testing.")]),
+        "test_prompt_with_arguments" => {
+            let (first, second) = (argument(cx, "arg1")?, argument(cx, "arg2")?);
+            json!([said(&format!(
+                "Prompt with arguments: arg1='{first}', arg2='{second}'"
+            ))])
+        }
+        "test_prompt_with_embedded_resource" => json!([
+            {"role": "user", "content": {"type": "resource", "resource": {
+                "uri": argument(cx, "resourceUri")?,
+                "mimeType": "text/plain",
+                "text": "Embedded resource content for testing.",
+            }}},
+            said("Please process the embedded resource above."),
+        ]),
+        "test_prompt_with_image" => json!([
+            {"role": "user", "content": {"type": "image", "data": IMAGE, "mimeType": "image/png"}},
+            said("Please analyze the image above."),
+        ]),
+        "test_input_required_result_prompt" => {
+            let Some(response) = cx.input_response("user_context") else {
+                let question = form("What context should the prompt use?", "context", "string");
+                return InputRequired::new()
+                    .ask("user_context", method::ELICITATION_CREATE, Some(question))
+                    .answer(request, cx);
+            };
+            let context = response
+                .get("content")
+                .and_then(|content| content.get("context")?.string());
+            json!([said(&format!(
+                "Use this context: {}",
+                context.unwrap_or_default()
+            ))])
+        }
+        other => return Err(invalid(format!("there is no prompt `{other}`"))),
+    };
+    Ok(RawJson::from(json!({"description": "A prompt for tests.", "messages": messages})).into())
+}
+
+fn said(text: &str) -> Value {
+    json!({"role": "user", "content": {"type": "text", "text": text}})
+}

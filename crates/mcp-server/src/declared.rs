@@ -1,0 +1,69 @@
+//! What a client said it can be asked.
+
+use mcp_wire::{RpcError, code, method};
+use raw_json::{Kind, RawJson};
+
+use crate::protocol::object;
+
+/// Whether a client that declared this can be asked anything at all.
+pub(crate) fn is_askable(capabilities: &RawJson) -> bool {
+    ["elicitation", "sampling", "roots"]
+        .iter()
+        .any(|key| capabilities.get(key).is_some())
+}
+
+/// Checks that the client can be asked this.
+pub(crate) fn check(
+    capabilities: Option<&RawJson>,
+    method: &str,
+    params: Option<&RawJson>,
+) -> Result<(), RpcError> {
+    let Some((capability, feature)) = needed(method, params) else {
+        let message = format!("a client cannot be asked `{method}`");
+        return Err(RpcError::new(code::INTERNAL_ERROR, message));
+    };
+    let declared = capabilities
+        .and_then(|capabilities| capabilities.get(capability))
+        .filter(|declared| declared.kind() == Kind::Object);
+    let has_feature = |declared: &RawJson| match feature {
+        None => true,
+        // A client that names no form of elicitation knows the first one.
+        Some("form") => declared.members().next().is_none() || declared.get("form").is_some(),
+        Some(feature) => declared.get(feature).is_some(),
+    };
+    if declared.as_ref().is_some_and(has_feature) {
+        return Ok(());
+    }
+    let inner = match feature {
+        Some(feature) if feature != "form" => object(&[(feature, RawJson::object())]),
+        _ => RawJson::object(),
+    };
+    let required = object(&[("requiredCapabilities", object(&[(capability, inner)]))]);
+    let name = match feature {
+        Some(feature) => format!("{capability}.{feature}"),
+        None => capability.to_owned(),
+    };
+    let message = format!("this needs the capability `{name}`, which the client did not declare");
+    Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(required))
+}
+
+/// The capability that a question needs, and which part of it.
+fn needed(method: &str, params: Option<&RawJson>) -> Option<(&'static str, Option<&'static str>)> {
+    let has = |key: &str| params.is_some_and(|params| params.get(key).is_some());
+    match method {
+        method::ROOTS_LIST => Some(("roots", None)),
+        method::SAMPLING_CREATE_MESSAGE if has("tools") || has("toolChoice") => {
+            Some(("sampling", Some("tools")))
+        }
+        method::SAMPLING_CREATE_MESSAGE => Some(("sampling", None)),
+        method::ELICITATION_CREATE => {
+            let mode = params.and_then(|params| params.get("mode")?.string());
+            match mode.as_deref() {
+                None | Some("form") => Some(("elicitation", Some("form"))),
+                Some("url") => Some(("elicitation", Some("url"))),
+                Some(_) => None,
+            }
+        }
+        _ => None,
+    }
+}

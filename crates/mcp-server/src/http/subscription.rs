@@ -1,0 +1,91 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use tokio::sync::mpsc;
+
+use crate::{Notices, wants::Wants};
+
+/// The subscriptions of the modern era that are open, so that they can be ended together.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    last: u64,
+    /// The ends into which notices are put; a subscription whose end is gone is over.
+    by_number: HashMap<u64, mpsc::Sender<Vec<u8>>>,
+    is_ended: bool,
+}
+
+/// What one subscription brings, from its acknowledgement to its end.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    subscriptions: Arc<Subscriptions>,
+    number: u64,
+    notices: mpsc::Receiver<Vec<u8>>,
+    /// Taken when the end was told.
+    wants: Option<Arc<Wants>>,
+}
+
+/// How many notices may wait for a client that is slow to read.
+const NOTICES: usize = 64;
+
+impl Subscriptions {
+    /// Opens a subscription; nothing when they are ended.
+    pub(super) fn open(self: &Arc<Self>, wants: Wants, notices: &Notices) -> Option<Subscription> {
+        let (sender, receiver) = mpsc::channel(NOTICES);
+        let wants = Arc::new(wants);
+        let number = {
+            let mut open = self.lock();
+            if open.is_ended {
+                return None;
+            }
+            open.last += 1;
+            let number = open.last;
+            open.by_number.insert(number, sender.clone());
+            number
+        };
+        // In front of whatever comes from now on.
+        let _ = sender.try_send(wants.acknowledgement());
+        notices.subscribe(&sender, &wants);
+        Some(Subscription {
+            subscriptions: Arc::clone(self),
+            number,
+            notices: receiver,
+            wants: Some(wants),
+        })
+    }
+
+    /// Ends all subscriptions, and opens no more.
+    pub(super) fn end(&self) {
+        let mut open = self.lock();
+        open.is_ended = true;
+        open.by_number.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscription {
+    /// The next message; nothing after the end was told.
+    pub(super) fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        if self.wants.is_none() {
+            return Poll::Ready(None);
+        }
+        match self.notices.poll_recv(cx) {
+            Poll::Ready(None) => Poll::Ready(self.wants.take().and_then(|wants| wants.end())),
+            polled => polled,
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.subscriptions.lock().by_number.remove(&self.number);
+    }
+}
