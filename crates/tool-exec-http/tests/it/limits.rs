@@ -1,12 +1,13 @@
-use std::{io::Write, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use flate2::{Compression, write::GzEncoder};
 use serde_json::json;
+use tokio::task::JoinSet;
 use tool_core::{DispatchState, ErrorKind};
 
 use crate::{
     server::{Answer, Server, answer, ok},
-    support::prepare,
+    support::{Prepared, prepare},
 };
 
 const TOO_LARGE: &str = "the upstream's answer is larger than the allowed 1000 bytes";
@@ -98,33 +99,52 @@ async fn compression_that_was_not_asked_for_is_refused() {
     );
 }
 
+/// Makes one call that is answered, so that the next ones need no new client and no new connection.
+async fn warm(tool: &Prepared) {
+    assert_eq!(tool.call(json!({"path": "warm"})).await.text(), "1");
+}
+
 #[tokio::test]
 async fn silence_ends_a_call() {
-    for (number, script) in [
-        (1, (|| Answer::Hang(Vec::new())) as fn() -> Answer),
-        (2, || Answer::Hang(b"HTTP/1.1 200 OK\r\nx-a: ".to_vec())),
-        (3, || Answer::Hang(head("content-length: 10\r\n"))),
-        (4, || Answer::Hang(ok("text/plain", "0123456789")[..70].to_vec())),
+    let server = Server::start(|request| {
+        Answer::Hang(match request.line() {
+            "GET /warm" => return Answer::Keep(ok("application/json", "1")),
+            "GET /nothing" => Vec::new(),
+            "GET /part-of-the-head" => b"HTTP/1.1 200 OK\r\nx-a: ".to_vec(),
+            "GET /head" => head("content-length: 10\r\n"),
+            _ => ok("text/plain", "0123456789")[..70].to_vec(),
+        })
+    })
+    .await;
+    let mut calls = JoinSet::new();
+    for (limit, message) in [
+        (
+            json!({"timeout_ms": 2000}),
+            "the upstream did not answer within 2000 ms",
+        ),
+        (
+            json!({"read_timeout_ms": 1000, "connect_timeout_ms": 1000}),
+            "the upstream fell silent",
+        ),
     ] {
-        for (limit, message) in [
-            (
-                json!({"timeout_ms": 150}),
-                "the upstream did not answer within 150 ms",
-            ),
-            (
-                json!({"read_timeout_ms": 150, "connect_timeout_ms": 1000}),
-                "the upstream fell silent",
-            ),
-        ] {
-            let server = Server::start(move |_| script()).await;
-            let mut config = limit;
-            config["url"] = json!(server.url("/"));
-            let done = prepare(config).call(json!({})).await;
-            let expected = format!("{message}; whether the tool ran is not known");
-            assert_eq!(done.error().to_string(), expected, "{number}");
-            assert_eq!(done.kind(), ErrorKind::OutcomeUnknown);
-            assert_eq!(done.dispatch, DispatchState::Sent);
+        let mut config = limit;
+        config["url"] = json!(server.url("/{path}"));
+        let tool = Arc::new(prepare(config));
+        warm(&tool).await;
+        for path in ["nothing", "part-of-the-head", "head", "part-of-the-body"] {
+            let tool = tool.clone();
+            calls.spawn(async move { (path, message, tool.call(json!({"path": path})).await) });
         }
+    }
+    while let Some(call) = calls.join_next().await {
+        let (path, message, done) = call.unwrap();
+        let expected = format!("{message}; whether the tool ran is not known");
+        assert_eq!(done.error().to_string(), expected, "{path}");
+        assert_eq!(
+            (done.kind(), done.dispatch),
+            (ErrorKind::OutcomeUnknown, DispatchState::Sent),
+            "{path}"
+        );
     }
 }
 
@@ -132,7 +152,7 @@ async fn silence_ends_a_call() {
 async fn a_drip_ends_with_the_time() {
     let server =
         Server::start(|_| Answer::Endless(b"HTTP/1.1 200 OK\r\n".to_vec(), b"x: y\r\n".to_vec())).await;
-    let tool = prepare(json!({"url": server.url("/"), "timeout_ms": 5000}));
+    let tool = prepare(json!({"url": server.url("/"), "timeout_ms": 20_000}));
     let done = tool.call(json!({})).await;
     // Headers without end are refused by their number before the time is over.
     assert_eq!(done.kind(), ErrorKind::OutcomeUnknown);
@@ -147,17 +167,24 @@ async fn a_drip_ends_with_the_time() {
 
 #[tokio::test]
 async fn the_callers_deadline_counts_as_well() {
-    let server = Server::start(|_| Answer::Hang(Vec::new())).await;
-    let tool = prepare(json!({"url": server.url("/"), "timeout_ms": 25_000}));
-    let done = tool.call_within("{}", Some(Duration::from_millis(100))).await;
-    let message = "the upstream did not answer within 100 ms; whether the tool ran is not known";
+    let server = Server::start(|request| match request.line() {
+        "GET /warm" => Answer::Keep(ok("application/json", "1")),
+        _ => Answer::Hang(Vec::new()),
+    })
+    .await;
+    let tool = prepare(json!({"url": server.url("/{path}"), "timeout_ms": 25_000}));
+    warm(&tool).await;
+    let arguments = r#"{"path": "nothing"}"#;
+    let done = tool
+        .call_within(arguments, Some(Duration::from_millis(1000)))
+        .await;
+    let message = "the upstream did not answer within 1000 ms; whether the tool ran is not known";
     assert_eq!(done.error().to_string(), message);
-    let server = Server::json("1").await;
-    let tool = prepare(json!({"url": server.url("/")}));
-    let done = tool.call_within("{}", Some(Duration::ZERO)).await;
+    let before = server.requests().len();
+    let done = tool.call_within(arguments, Some(Duration::ZERO)).await;
     assert_eq!(
         (done.kind(), done.dispatch),
         (ErrorKind::Timeout, DispatchState::NotSent)
     );
-    assert!(server.requests().is_empty());
+    assert_eq!(server.requests().len(), before);
 }
