@@ -117,3 +117,16 @@ fn server_settings(
     };
     settings
 }
+
+/// The JSON Schema of a configuration, with the settings of every executor of this build.
+#[must_use]
+pub fn config_schema() -> raw_json::RawJson {
+    let configuration = Configuration::default();
+    let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
+    let executors = primitives(&configuration, &secrets).executors;
+    let schemas: Vec<_> = executors
+        .iter()
+        .map(|executor| (executor.kind(), executor.config_schema()))
+        .collect();
+    tool_manifest::config_schema(&schemas)
+}

@@ -42,6 +42,7 @@ pub use tool_policy as policy;
 pub use self::{
     builder::Builder,
     error::BuildError,
+    executors::config_schema,
     plane::{Explained, Toolplane},
     request::CallRequest,
     view::View,

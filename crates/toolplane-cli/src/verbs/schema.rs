@@ -19,5 +19,5 @@ pub(crate) fn run(console: Console) -> Result<Exit, Failure> {
 
 /// The JSON Schema of a configuration.
 pub(super) fn schema() -> RawJson {
-    toolplane::manifest::config_schema(&[])
+    toolplane::config_schema()
 }

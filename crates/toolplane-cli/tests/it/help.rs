@@ -96,5 +96,6 @@ fn completions_of_every_shell() {
 fn the_schema_is_one() {
     let schema = Place::empty().run(&["schema"]).json();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert!(schema["$defs"]["executor.http"]["properties"]["url"].is_object());
     assert!(schema["$defs"]["Tool"]["properties"]["description"].is_object());
 }
