@@ -106,9 +106,7 @@ impl Drop for Process {
         // Its children have groups of their own, so they are looked up while their parent is still there to ask.
         let family = descendants(self.pid());
         let _ = self.child.kill();
-        for process in family.iter().filter(|process| process.is_running()) {
-            let _ = kill_process(Pid::from_raw(process.pid).unwrap(), Signal::KILL);
-        }
+        family.iter().for_each(Identity::kill);
         let _ = self.child.wait();
         if thread::panicking() {
             eprintln!("stderr of process {}:\n{}", self.pid(), self.stderr());
@@ -117,6 +115,12 @@ impl Drop for Process {
 }
 
 impl Identity {
+    fn kill(&self) {
+        if self.is_running() {
+            let _ = kill_process(Pid::from_raw(self.pid).unwrap(), Signal::KILL);
+        }
+    }
+
     /// Whether the process runs: one that has ended and was not waited for yet does not.
     pub(crate) fn is_running(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.start == self.start && stat.state != "Z")
@@ -127,15 +131,15 @@ impl Identity {
 pub(crate) fn assert_all_end(processes: &[Identity]) {
     let watch = Stopwatch::start();
     while processes.iter().any(Identity::is_running) {
-        assert!(
-            watch.elapsed() < LIMIT,
-            "left behind: {:?}",
-            processes
+        if watch.elapsed() > LIMIT {
+            let left: Vec<_> = processes.iter().filter(|process| process.is_running()).collect();
+            let names: Vec<_> = left
                 .iter()
-                .filter(|process| process.is_running())
                 .map(|process| fs::read_to_string(format!("/proc/{}/cmdline", process.pid)))
-                .collect::<Vec<_>>()
-        );
+                .collect();
+            left.iter().for_each(|process| process.kill());
+            panic!("left behind: {names:?}");
+        }
         thread::sleep(Duration::from_millis(20));
     }
 }
