@@ -1,9 +1,13 @@
 //! Tests of the transports, with messages as bytes on both sides.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod http_asking;
 mod http_checks;
 mod http_eras;
+mod http_rounds;
 mod http_sessions;
 mod http_streams;
+mod http_subscriptions;
 mod stdio;
+mod stdio_talk;
 mod support;

@@ -12,16 +12,16 @@ use tokio::{
 use crate::support::{Log, META, Scripted, soon};
 
 /// A client at the other end of two pipes.
-struct Client {
+pub(crate) struct Client {
     input: Option<WriteHalf<DuplexStream>>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    log: Arc<Log>,
+    pub(crate) log: Arc<Log>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<std::io::Result<()>>,
 }
 
 impl Client {
-    fn start(options: StdioOptions) -> Self {
+    pub(crate) fn start(options: StdioOptions) -> Self {
         let (service, log) = Scripted::new();
         let (ours, theirs) = duplex(1 << 20);
         let (reader, writer) = split(theirs);
@@ -39,24 +39,24 @@ impl Client {
         }
     }
 
-    async fn send(&mut self, line: &str) {
+    pub(crate) async fn send(&mut self, line: &str) {
         let line = format!("{line}\n");
         soon(self.input.as_mut().unwrap().write_all(line.as_bytes()))
             .await
             .unwrap();
     }
 
-    async fn receive(&mut self) -> String {
+    pub(crate) async fn receive(&mut self) -> String {
         soon(self.output.next_line()).await.unwrap().expect("a line")
     }
 
-    async fn ask(&mut self, line: &str) -> String {
+    pub(crate) async fn ask(&mut self, line: &str) -> String {
         self.send(line).await;
         self.receive().await
     }
 
     /// Ends the input and gives what still came.
-    async fn finish(mut self) -> Vec<String> {
+    pub(crate) async fn finish(mut self) -> Vec<String> {
         soon(self.input.as_mut().unwrap().shutdown()).await.unwrap();
         let mut lines = Vec::new();
         while let Some(line) = soon(self.output.next_line()).await.unwrap() {

@@ -12,10 +12,10 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, HttpOptions, HttpService, RequestContext, ServeOptions, ServerInfo, Service, serve_http,
-    unknown_method,
+    Answer, AskError, HttpOptions, HttpService, InputRequired, RequestContext, ServeOptions, ServerInfo,
+    Service, StateSeal, serve_http, unknown_method,
 };
-use mcp_wire::{Notification, Request, Revision, RpcError};
+use mcp_wire::{LogLevel, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -43,9 +43,21 @@ pub(crate) struct Log {
     /// Slow requests end one by one as permits come.
     pub(crate) gate: Semaphore,
     pub(crate) notifications: Mutex<Vec<String>>,
+    /// What is offered.
+    pub(crate) capabilities: Mutex<&'static str>,
+    seal: StateSeal,
 }
 
+/// Offers all that there is.
+pub(crate) const EVERYTHING: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"listChanged":true,"subscribe":true},"logging":{}}"#;
+/// How long a sealed state is good for.
+pub(crate) const STATE_LIFETIME: Duration = Duration::from_secs(60);
+
 impl Log {
+    pub(crate) fn offer(&self, capabilities: &'static str) {
+        *self.capabilities.lock().unwrap() = capabilities;
+    }
+
     /// Waits until so many slow requests run.
     pub(crate) async fn running(&self, count: usize) {
         soon(async {
@@ -73,6 +85,8 @@ impl Scripted {
             changed: Notify::new(),
             gate: Semaphore::new(0),
             notifications: Mutex::default(),
+            capabilities: Mutex::new(r#"{"tools":{"listChanged":true}}"#),
+            seal: StateSeal::new(STATE_LIFETIME).unwrap(),
         });
         (Self(Arc::clone(&log)), log)
     }
@@ -109,7 +123,7 @@ impl Service for Scripted {
     }
 
     fn capabilities(&self, _: Revision) -> RawJson {
-        raw(r#"{"tools":{"listChanged":true}}"#)
+        raw(*self.0.capabilities.lock().unwrap())
     }
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
@@ -151,6 +165,30 @@ impl Service for Scripted {
                 tokio::spawn(async move { late.report(&raw(r#"{"progress":4}"#)) });
                 Ok(RawJson::object().into())
             }
+            "test/log" => {
+                for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Error] {
+                    cx.log(level, &raw(r#"{"level":"theirs","data":1e2}"#));
+                }
+                let level = cx.log_level().map_or("none", LogLevel::as_str);
+                Ok(raw(&format!(r#"{{"wanted":"{level}"}}"#)).into())
+            }
+            "test/ask" => {
+                let _running = Running::new(&self.0);
+                let params = request.params.unwrap();
+                let method = params.get("method").unwrap().string().unwrap();
+                match cx.ask(&method, params.get("params").as_ref()).await {
+                    Ok(given) => Ok(raw(&format!(r#"{{"given":{given}}}"#)).into()),
+                    Err(AskError::NotDeclared(error)) => Err(error),
+                    Err(error) => Ok(raw(&format!(r#"{{"failed":"{error}"}}"#)).into()),
+                }
+            }
+            method::PROMPTS_GET => self.rounds(&request, cx),
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                match cx.uri().and_then(RawJson::string) {
+                    Some(uri) if uri.starts_with("test:") => Ok(RawJson::object().into()),
+                    _ => Err(RpcError::new(code::RESOURCE_NOT_FOUND, "no such resource")),
+                }
+            }
             "test/typed" => Ok(raw(r#"{"resultType":"input_required"}"#).into()),
             "test/panic" => panic!("as asked"),
             other => Err(unknown_method(other)),
@@ -163,6 +201,24 @@ impl Service for Scripted {
             .lock()
             .unwrap()
             .push(notification.method.clone());
+    }
+}
+
+impl Scripted {
+    /// Asks for roots in a first round, and gives them back with the state in a second one.
+    fn rounds(&self, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        let Some(roots) = cx.input_response("roots") else {
+            let state = self.0.seal.seal("a.state", request, cx);
+            return InputRequired::new()
+                .ask("roots", method::ROOTS_LIST, None)
+                .state(state)
+                .answer(request, cx);
+        };
+        let state = self
+            .0
+            .seal
+            .open(&cx.request_state().unwrap_or_default(), request, cx)?;
+        Ok(raw(&format!(r#"{{"roots":{roots},"state":"{state}"}}"#)).into())
     }
 }
 

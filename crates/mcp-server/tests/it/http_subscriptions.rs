@@ -1,0 +1,157 @@
+//! What clients of both eras are told about changes over HTTP.
+
+use mcp_server::{HttpOptions, Notices};
+
+use crate::support::{Connection, EVERYTHING, Head, META, Served, raw};
+
+fn listen(filter: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{{"notifications":{filter},{META}}}}}"#
+    )
+}
+
+fn head() -> Head<'static> {
+    Head::modern("subscriptions/listen")
+}
+
+async fn start() -> (Served, Notices) {
+    let notices = Notices::default();
+    let served = Served::start(HttpOptions {
+        notices: notices.clone(),
+        ..HttpOptions::default()
+    })
+    .await;
+    served.log.offer(EVERYTHING);
+    (served, notices)
+}
+
+/// Opens a subscription, and gives its stream and what it will bring.
+async fn subscribed(served: &Served, filter: &str) -> (Connection, String) {
+    let mut stream = served.connect().await;
+    stream.send(&head(), &listen(filter)).await;
+    let answer = stream.head().await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("text/event-stream"))
+    );
+    let acknowledged = stream.event().await.unwrap();
+    (stream, acknowledged)
+}
+
+const MARK: &str = r#""_meta":{"io.modelcontextprotocol/subscriptionId":"s"}"#;
+
+fn updated(uri: &str) -> raw_json::RawJson {
+    raw(&format!(r#"{{"uri":"{uri}"}}"#))
+}
+
+#[tokio::test]
+async fn a_subscription_brings_what_it_asked_for_and_nothing_else() {
+    let (served, notices) = start().await;
+    let filter = r#"{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["test:a","test:dir"],"unknown":1}"#;
+    let (mut stream, acknowledged) = subscribed(&served, filter).await;
+    // Changes of prompts are not offered.
+    assert_eq!(
+        acknowledged,
+        format!(
+            "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"notifications\":{{\"toolsListChanged\":true,\"resourceSubscriptions\":[\"test:a\",\"test:dir\"]}},{MARK}}}}}\n\n"
+        )
+    );
+    assert_eq!(notices.watched(), ["test:a", "test:dir"]);
+    notices.send("notifications/prompts/list_changed", None);
+    notices.send("notifications/resources/list_changed", None);
+    notices.send("notifications/other", None);
+    for uri in ["test:b", "test:ab", "test:directory"] {
+        notices.send("notifications/resources/updated", Some(&updated(uri)));
+    }
+    notices.send("notifications/tools/list_changed", None);
+    notices.send("notifications/resources/updated", Some(&updated("test:dir/file")));
+    for expected in [
+        format!(r#""method":"notifications/tools/list_changed","params":{{{MARK}}}"#),
+        format!(r#""method":"notifications/resources/updated","params":{{"uri":"test:dir/file",{MARK}}}"#),
+    ] {
+        let event = stream.event().await.unwrap();
+        assert!(event.contains(&expected), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_its_answer() {
+    let (mut served, _) = start().await;
+    let (mut stream, _) = subscribed(&served, "{}").await;
+    served.stop();
+    let end = format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"result\":{{\"resultType\":\"complete\",{MARK}}}}}\n\n"
+    );
+    assert_eq!(stream.event().await.unwrap(), end);
+    assert_eq!(stream.event().await, None);
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn a_lost_subscription_watches_nothing() {
+    let (served, notices) = start().await;
+    let (stream, _) = subscribed(&served, r#"{"resourceSubscriptions":["test:a"]}"#).await;
+    drop(stream);
+    crate::support::soon(async {
+        while !notices.watched().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_subscribed_to_is_refused() {
+    let (served, _) = start().await;
+    let many = format!("[{}\"test:b\"]", "\"test:a\",".repeat(2000));
+    let distinct: String = (0..1025).map(|number| format!("\"test:{number}\",")).collect();
+    let distinct = format!("{{\"resourceSubscriptions\":[{distinct}\"test:\"]}}");
+    for (filter, status, expected) in [
+        ("7", 200, "-32602"),
+        (r#"{"resourceSubscriptions":7}"#, 200, "-32602"),
+        (r#"{"resourceSubscriptions":[7]}"#, 200, "-32602"),
+        (&*distinct, 200, "-32602"),
+    ] {
+        let answer = served.once(&head(), &listen(filter)).await;
+        assert_eq!(answer.status, status, "{filter}");
+        assert!(answer.body.contains(expected), "{filter}: {}", answer.body);
+    }
+    // The same resource counts once.
+    let (_stream, acknowledged) =
+        subscribed(&served, &format!(r#"{{"resourceSubscriptions":{many}}}"#)).await;
+    assert!(acknowledged.contains(r#"["test:a","test:b"]"#), "{acknowledged}");
+    let json = head().with("Accept", "application/json");
+    assert_eq!(served.once(&json, &listen("{}")).await.status, 406);
+    served.log.offer(r#"{"tools":{}}"#);
+    let answer = served.once(&head(), &listen("{}")).await;
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("-32601"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_session_hears_of_the_resources_that_it_watches() {
+    let (served, notices) = start().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t"}}}"#;
+    let opened = served.once(&Head::post(), initialize).await;
+    let session = Head::post().with("Mcp-Session-Id", opened.header("mcp-session-id").unwrap());
+    let mut stream = served.connect().await;
+    stream.send(&session.clone().method("GET"), "").await;
+    assert_eq!(stream.head().await.status, 200);
+    let request = |method: &str, uri: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/{method}","params":{{"uri":"{uri}"}}}}"#)
+    };
+    for uri in ["test:a", "test:b"] {
+        let answer = served.once(&session, &request("subscribe", uri)).await;
+        assert!(answer.body.contains(r#""result":{}"#), "{}", answer.body);
+    }
+    // What the service refuses is not watched.
+    let refused = served.once(&session, &request("subscribe", "bad:c")).await;
+    assert!(refused.body.contains("-32002"), "{}", refused.body);
+    served.once(&session, &request("unsubscribe", "test:a")).await;
+    assert_eq!(notices.watched(), ["test:b"]);
+    for uri in ["bad:c", "test:a", "test:b"] {
+        notices.send("notifications/resources/updated", Some(&updated(uri)));
+    }
+    let event = stream.event().await.unwrap();
+    assert!(event.contains(r#""params":{"uri":"test:b"}"#), "{event}");
+}
