@@ -95,7 +95,16 @@ pub(crate) fn log_end(cx: &CallContext, result: Option<&Result<Outcome, ToolErro
         }
         Some(Ok(Outcome::Reply(reply))) => info!(?elapsed, attempts, n_bytes = reply.raw().len(), "answered"),
         Some(Ok(_)) => debug!(?elapsed, attempts, "not finished yet"),
-        Some(Err(error)) => warn!(?elapsed, attempts, kind = %error.kind(), "failed: {}", loggable(error)),
+        Some(Err(error)) => warn!(
+            // The span has these as well, but it is not there at the level at which failures are usually read.
+            tool = %cx.tool().name(),
+            correlation_id = %cx.correlation_id,
+            ?elapsed,
+            attempts,
+            kind = %error.kind(),
+            "failed: {}",
+            loggable(error)
+        ),
         None => info!(?elapsed, attempts, dispatch = ?cx.dispatch().state(), "cancelled"),
     }
 }

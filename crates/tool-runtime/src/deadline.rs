@@ -1,6 +1,6 @@
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
 
-use crate::within::within;
+use crate::within::{readable, within};
 
 /// Bounds a whole call: queueing, every attempt and every fallback.
 ///
@@ -26,7 +26,7 @@ impl<S> Layer<S> for Deadline {
 impl<S: Invoke> Invoke for Deadlined<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let left = cx.limit(cx.tool().settings().call_timeout);
-        cx.note("deadline", || format!("{left:?} for everything"));
+        cx.note("deadline", || format!("{:?} for everything", readable(left)));
         if left.is_zero() {
             return Err(ToolError::new(
                 ErrorKind::Timeout,
@@ -37,7 +37,7 @@ impl<S: Invoke> Invoke for Deadlined<S> {
             Some(result) => result,
             None => Err(cx.unanswered(
                 ErrorKind::Timeout,
-                format!("no answer within the call's {left:?}"),
+                format!("no answer within the call's {:?}", readable(left)),
             )),
         }
     }
