@@ -1,7 +1,6 @@
 //! What a tool answered.
 
 use raw_json::{Kind, Limits};
-use serde_json::value::RawValue;
 use toolplane::{
     RawJson,
     core::{Body, Note, Reply},
@@ -76,13 +75,7 @@ fn for_people(reply: &Reply) -> String {
 }
 
 fn items(content: &RawJson) -> Option<Vec<RawJson>> {
-    let items = content.to::<Vec<&RawValue>>().ok()?;
-    Some(
-        items
-            .into_iter()
-            .filter_map(|item| RawJson::parse_within(item.get().to_owned(), Limits::RELAY).ok())
-            .collect(),
-    )
+    (content.kind() == Kind::Array).then(|| content.items().collect())
 }
 
 /// A text as it is, anything else as JSON.
