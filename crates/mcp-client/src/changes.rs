@@ -1,5 +1,7 @@
 use tokio::sync::watch;
 
+use crate::events::EventHub;
+
 /// How often a server's lists have changed; a number that went up says that the list should be read again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,34 +16,40 @@ pub struct Changes {
 
 /// The sending side, shared by all connections that a server has over time.
 #[derive(Debug, Clone)]
-pub(crate) struct ChangeSink(watch::Sender<Changes>);
+pub(crate) struct ChangeSink {
+    changes: watch::Sender<Changes>,
+    pub(crate) events: EventHub,
+}
 
 impl Default for ChangeSink {
     fn default() -> Self {
-        Self(watch::Sender::new(Changes::default()))
+        Self {
+            changes: watch::Sender::new(Changes::default()),
+            events: EventHub::default(),
+        }
     }
 }
 
 impl ChangeSink {
     pub(crate) fn subscribe(&self) -> watch::Receiver<Changes> {
-        self.0.subscribe()
+        self.changes.subscribe()
     }
 
     pub(crate) fn tools(&self) {
-        self.0.send_modify(|changes| changes.tools += 1);
+        self.changes.send_modify(|changes| changes.tools += 1);
     }
 
     pub(crate) fn resources(&self) {
-        self.0.send_modify(|changes| changes.resources += 1);
+        self.changes.send_modify(|changes| changes.resources += 1);
     }
 
     pub(crate) fn prompts(&self) {
-        self.0.send_modify(|changes| changes.prompts += 1);
+        self.changes.send_modify(|changes| changes.prompts += 1);
     }
 
     /// A server that was started again may have other lists.
     pub(crate) fn everything(&self) {
-        self.0.send_modify(|changes| {
+        self.changes.send_modify(|changes| {
             changes.tools += 1;
             changes.resources += 1;
             changes.prompts += 1;

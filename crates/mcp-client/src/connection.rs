@@ -1,9 +1,11 @@
 use std::{
+    collections::BTreeSet,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
-use mcp_wire::{Era, Revision, meta_key, method, with_meta};
+use mcp_wire::{Era, Revision, RpcError, code, meta_key, method, with_meta};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -12,9 +14,10 @@ use tokio::{
 };
 
 use crate::{
-    Changes, Command, ConnectionOptions, Counters, EraChoice, Error, ErrorKind, HttpEndpoint, RequestOptions,
-    ServerInfo,
+    Changes, Command, ConnectionOptions, Counters, EraChoice, Error, ErrorKind, Events, Handlers,
+    HttpEndpoint, RequestOptions, ServerInfo,
     changes::ChangeSink,
+    features::listen_filter,
     http::{self, HttpLink},
     process::Process,
     server::{initialize_params, modern_meta},
@@ -37,6 +40,8 @@ struct Inner {
     options: ConnectionOptions,
     changes: ChangeSink,
     opened: OnceLock<Opened>,
+    /// The resources of which a modern server is asked for news.
+    subscribed: Mutex<BTreeSet<String>>,
 }
 
 enum Link {
@@ -109,6 +114,7 @@ impl Connection {
             options,
             changes,
             opened: OnceLock::new(),
+            subscribed: Mutex::default(),
         }));
         let opened = match tokio::time::timeout(limit, connection.handshake()).await {
             Ok(done) => done,
@@ -127,16 +133,31 @@ impl Connection {
 
     /// Finds out which era the server speaks, and opens the connection in it.
     async fn handshake(&self) -> Result<ServerInfo, Error> {
-        match self.0.options.era {
-            EraChoice::Legacy => self.initialize().await,
-            EraChoice::Modern => self.discover().await,
-            EraChoice::Auto => match self.initialize().await {
-                Err(error) if is_other_era(&error) => {
-                    // What the first try said is told when the second fails too: most servers are legacy.
-                    self.discover().await.map_err(|_| error)
-                }
-                done => done,
-            },
+        match (self.0.options.era, &self.0.link) {
+            (EraChoice::Legacy, _) => self.initialize().await,
+            (EraChoice::Modern, _) => self.discover(self.0.options.start_timeout).await,
+            (EraChoice::Auto, Link::Http(_)) => self.modern_first().await,
+            (EraChoice::Auto, Link::Stream(_)) => self.legacy_first().await,
+        }
+    }
+
+    /// Only what a modern server alone would say keeps from trying the other era.
+    async fn modern_first(&self) -> Result<ServerInfo, Error> {
+        let limit = (self.0.options.start_timeout / 2).min(PROBE);
+        match self.discover(limit).await {
+            Err(error) if may_be_legacy(&error) => self.initialize().await,
+            done => done,
+        }
+    }
+
+    async fn legacy_first(&self) -> Result<ServerInfo, Error> {
+        match self.initialize().await {
+            Err(error) if is_other_era(&error) => {
+                // What the first try said is told when the second fails too: most servers are legacy.
+                let limit = self.0.options.start_timeout;
+                self.discover(limit).await.map_err(|_| error)
+            }
+            done => done,
         }
     }
 
@@ -149,25 +170,69 @@ impl Connection {
         ServerInfo::from_initialize(&result)
     }
 
-    async fn discover(&self) -> Result<ServerInfo, Error> {
-        let options = RequestOptions::within(self.0.options.start_timeout);
+    async fn discover(&self, limit: Duration) -> Result<ServerInfo, Error> {
         let meta = modern_meta(&self.0.options, Revision::LATEST);
-        let result = self.send(method::DISCOVER, None, Some(&meta), options).await?;
+        let ask = || self.send(method::DISCOVER, None, Some(&meta), RequestOptions::within(limit));
+        let result = match ask().await {
+            // The server may have had another revision in mind than the one that it was sent.
+            Err(error) if supported(&error).contains(&Revision::LATEST) => ask().await?,
+            done => done?,
+        };
         ServerInfo::from_discover(&result)
     }
 
     async fn after_handshake(&self) -> Result<(), Error> {
         let server = self.server();
+        let era = server.era();
         if let Link::Http(link) = &self.0.link {
             link.opened(server, initialize_params(&self.0.options));
         }
-        if server.era() == Era::Legacy {
+        if era == Era::Legacy {
             self.notify(method::INITIALIZED, None).await?;
         }
-        if let Link::Http(link) = &self.0.link {
-            link.listen(server);
+        let has_answers = !self.0.options.handlers.is_empty();
+        let speaks = server.tells_changes()
+            || era == Era::Modern
+            || server.says("resources", "subscribe")
+            || has_answers;
+        if let Link::Http(link) = &self.0.link
+            && speaks
+        {
+            link.listen(era, has_answers).await;
+        }
+        if era == Era::Modern && server.tells_changes() {
+            self.listen_anew();
         }
         Ok(())
+    }
+
+    /// Tells a modern server what news are wanted now.
+    pub(crate) fn listen_anew(&self) {
+        let opened = self.0.opened.get().expect("a connection is open when it listens");
+        // The lock is held until the wish is queued, so that of two wishes the later one counts.
+        let subscribed = self.subscribed();
+        let params =
+            listen_filter(&opened.server, &subscribed).map(|filter| with_meta(Some(&filter), &opened.meta));
+        match &self.0.link {
+            Link::Stream(link) => link.want(params.as_ref()),
+            Link::Http(link) => link.want(params),
+        }
+    }
+
+    pub(crate) fn subscribed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn handlers(&self) -> &Handlers {
+        &self.0.options.handlers
+    }
+
+    /// Takes note of a list of tools, and takes out what cannot be called.
+    pub(crate) fn learn_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
+        match &self.0.link {
+            Link::Http(link) if self.server().era() == Era::Modern => link.learn_tools(tools),
+            _ => tools,
+        }
     }
 
     /// Words an error of the opening: what a child wrote to stderr often says best what is wrong.
@@ -201,7 +266,33 @@ impl Connection {
         let meta = opened
             .filter(|opened| opened.server.era() == Era::Modern)
             .map(|opened| opened.meta.as_slice());
+        if meta.is_some() && method == method::TOOLS_CALL && matches!(self.0.link, Link::Http(_)) {
+            return self.call_with_headers(params.as_ref(), meta, options).await;
+        }
         self.send(method, params.as_ref(), meta, options).await
+    }
+
+    /// Calls a tool over modern HTTP, where headers mirror arguments as the list of tools says. A server that misses
+    /// one has not run the tool: its list is read again, and the call is made once more.
+    async fn call_with_headers(
+        &self,
+        params: Option<&RawJson>,
+        meta: Option<&[(&str, RawJson)]>,
+        options: RequestOptions,
+    ) -> Result<RawJson, Error> {
+        match self.send(method::TOOLS_CALL, params, meta, options.clone()).await {
+            Err(error)
+                if error
+                    .as_rpc()
+                    .is_some_and(|error| error.code == code::HEADER_MISMATCH) =>
+            {
+                if Box::pin(self.list_tools()).await.is_err() {
+                    return Err(error);
+                }
+                self.send(method::TOOLS_CALL, params, meta, options).await
+            }
+            done => done,
+        }
     }
 
     async fn send(
@@ -257,6 +348,12 @@ impl Connection {
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Changes> {
         self.0.changes.subscribe()
+    }
+
+    /// What the server tells that belongs to no request that is under way, from now on.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.0.changes.events.subscribe()
     }
 
     /// What the server sent that nobody waited for.
@@ -319,6 +416,37 @@ impl Connection {
             Link::Stream(link) => link.shutdown().await,
             Link::Http(link) => link.shutdown().await,
         }
+    }
+}
+
+/// How long a server may take to say that it is a modern one before it is taken for a legacy one.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// Which revisions a server names that refuses the one it was sent.
+fn supported(error: &Error) -> Vec<Revision> {
+    let refusal = error
+        .as_rpc()
+        .filter(|error| error.code == code::UNSUPPORTED_PROTOCOL_VERSION);
+    let data = refusal.and_then(|error| error.data.as_ref()?.get("supported"));
+    let names = data.into_iter().flat_map(|list| list.items().collect::<Vec<_>>());
+    names.filter_map(|name| name.string()?.parse().ok()).collect()
+}
+
+/// Whether an answer to `server/discover` may come from a server of the other era: any that is no error of modern
+/// servers, and none that both eras have in common.
+fn may_be_legacy(error: &Error) -> bool {
+    let is_modern = |error: &RpcError| {
+        matches!(
+            error.code,
+            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION
+        )
+    };
+    match error.kind() {
+        ErrorKind::Auth { .. } | ErrorKind::Unreachable(_) => false,
+        ErrorKind::Rpc(refusal) if is_modern(refusal) => supported(error)
+            .iter()
+            .any(|revision| revision.era() == Era::Legacy),
+        _ => true,
     }
 }
 

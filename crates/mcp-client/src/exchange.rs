@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use mcp_wire::{Notification, method};
 use raw_json::RawJson;
 use tokio::time::{Instant, timeout_at};
 
@@ -59,6 +60,24 @@ impl Exchange {
         *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if let Some(on_progress) = &self.options.on_progress {
             guarded(|| on_progress(params));
+        }
+    }
+
+    /// Hands over what came together with the answer; returns it when it is no matter of the caller's.
+    pub(crate) fn notification(&self, note: Notification) -> Option<Notification> {
+        let of_connection = matches!(
+            note.method.as_str(),
+            method::TOOLS_LIST_CHANGED
+                | method::RESOURCES_LIST_CHANGED
+                | method::PROMPTS_LIST_CHANGED
+                | method::CANCELLED
+        );
+        match &self.options.on_notification {
+            Some(on_notification) if !of_connection => {
+                guarded(|| on_notification(note.into()));
+                None
+            }
+            _ => Some(note),
         }
     }
 

@@ -1,19 +1,164 @@
 //! What both transports do alike with messages that a server sends unasked.
 
-use mcp_wire::{Notification, Request, RpcError, code, integer, method};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread,
+};
+
+use mcp_wire::{Id, Notification, Request, RpcError, code, integer, method};
 use raw_json::RawJson;
+use tokio::task::AbortHandle;
 
-use crate::{changes::ChangeSink, counters::Counting};
+use crate::{Handlers, changes::ChangeSink, counters::Counting, handlers::ServerRequest};
 
-/// The answer to a request of the server. No capability is declared, so only `ping` has an answer.
-pub(crate) fn answer(request: &Request, counting: &Counting) -> Vec<u8> {
-    if request.method == method::PING {
-        return mcp_wire::result(&request.id, &RawJson::object());
+/// Takes what a server sends that is no answer.
+pub(crate) struct Incoming {
+    handlers: Handlers,
+    pub(crate) changes: ChangeSink,
+    pub(crate) counting: Counting,
+    /// The requests of the server that are being answered.
+    running: Mutex<HashMap<Id, AbortHandle>>,
+}
+
+/// How many requests of the server are answered at once.
+const AT_ONCE: usize = 64;
+
+impl Incoming {
+    pub(crate) fn new(handlers: Handlers, changes: ChangeSink) -> Arc<Self> {
+        Arc::new(Self {
+            handlers,
+            changes,
+            counting: Counting::default(),
+            running: Mutex::default(),
+        })
     }
-    counting.refused.add();
-    tracing::debug!(method = request.method, "refused a request of the server");
-    let error = RpcError::new(code::METHOD_NOT_FOUND, "this client offers no such method");
-    mcp_wire::error(Some(request.id.as_raw()), &error)
+
+    /// Answers a request of the server without waiting: `send` queues the frame, and says whether there was room.
+    pub(crate) fn request(
+        self: &Arc<Self>,
+        request: Request,
+        send: impl FnOnce(Vec<u8>) -> bool + Send + 'static,
+    ) {
+        let Request { id, method, params } = request;
+        if method == method::PING {
+            return self.sent(send(mcp_wire::result(&id, &RawJson::object())));
+        }
+        let mut running = self.running();
+        let refusal = if !self.handlers.handles(&method) {
+            RpcError::new(code::METHOD_NOT_FOUND, "this client offers no such method")
+        } else if running.len() >= AT_ONCE {
+            RpcError::new(
+                code::INTERNAL_ERROR,
+                "this client answers too many requests already",
+            )
+        } else if running.contains_key(&id) {
+            RpcError::new(code::INVALID_REQUEST, "a request with this id is under way")
+        } else {
+            let mut reply = Reply {
+                id: id.clone(),
+                send: Some(send),
+                incoming: Arc::downgrade(self),
+            };
+            let handlers = self.handlers.clone();
+            let task = tokio::spawn(async move {
+                let answer = handlers.answer(ServerRequest { method, params });
+                let answer = answer.expect("there is a handler").await;
+                reply.send(match answer {
+                    Ok(result) => mcp_wire::result(&reply.id, &result),
+                    Err(error) => mcp_wire::error(Some(reply.id.as_raw()), &error),
+                });
+            });
+            // The task takes itself out again, which waits until this lock is free.
+            running.insert(id, task.abort_handle());
+            return;
+        };
+        drop(running);
+        self.counting.refused.add();
+        tracing::debug!(method, "refused a request of the server");
+        self.sent(send(mcp_wire::error(Some(id.as_raw()), &refusal)));
+    }
+
+    /// Takes a notification that is about no request that is under way.
+    pub(crate) fn note(&self, note: Notification) {
+        match note.method.as_str() {
+            method::TOOLS_LIST_CHANGED => self.changes.tools(),
+            method::RESOURCES_LIST_CHANGED => self.changes.resources(),
+            method::PROMPTS_LIST_CHANGED => self.changes.prompts(),
+            method::CANCELLED => return self.take_back(&note),
+            _ => {
+                if !self.changes.events.send(note) {
+                    self.counting.notifications.add();
+                }
+                return;
+            }
+        }
+        self.changes.events.send(note);
+    }
+
+    /// The server no longer wants the answer to one of its requests.
+    fn take_back(&self, note: &Notification) {
+        let id = note.params.as_ref().and_then(|params| params.get("requestId"));
+        let task = id
+            .and_then(|id| Id::new(&id))
+            .and_then(|id| self.running().remove(&id));
+        match task {
+            Some(task) => task.abort(),
+            None => self.counting.notifications.add(),
+        }
+    }
+
+    /// Stops answering: the connection is closed.
+    pub(crate) fn stop(&self) {
+        for (_, task) in self.running().drain() {
+            task.abort();
+        }
+    }
+
+    fn sent(&self, sent: bool) {
+        if !sent {
+            self.counting.dropped.add();
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The answer that a handler owes.
+struct Reply<S: FnOnce(Vec<u8>) -> bool> {
+    id: Id,
+    send: Option<S>,
+    incoming: Weak<Incoming>,
+}
+
+impl<S: FnOnce(Vec<u8>) -> bool> Reply<S> {
+    fn send(&mut self, frame: Vec<u8>) {
+        let sent = self.send.take().is_some_and(|send| send(frame));
+        if let Some(incoming) = self.incoming.upgrade() {
+            incoming.sent(sent);
+        }
+    }
+}
+
+impl<S: FnOnce(Vec<u8>) -> bool> Drop for Reply<S> {
+    fn drop(&mut self) {
+        if self.send.is_some() && thread::panicking() {
+            // The server would wait for ever.
+            let error = RpcError::new(code::INTERNAL_ERROR, "a fault of this client");
+            self.send(mcp_wire::error(Some(self.id.as_raw()), &error));
+        }
+        if let Some(incoming) = self.incoming.upgrade() {
+            incoming.running().remove(&self.id);
+        }
+    }
 }
 
 /// The id of the request that a progress notification is about: our tokens are our ids.
@@ -23,14 +168,4 @@ pub(crate) fn progress_of(notification: &Notification) -> Option<(u64, &RawJson)
     }
     let params = notification.params.as_ref()?;
     Some((integer(&params.get("progressToken")?)?, params))
-}
-
-/// Takes a notification that is about no single request.
-pub(crate) fn note(notification: &Notification, changes: &ChangeSink, counting: &Counting) {
-    match notification.method.as_str() {
-        method::TOOLS_LIST_CHANGED => changes.tools(),
-        method::RESOURCES_LIST_CHANGED => changes.resources(),
-        method::PROMPTS_LIST_CHANGED => changes.prompts(),
-        _ => counting.notifications.add(),
-    }
 }

@@ -28,9 +28,13 @@ mod command;
 mod connection;
 mod counters;
 mod error;
+mod events;
 mod exchange;
+mod features;
+mod handlers;
 mod http;
 mod incoming;
+mod input;
 mod list;
 mod options;
 mod process;
@@ -45,9 +49,12 @@ pub use self::{
     connection::Connection,
     counters::Counters,
     error::{Error, ErrorKind},
+    events::{Event, Events},
+    handlers::{Handlers, ServerRequest},
     http::HttpEndpoint,
+    input::InputRequired,
     list::ListLimits,
-    options::{ConnectionOptions, EraChoice, Hook, OnProgress, RequestOptions},
+    options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
     upstream::{Endpoint, State, Status, Upstream, UpstreamOptions},
 };

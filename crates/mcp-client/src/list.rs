@@ -68,7 +68,11 @@ impl Connection {
                 .get("nextCursor")
                 .filter(|cursor| cursor.kind() == Kind::String)
             else {
-                return Ok(entries);
+                return Ok(if method == method::TOOLS_LIST {
+                    self.learn_tools(entries)
+                } else {
+                    entries
+                });
             };
             params = Some(
                 RawJson::object()

@@ -2,9 +2,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
+use crate::{Event, Handlers};
+
 /// Takes what a server says of the progress of a request: the parameters of its notification, with the token of this
 /// connection, which who passes them on replaces by the caller's.
 pub type OnProgress = Arc<dyn Fn(RawJson) + Send + Sync>;
+/// Takes a notification that came with the answer to a request.
+pub type OnNotification = Arc<dyn Fn(Event) + Send + Sync>;
 /// Is called at one point of a request's life.
 pub type Hook = Arc<dyn Fn() + Send + Sync>;
 
@@ -17,6 +21,10 @@ pub struct RequestOptions {
     pub max_total: Duration,
     /// Takes progress, in order and before the answer. Runs on the connection's reader, so it must not block.
     pub on_progress: Option<OnProgress>,
+    /// Takes what else the server sends together with the answer, such as log messages, in order and before the
+    /// answer. Only HTTP tells which request such a message belongs to; without this, and over stdio, it is one of
+    /// [`Connection::events`](crate::Connection::events).
+    pub on_notification: Option<OnNotification>,
     /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
     /// Over HTTP it is called again when a request that did not run is sent a second time, to a session opened anew.
     pub on_sent: Option<Hook>,
@@ -30,6 +38,7 @@ impl Default for RequestOptions {
             timeout: Duration::from_secs(30),
             max_total: Duration::from_secs(300),
             on_progress: None,
+            on_notification: None,
             on_sent: None,
             on_answered: None,
         }
@@ -60,7 +69,9 @@ impl RequestOptions {
 /// Which era of the protocol to speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EraChoice {
-    /// The one that the server speaks: `initialize` first, `server/discover` when that is refused.
+    /// The one that the server speaks. Over HTTP `server/discover` is tried first and `initialize` when the answer
+    /// is not that of a modern server; over stdio it is the other way round, since there are servers that end when
+    /// the first message they read is not `initialize`.
     #[default]
     Auto,
     /// `initialize` only: up to 2025-11-25.
@@ -78,6 +89,8 @@ pub struct ConnectionOptions {
     pub client_version: String,
     /// Which era to speak.
     pub era: EraChoice,
+    /// What is done for servers that ask the client for something.
+    pub handlers: Handlers,
     /// How long the server may take until the connection is open.
     pub start_timeout: Duration,
     /// How large one message of the server may be.
@@ -96,6 +109,7 @@ impl Default for ConnectionOptions {
             client_name: env!("CARGO_PKG_NAME").to_owned(),
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
             era: EraChoice::Auto,
+            handlers: Handlers::new(),
             start_timeout: Duration::from_secs(20),
             max_message: 16 * 1024 * 1024,
             max_garbage: 1000,

@@ -44,14 +44,22 @@ impl ServerInfo {
 
     /// Whether the server tells when one of its lists changes.
     pub(crate) fn tells_changes(&self) -> bool {
-        let tells = |capability: RawJson| {
-            capability
-                .get("listChanged")
-                .is_some_and(|flag| flag.as_str() == "true")
-        };
+        ["tools", "resources", "prompts"]
+            .into_iter()
+            .any(|capability| self.tells_changes_of(capability))
+    }
+
+    /// Whether the server tells when the list of this capability changes.
+    pub(crate) fn tells_changes_of(&self, capability: &str) -> bool {
+        self.says(capability, "listChanged")
+    }
+
+    /// Whether a member of a capability is true.
+    pub(crate) fn says(&self, capability: &str, member: &str) -> bool {
         self.capabilities
-            .members()
-            .any(|(_, capability)| tells(capability))
+            .get(capability)
+            .and_then(|capability| capability.get(member))
+            .is_some_and(|flag| flag.as_str() == "true")
     }
 
     /// Reads the result of `initialize`.
@@ -126,7 +134,7 @@ pub(crate) fn client_info(options: &ConnectionOptions) -> RawJson {
 pub(crate) fn initialize_params(options: &ConnectionOptions) -> RawJson {
     object(&[
         ("protocolVersion", RawJson::from(Revision::LATEST_LEGACY.as_str())),
-        ("capabilities", RawJson::object()),
+        ("capabilities", options.handlers.capabilities()),
         ("clientInfo", client_info(options)),
     ])
 }
@@ -135,7 +143,7 @@ pub(crate) fn initialize_params(options: &ConnectionOptions) -> RawJson {
 pub(crate) fn modern_meta(options: &ConnectionOptions, revision: Revision) -> Vec<(&'static str, RawJson)> {
     vec![
         (meta_key::PROTOCOL_VERSION, RawJson::from(revision.as_str())),
-        (meta_key::CLIENT_CAPABILITIES, RawJson::object()),
+        (meta_key::CLIENT_CAPABILITIES, options.handlers.capabilities()),
         (meta_key::CLIENT_INFO, client_info(options)),
     ]
 }

@@ -1,8 +1,11 @@
 //! Finds the answer to a request in what an HTTP server sends: one JSON body, or a stream of events.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use mcp_wire::{Message, Response, SseDecoder, SseItem, id_in_head, integer};
 use raw_json::RawJson;
+use tokio::time::sleep;
 
 use super::{client::HttpAnswer, shared::HttpShared};
 use crate::{Error, ErrorKind, exchange::Exchange, incoming};
@@ -17,6 +20,7 @@ pub(super) async fn read(
     id: u64,
     exchange: &Exchange,
     shared: &HttpShared,
+    resumable: bool,
 ) -> Result<RawJson, Error> {
     let status = answer.status();
     if !(200..300).contains(&status) {
@@ -55,6 +59,9 @@ pub(super) async fn read(
         exchange,
         shared,
         others: 0,
+        resumable,
+        last_event: None,
+        retry: None,
     }
     .read(first)
     .await
@@ -93,14 +100,14 @@ fn one(body: Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result
             if is_about(&response, id) {
                 return finish(response, exchange);
             }
-            shared.counting.unmatched.add();
+            shared.incoming.counting.unmatched.add();
             Err(Error::protocol(
                 "the server answered another request than the one it was sent",
             ))
         }
         Ok(_) => Err(Error::protocol("the body is a message but no answer")),
         Err(error) => {
-            shared.counting.garbage.add();
+            shared.incoming.counting.garbage.add();
             Err(Error::protocol("the answer is no valid message").because(error))
         }
     }
@@ -129,33 +136,82 @@ struct Stream<'a> {
     shared: &'a HttpShared,
     /// How many answers to other requests there were.
     others: usize,
+    /// Whether the stream may be opened again behind the last event, as a legacy server lets us.
+    resumable: bool,
+    last_event: Option<String>,
+    /// How long the server asks to wait before that.
+    retry: Option<Duration>,
 }
+
+/// How long to wait before a stream is opened again: unless the server says it, at least, and at most.
+const PAUSE: Duration = Duration::from_secs(1);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Stream<'_> {
     async fn read(mut self, first: Bytes) -> Result<RawJson, Error> {
         let mut decoder = SseDecoder::new(self.shared.limit);
-        let mut chunk = Some(first);
-        while let Some(bytes) = chunk {
-            decoder.push(&bytes);
-            while let Some(item) = decoder.next_item() {
-                if let Some(outcome) = self.item(item) {
-                    return outcome;
+        let mut chunk = Ok(Some(first));
+        loop {
+            match chunk {
+                Ok(Some(bytes)) => {
+                    decoder.push(&bytes);
+                    while let Some(item) = decoder.next_item() {
+                        if let Some(outcome) = self.item(item) {
+                            return outcome;
+                        }
+                    }
+                }
+                ended => {
+                    if !self.resume().await {
+                        return Err(ended.err().unwrap_or_else(|| self.unanswered()));
+                    }
+                    decoder = SseDecoder::new(self.shared.limit);
                 }
             }
-            chunk = self.answer.chunk().await?;
+            chunk = self.answer.chunk().await;
         }
-        Err(Error::protocol(match self.others {
+    }
+
+    fn unanswered(&self) -> Error {
+        Error::protocol(match self.others {
             0 => "the stream ended without an answer",
             _ => "the stream ended with answers to other requests only",
-        }))
+        })
+    }
+
+    /// Opens the stream again behind its last event; false when the server offers no such thing. A server that ends
+    /// every stream at once gets no further than the deadline of the request.
+    async fn resume(&mut self) -> bool {
+        let Some(last_event) = self.last_event.as_deref().filter(|_| self.resumable) else {
+            return false;
+        };
+        let mut pause = self.retry.unwrap_or(PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        loop {
+            sleep(pause).await;
+            match self.shared.listen(Some(last_event)).await {
+                Ok(answer) if answer.status() == 200 => {
+                    self.answer = answer;
+                    return true;
+                }
+                Ok(answer) if answer.status() < 500 => return false,
+                _ => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        }
     }
 
     fn item(&mut self, item: SseItem) -> Option<Result<RawJson, Error>> {
         let data = match item {
-            SseItem::Event(event) if event.data.is_empty() => return None,
-            SseItem::Event(event) => event.data,
+            SseItem::Event(event) => {
+                self.last_event = event.id.or(self.last_event.take());
+                self.retry = event.retry.or(self.retry);
+                if event.data.is_empty() {
+                    return None;
+                }
+                event.data
+            }
             SseItem::Oversize { head, .. } => {
-                self.shared.counting.oversize.add();
+                self.shared.incoming.counting.oversize.add();
                 let other = id_in_head(&head).is_some_and(|id| id != self.id);
                 return (!other).then(|| {
                     Err(Error::new(ErrorKind::TooLarge {
@@ -170,16 +226,20 @@ impl Stream<'_> {
             }
             Ok(Message::Response(_)) => {
                 self.others += 1;
-                self.shared.counting.unmatched.add();
+                self.shared.incoming.counting.unmatched.add();
             }
-            Ok(Message::Request(request)) => self.shared.reply(&request),
+            Ok(Message::Request(request)) => self.shared.reply(request),
             Ok(Message::Notification(note)) => match incoming::progress_of(&note) {
                 Some((id, params)) if id == self.id => self.exchange.progress(params.clone()),
-                Some(_) => self.shared.counting.notifications.add(),
-                None => incoming::note(&note, &self.shared.changes, &self.shared.counting),
+                Some(_) => self.shared.incoming.counting.notifications.add(),
+                None => {
+                    if let Some(note) = self.exchange.notification(note) {
+                        self.shared.incoming.note(note);
+                    }
+                }
             },
             Err(error) => {
-                self.shared.counting.garbage.add();
+                self.shared.incoming.counting.garbage.add();
                 if error.id().and_then(integer).or_else(|| id_in_head(&data)) == Some(self.id) {
                     return Some(Err(
                         Error::protocol("the answer is no valid message").because(error)

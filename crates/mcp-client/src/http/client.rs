@@ -37,7 +37,7 @@ pub(crate) struct TransportError {
 }
 
 /// What is sent beside the headers of every request.
-pub(crate) type Headers = Vec<(&'static str, HeaderValue)>;
+pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 
 const CONNECT: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(90);
@@ -89,7 +89,7 @@ impl HttpClient {
         all.reserve(self.headers.len() + headers.len());
         all.extend(self.headers.clone());
         for (name, value) in headers {
-            all.insert(HeaderName::from_static(name), value);
+            all.insert(name, value);
         }
         let answer = HttpAnswer(self.client.request(request).await.map_err(transport_error)?);
         match answer.header(header::CONTENT_ENCODING.as_str()) {

@@ -1,39 +1,55 @@
-//! The stream on which a legacy server tells that its lists have changed.
+//! The stream on which a server tells what no request is about, such as that its lists have changed.
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_wire::{Message, SseDecoder, SseItem};
-use tokio::time::sleep;
+use http::header::CONTENT_TYPE;
+use mcp_wire::{Message, SseDecoder, SseItem, integer, method};
+use raw_json::RawJson;
+use tokio::{sync::oneshot, time::sleep};
 
 use super::{client::HttpAnswer, shared::HttpShared};
-use crate::incoming;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Keeps the stream open until the connection closes, or the server says that there is none.
-pub(super) async fn run(shared: Arc<HttpShared>) {
+/// Keeps the stream of a legacy server open until the connection closes, or the server says that there is none.
+pub(super) async fn legacy(shared: Arc<HttpShared>, answered: oneshot::Sender<()>) {
     let mut closed = shared.closed.subscribe();
     tokio::select! {
         _ = closed.wait_for(|closed| *closed) => {}
-        () = keep_listening(&shared) => {}
+        () = keep_listening(&shared, answered) => {}
     }
 }
 
-async fn keep_listening(shared: &HttpShared) {
+/// Keeps a modern server's stream open until the connection closes, for what is wanted at the time.
+pub(super) async fn modern(shared: Arc<HttpShared>) {
+    let mut closed = shared.closed.subscribe();
+    tokio::select! {
+        _ = closed.wait_for(|closed| *closed) => {}
+        () = keep_subscribed(&shared) => {}
+    }
+}
+
+async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
+    let mut answered = Some(answered);
     let mut pause = FIRST_PAUSE;
+    let mut last_event = None;
     loop {
-        // The empty method stands for none.
-        let Ok(headers) = shared.session().headers("", None) else {
-            return;
-        };
-        match shared.client.get(headers).await {
+        let answer = shared.listen(last_event.as_deref()).await;
+        // Who opens the connection may have left.
+        let _ = answered.take().map(|answered| answered.send(()));
+        match answer {
             Ok(answer) if answer.status() == 200 => {
-                let asked = follow(answer, shared).await;
-                pause = asked
+                let end = follow(answer, shared, None).await;
+                last_event = end.last_event.or(last_event);
+                pause = end
+                    .retry
                     .unwrap_or(FIRST_PAUSE)
-                    .clamp(Duration::from_millis(100), LONGEST_PAUSE);
+                    .clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             }
+            // The place to go on from is unknown now: the stream itself may still be there.
+            Ok(answer) if (400..500).contains(&answer.status()) && last_event.is_some() => last_event = None,
             // 405 by the specification; any other refusal means the same for us.
             Ok(answer) if (400..500).contains(&answer.status()) => return,
             _ => pause = (pause * 2).min(LONGEST_PAUSE),
@@ -42,28 +58,96 @@ async fn keep_listening(shared: &HttpShared) {
     }
 }
 
-/// Reads the stream to its end; returns how long the server asks to wait before it is opened again.
-async fn follow(mut answer: HttpAnswer, shared: &HttpShared) -> Option<Duration> {
+async fn keep_subscribed(shared: &HttpShared) {
+    let mut wanted = shared.wanted.subscribe();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let params = wanted.borrow_and_update().clone();
+        let ended = match params {
+            None => false,
+            Some(params) => tokio::select! {
+                ended = subscribe(shared, &params, &mut pause) => ended,
+                _ = wanted.changed() => continue,
+            },
+        };
+        let again = async {
+            // A server that refuses is asked again when something else is wanted.
+            if !ended {
+                std::future::pending::<()>().await;
+            }
+            sleep(pause).await;
+            // What has changed since nobody listened is unknown.
+            shared.incoming.changes.everything();
+        };
+        tokio::select! {
+            () = again => {}
+            changed = wanted.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Opens a subscription and follows it to its end; false when the server refuses it.
+async fn subscribe(shared: &HttpShared, params: &RawJson, pause: &mut Duration) -> bool {
+    let id = shared.next_id();
+    let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, Some(params)).into();
+    let headers = shared
+        .session()
+        .headers(method::SUBSCRIPTIONS_LISTEN, Some(params));
+    match shared.client.post(headers, body).await {
+        Ok(answer) if answer.status() == 200 => {
+            let is_stream = answer
+                .header(CONTENT_TYPE.as_str())
+                .is_some_and(|kind| kind.starts_with("text/event-stream"));
+            if is_stream {
+                let end = follow(answer, shared, Some(id)).await;
+                *pause = end.retry.unwrap_or(FIRST_PAUSE).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+            }
+            is_stream
+        }
+        Ok(answer) if answer.status() < 500 => false,
+        _ => {
+            *pause = (*pause * 2).min(LONGEST_PAUSE);
+            true
+        }
+    }
+}
+
+/// What a stream said of how to go on.
+#[derive(Default)]
+struct End {
+    last_event: Option<String>,
+    /// How long the server asks to wait before the stream is opened again.
+    retry: Option<Duration>,
+}
+
+/// Reads a stream to its end, which is also the answer to the request that opened it.
+async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>) -> End {
     let mut decoder = SseDecoder::new(shared.limit);
-    let mut retry = None;
+    let mut end = End::default();
     while let Ok(Some(chunk)) = answer.chunk().await {
         decoder.push(&chunk);
         while let Some(item) = decoder.next_item() {
             let SseItem::Event(event) = item else {
-                shared.counting.oversize.add();
+                shared.incoming.counting.oversize.add();
                 continue;
             };
-            retry = event.retry.or(retry);
+            end.retry = event.retry.or(end.retry);
+            end.last_event = event.id.or(end.last_event);
             if event.data.is_empty() {
                 continue;
             }
             match Message::from_server(event.data) {
-                Ok(Message::Notification(note)) => incoming::note(&note, &shared.changes, &shared.counting),
-                Ok(Message::Request(request)) => shared.reply(&request),
-                Ok(Message::Response(_)) => shared.counting.unmatched.add(),
-                Err(_) => shared.counting.garbage.add(),
+                Ok(Message::Notification(note)) => shared.incoming.note(note),
+                Ok(Message::Request(request)) => shared.reply(request),
+                Ok(Message::Response(response))
+                    if id.is_some() && response.id.as_ref().and_then(integer) == id =>
+                {
+                    return end;
+                }
+                Ok(Message::Response(_)) => shared.incoming.counting.unmatched.add(),
+                Err(_) => shared.incoming.counting.garbage.add(),
             }
         }
     }
-    retry
+    end
 }

@@ -4,6 +4,7 @@ mod answer;
 mod client;
 mod endpoint;
 mod listen;
+mod params;
 mod shared;
 mod tls;
 
@@ -18,7 +19,10 @@ use std::{
 use bytes::Bytes;
 use mcp_wire::{Era, cancelled_params, method};
 use raw_json::RawJson;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 pub use self::endpoint::HttpEndpoint;
 use self::{
@@ -27,7 +31,7 @@ use self::{
 };
 use crate::{
     ConnectionOptions, Counters, Error, ErrorKind, RequestOptions, ServerInfo, changes::ChangeSink,
-    exchange::Exchange,
+    exchange::Exchange, incoming::Incoming,
 };
 
 /// A connection over Streamable HTTP.
@@ -47,7 +51,8 @@ impl HttpLink {
     ) -> Result<Self, Error> {
         let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
         let (postman, letters) = mpsc::channel(QUEUE);
-        let shared = Arc::new(HttpShared::new(client, options.max_message, changes, postman));
+        let incoming = Incoming::new(options.handlers.clone(), changes);
+        let shared = Arc::new(HttpShared::new(client, options.max_message, incoming, postman));
         tokio::spawn(post_letters(Arc::clone(&shared), letters));
         Ok(Self {
             shared,
@@ -103,15 +108,33 @@ impl HttpLink {
         self.shared.opened(server, initialize);
     }
 
-    /// Begins to listen for changes of lists, if the server says that it tells them.
-    pub(crate) fn listen(&self, server: &ServerInfo) {
-        if server.era() == Era::Legacy && server.tells_changes() {
-            tokio::spawn(listen::run(Arc::clone(&self.shared)));
+    /// Begins to listen for what a server says by itself. A legacy server may ask on this stream in the middle of a
+    /// call, and what it asks before the stream is open is lost: who has answers waits until it is, but not for long.
+    pub(crate) async fn listen(&self, era: Era, has_answers: bool) {
+        const LIMIT: Duration = Duration::from_secs(1);
+        if era == Era::Modern {
+            tokio::spawn(listen::modern(Arc::clone(&self.shared)));
+            return;
+        }
+        let (sender, answered) = oneshot::channel();
+        tokio::spawn(listen::legacy(Arc::clone(&self.shared), sender));
+        if has_answers {
+            let _ = timeout(LIMIT, answered).await;
         }
     }
 
+    /// Says what a modern server is to tell.
+    pub(crate) fn want(&self, params: Option<RawJson>) {
+        self.shared.wanted.send_replace(params);
+    }
+
+    /// Learns which arguments of tools are sent as headers too; returns the tools that can be called.
+    pub(crate) fn learn_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
+        self.shared.mirrored.learn(tools)
+    }
+
     pub(crate) fn counters(&self) -> Counters {
-        self.shared.counting.snapshot()
+        self.shared.incoming.counting.snapshot()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -131,13 +154,13 @@ impl HttpLink {
     /// Fails what is under way and tells the server that the session is over.
     pub(crate) async fn shutdown(&self) {
         const LIMIT: Duration = Duration::from_secs(2);
+        self.shared.incoming.stop();
         if self.shared.closed.send_replace(true) {
             return;
         }
         let session = self.shared.session();
-        if session.id.is_some()
-            && let Ok(headers) = session.headers("", None)
-        {
+        if session.id.is_some() {
+            let headers = session.headers("", None);
             // A server may refuse or never answer: it will forget the session by itself.
             let _ = timeout(LIMIT, self.shared.client.delete(headers)).await;
         }
@@ -151,6 +174,7 @@ pub(crate) fn shut_down() -> Error {
 
 impl Drop for HttpLink {
     fn drop(&mut self) {
+        self.shared.incoming.stop();
         self.shared.closed.send_replace(true);
     }
 }

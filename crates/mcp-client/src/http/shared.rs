@@ -1,13 +1,16 @@
 use std::{
     sync::{
-        OnceLock, PoisonError, RwLock,
+        Arc, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{
+    HeaderName, HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
+};
 use mcp_wire::{Era, Request, Revision, header, method};
 use raw_json::RawJson;
 use tokio::{
@@ -17,12 +20,10 @@ use tokio::{
 
 use super::{
     answer,
-    client::{Headers, HttpAnswer, HttpClient},
+    client::{Headers, HttpAnswer, HttpClient, TransportError},
+    params::{MirroredTools, header_value},
 };
-use crate::{
-    Error, ErrorKind, RequestOptions, ServerInfo, changes::ChangeSink, counters::Counting,
-    exchange::Exchange, incoming,
-};
+use crate::{Error, ErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming};
 
 /// What callers and the tasks of an HTTP connection share.
 pub(super) struct HttpShared {
@@ -34,8 +35,10 @@ pub(super) struct HttpShared {
     next_id: AtomicU64,
     postman: mpsc::Sender<Bytes>,
     pub(super) closed: watch::Sender<bool>,
-    pub(super) changes: ChangeSink,
-    pub(super) counting: Counting,
+    pub(super) incoming: Arc<Incoming>,
+    pub(super) mirrored: MirroredTools,
+    /// What a modern server is asked to tell.
+    pub(super) wanted: watch::Sender<Option<RawJson>>,
     pub(super) limit: usize,
 }
 
@@ -61,7 +64,7 @@ impl HttpShared {
     pub(super) fn new(
         client: HttpClient,
         limit: usize,
-        changes: ChangeSink,
+        incoming: Arc<Incoming>,
         postman: mpsc::Sender<Bytes>,
     ) -> Self {
         Self {
@@ -72,8 +75,9 @@ impl HttpShared {
             next_id: AtomicU64::new(1),
             postman,
             closed: watch::Sender::new(false),
-            changes,
-            counting: Counting::default(),
+            incoming,
+            mirrored: MirroredTools::default(),
+            wanted: watch::Sender::new(None),
             limit,
         }
     }
@@ -90,7 +94,7 @@ impl HttpShared {
     }
 
     pub(super) fn era(&self) -> Era {
-        self.session().revision.map_or(Era::Legacy, Revision::era)
+        self.session().era()
     }
 
     /// Notes what was agreed on, and how to agree on it again.
@@ -119,7 +123,12 @@ impl HttpShared {
 
     async fn post(&self, posting: &Posting<'_>, session: Session) -> Result<RawJson, Error> {
         let exchange = posting.exchange;
-        let headers = session.headers(posting.method, posting.params)?;
+        let mut headers = session.headers(posting.method, posting.params);
+        let is_modern = session.era() == Era::Modern;
+        if is_modern && posting.method == method::TOOLS_CALL {
+            let name = name_of(posting.method, posting.params).unwrap_or_default();
+            self.mirrored.add(&mut headers, &name, posting.params);
+        }
         exchange.mark_sent();
         let answer = match self.client.post(headers, posting.body.clone()).await {
             Ok(answer) => answer,
@@ -133,7 +142,8 @@ impl HttpShared {
         if posting.method == method::INITIALIZE {
             self.note_session(&answer);
         }
-        answer::read(answer, posting.id, exchange, self)
+        let resumable = !is_modern && posting.method != method::DISCOVER;
+        answer::read(answer, posting.id, exchange, self, resumable)
             .await
             .map_err(|error| error.sent(exchange.was_sent()))
     }
@@ -181,14 +191,14 @@ impl HttpShared {
             method::INITIALIZED,
         )
         .await?;
-        self.changes.everything();
+        self.incoming.changes.everything();
         Ok(())
     }
 
     /// Posts a message that has no answer.
     pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), Error> {
         const LIMIT: Duration = Duration::from_secs(10);
-        let headers = self.session().headers(method, None)?;
+        let headers = self.session().headers(method, None);
         let answer = timeout(LIMIT, self.client.post(headers, body)).await;
         let answer = answer.map_err(|_| Error::new(ErrorKind::Timeout(LIMIT)).sent(true))?;
         let answer = answer.map_err(|failure| failure.error)?;
@@ -207,25 +217,39 @@ impl HttpShared {
     }
 
     /// Answers a request of the server, without waiting.
-    pub(super) fn reply(&self, request: &Request) {
-        self.post_later(incoming::answer(request, &self.counting).into());
+    pub(super) fn reply(&self, request: Request) {
+        let postman = self.postman.clone();
+        self.incoming
+            .request(request, move |frame| postman.try_send(frame.into()).is_ok());
+    }
+
+    /// Opens a stream of what the server tells by itself, behind the event that was seen last.
+    pub(super) async fn listen(&self, last_event: Option<&str>) -> Result<HttpAnswer, TransportError> {
+        let mut headers = self.session().headers("", None);
+        let last_event = last_event.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
+        headers.extend(last_event.map(|id| (HeaderName::from_static(header::LAST_EVENT_ID), id)));
+        self.client.get(headers).await
     }
 
     /// Queues a message that has no answer, if there is room.
     pub(super) fn post_later(&self, frame: Bytes) {
         if self.postman.try_send(frame).is_err() {
-            self.counting.dropped.add();
+            self.incoming.counting.dropped.add();
         }
     }
 }
 
 impl Session {
+    pub(super) fn era(&self) -> Era {
+        self.revision.map_or(Era::Legacy, Revision::era)
+    }
+
     /// What a request says of itself beside its body.
-    pub(super) fn headers(&self, method: &str, params: Option<&RawJson>) -> Result<Headers, Error> {
+    pub(super) fn headers(&self, method: &str, params: Option<&RawJson>) -> Headers {
         let mut headers: Headers = vec![
-            ("content-type", HeaderValue::from_static("application/json")),
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (
-                "accept",
+                ACCEPT,
                 HeaderValue::from_static("application/json, text/event-stream"),
             ),
         ];
@@ -236,19 +260,19 @@ impl Session {
         };
         if let Some(revision) = revision {
             headers.push((
-                header::PROTOCOL_VERSION,
+                HeaderName::from_static(header::PROTOCOL_VERSION),
                 HeaderValue::from_static(revision.as_str()),
             ));
         }
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
-            headers.push((header::METHOD, header_text(method)?));
+            headers.push((HeaderName::from_static(header::METHOD), header_value(method)));
             if let Some(name) = name_of(method, params) {
-                headers.push((header::NAME, header_text(&name)?));
+                headers.push((HeaderName::from_static(header::NAME), header_value(&name)));
             }
         } else if let Some(id) = &self.id {
-            headers.push((header::SESSION_ID, id.clone()));
+            headers.push((HeaderName::from_static(header::SESSION_ID), id.clone()));
         }
-        Ok(headers)
+        headers
     }
 }
 
@@ -260,15 +284,6 @@ fn name_of(method: &str, params: Option<&RawJson>) -> Option<String> {
         _ => return None,
     };
     params?.get(key)?.string()
-}
-
-fn header_text(text: &str) -> Result<HeaderValue, Error> {
-    let fits = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-    HeaderValue::from_str(text).ok().filter(|_| fits).ok_or_else(|| {
-        Error::new(ErrorKind::Unsupported(
-            "a name that is not plain ASCII cannot be sent to this server".to_owned(),
-        ))
-    })
 }
 
 /// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice.

@@ -21,6 +21,7 @@ use crate::{
     ConnectionOptions, Counters, Error, ErrorKind, RequestOptions,
     changes::ChangeSink,
     exchange::Exchange,
+    incoming::Incoming,
     process::{Process, Stop},
 };
 
@@ -45,7 +46,8 @@ impl StreamLink {
         changes: ChangeSink,
     ) -> Self {
         let handle = process.as_ref().map(Process::handle);
-        let shared = Arc::new(Shared::new(handle, changes));
+        let incoming = Incoming::new(options.handlers.clone(), changes);
+        let shared = Arc::new(Shared::new(handle, incoming));
         let (outgoing, queue) = mpsc::channel(QUEUE);
         tokio::spawn(writer::run(
             writer,
@@ -112,6 +114,22 @@ impl StreamLink {
             .map_err(|_| self.shared.reason())
     }
 
+    /// Says what a modern server is to tell, in the place of what was wanted before.
+    pub(crate) fn want(&self, params: Option<&RawJson>) {
+        let id = params.map_or(0, |_| self.next_id());
+        let old = self.shared.listen(id);
+        let new = params.map(|params| mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, Some(params)));
+        let end = old.map(|old| {
+            let params = cancelled_params(&RawJson::from(old), None);
+            mcp_wire::notification(method::CANCELLED, Some(&params))
+        });
+        for frame in new.into_iter().chain(end) {
+            if self.outgoing.try_send(Outgoing::Frame(line(frame))).is_err() {
+                self.shared.incoming.counting.dropped.add();
+            }
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.is_closed()
     }
@@ -128,7 +146,7 @@ impl StreamLink {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        self.shared.counting.snapshot()
+        self.shared.incoming.counting.snapshot()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -182,7 +200,7 @@ impl Drop for CallGuard<'_> {
             let params = cancelled_params(&RawJson::from(self.call.id), None);
             let frame = line(mcp_wire::notification(method::CANCELLED, Some(&params)));
             if self.link.outgoing.try_send(Outgoing::Frame(frame)).is_err() {
-                self.link.shared.counting.dropped.add();
+                self.link.shared.incoming.counting.dropped.add();
             }
         }
     }

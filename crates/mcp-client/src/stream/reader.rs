@@ -111,13 +111,15 @@ impl Reading {
                     Message::Notification(note) => match incoming::progress_of(&note) {
                         Some((id, params)) => match self.shared.get(id) {
                             Some(call) => call.exchange.progress(params.clone()),
-                            None => self.shared.counting.notifications.add(),
+                            None => self.shared.incoming.counting.notifications.add(),
                         },
-                        None => incoming::note(&note, &self.shared.changes, &self.shared.counting),
+                        None => self.shared.incoming.note(note),
                     },
                     Message::Request(request) => {
-                        let answer = incoming::answer(&request, &self.shared.counting);
-                        self.send(super::line(answer));
+                        let outgoing = self.outgoing.clone();
+                        self.shared
+                            .incoming
+                            .request(request, move |frame| send(&outgoing, frame));
                     }
                 }
             }
@@ -136,14 +138,18 @@ impl Reading {
     }
 
     fn response(&self, response: Response) {
+        let id = response.id.as_ref().and_then(integer);
         let call = match &response.id {
-            Some(id) => integer(id).and_then(|id| self.shared.remove(id)),
+            Some(_) => id.and_then(|id| self.shared.remove(id)),
             // A server that could not read a request cannot name it.
             None if response.outcome.is_err() => self.shared.remove_only(),
             None => None,
         };
         let Some(call) = call else {
-            self.shared.counting.unmatched.add();
+            if id.is_some_and(|id| self.shared.ends_listening(id)) {
+                return;
+            }
+            self.shared.incoming.counting.unmatched.add();
             tracing::debug!("an answer to no request that is under way");
             return;
         };
@@ -157,7 +163,7 @@ impl Reading {
 
     /// A line that is no message: fails the call that it is about, if that can be told.
     fn garbage(&mut self, call: Option<&Call>, error: mcp_wire::ParseError) {
-        self.shared.counting.garbage.add();
+        self.shared.incoming.counting.garbage.add();
         self.patience = self.patience.saturating_sub(1);
         tracing::debug!(%error, "a line of the server is no message");
         if let Some(call) = call {
@@ -169,7 +175,7 @@ impl Reading {
 
     /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
     fn oversize(&self, head: &[u8]) {
-        self.shared.counting.oversize.add();
+        self.shared.incoming.counting.oversize.add();
         let calls = match id_in_head(head) {
             Some(id) => self.shared.remove(id).into_iter().collect(),
             None => self.shared.remove_all_sent(),
@@ -179,17 +185,12 @@ impl Reading {
             call.finish(Err(Error::new(ErrorKind::TooLarge { limit: self.limit })));
         }
     }
+}
 
-    /// Queues a frame if there is room.
-    fn send(&self, frame: Vec<u8>) {
-        let sent = self
-            .outgoing
-            .upgrade()
-            .is_some_and(|queue| queue.try_send(Outgoing::Frame(frame)).is_ok());
-        if !sent {
-            self.shared.counting.dropped.add();
-        }
-    }
+/// Queues a frame if there is room.
+fn send(outgoing: &mpsc::WeakSender<Outgoing>, frame: Vec<u8>) -> bool {
+    let queue = outgoing.upgrade();
+    queue.is_some_and(|queue| queue.try_send(Outgoing::Frame(super::line(frame))).is_ok())
 }
 
 enum Ended {

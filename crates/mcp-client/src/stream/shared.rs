@@ -15,8 +15,7 @@ use tokio::{
 use super::call::Call;
 use crate::{
     Error,
-    changes::ChangeSink,
-    counters::Counting,
+    incoming::Incoming,
     process::{ProcessHandle, Stop},
 };
 
@@ -26,12 +25,13 @@ pub(super) struct Shared {
     next_id: AtomicU64,
     /// The request that was written last, 0 when a notification was: tells what an error without an id is about.
     last_written: AtomicU64,
+    /// The subscription that is open, 0 when none is.
+    listening: AtomicU64,
     closed: watch::Sender<bool>,
     process: Option<ProcessHandle>,
     /// A call came whose deadline is before the next look.
     pub(super) earlier_deadline: Notify,
-    pub(super) changes: ChangeSink,
-    pub(super) counting: Counting,
+    pub(super) incoming: Arc<Incoming>,
 }
 
 type Calls = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
@@ -64,16 +64,16 @@ struct Pending {
 }
 
 impl Shared {
-    pub(super) fn new(process: Option<ProcessHandle>, changes: ChangeSink) -> Self {
+    pub(super) fn new(process: Option<ProcessHandle>, incoming: Arc<Incoming>) -> Self {
         Self {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             last_written: AtomicU64::new(0),
+            listening: AtomicU64::new(0),
             closed: watch::Sender::new(false),
             process,
             earlier_deadline: Notify::new(),
-            changes,
-            counting: Counting::default(),
+            incoming,
         }
     }
 
@@ -148,6 +148,18 @@ impl Shared {
             .collect()
     }
 
+    /// Notes the subscription that is open from now on, and returns the one before.
+    pub(super) fn listen(&self, id: u64) -> Option<u64> {
+        Some(self.listening.swap(id, Ordering::SeqCst)).filter(|id| *id != 0)
+    }
+
+    /// Whether an answer is the end of the subscription that is open.
+    pub(super) fn ends_listening(&self, id: u64) -> bool {
+        self.listening
+            .compare_exchange(id, 0, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+    }
+
     pub(super) fn note_written(&self, id: u64) {
         self.last_written.store(id, Ordering::SeqCst);
     }
@@ -165,6 +177,7 @@ impl Shared {
             call.finish(Err(error.clone()));
         }
         self.closed.send_replace(true);
+        self.incoming.stop();
         if let Some(process) = &self.process {
             process.stop(stop);
         }

@@ -9,14 +9,15 @@ use std::{
     time::Duration,
 };
 
+use mcp_wire::Era;
 use raw_json::RawJson;
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use self::backoff::Backoff;
 pub use self::status::{State, Status};
 use crate::{
-    Changes, Command, Connection, ConnectionOptions, Error, ErrorKind, HttpEndpoint, RequestOptions,
-    ServerInfo, changes::ChangeSink,
+    Changes, Command, Connection, ConnectionOptions, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
+    RequestOptions, ServerInfo, changes::ChangeSink,
 };
 
 /// Where a server is, or how it is started.
@@ -64,6 +65,8 @@ struct Supervision {
     /// The last failure, kept for those who ask.
     failure: Option<Failure>,
     server: Option<ServerInfo>,
+    /// The era that the server speaks, kept so that the next start need not find out.
+    era: Option<Era>,
 }
 
 enum Phase {
@@ -106,6 +109,7 @@ impl Upstream {
             starts: 0,
             failure: None,
             server: None,
+            era: None,
         };
         Self(Arc::new(Inner {
             endpoint,
@@ -189,6 +193,12 @@ impl Upstream {
         self.0.changes.subscribe()
     }
 
+    /// What the server tells that belongs to no request, over all its connections, from now on.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.0.changes.events.subscribe()
+    }
+
     /// Ends the server in order, see [`Connection::shutdown`]. It is not started again.
     pub async fn shutdown(&self) {
         let phase = std::mem::replace(&mut self.0.supervision().phase, Phase::Stopped);
@@ -219,7 +229,13 @@ impl Inner {
     }
 
     async fn connect(&self) -> Result<Connection, Error> {
-        let (options, changes) = (self.options.clone(), self.changes.clone());
+        let (mut options, changes) = (self.options.clone(), self.changes.clone());
+        let known = self.supervision().era;
+        options.era = match (options.era, known) {
+            (EraChoice::Auto, Some(Era::Legacy)) => EraChoice::Legacy,
+            (EraChoice::Auto, Some(Era::Modern)) => EraChoice::Modern,
+            (choice, _) => choice,
+        };
         match &self.endpoint {
             Endpoint::Stdio(command) => Connection::spawn_with(command, options, changes).await,
             Endpoint::Http(endpoint) => Connection::http_with(endpoint, options, changes).await,
@@ -235,6 +251,7 @@ impl Inner {
         match done {
             Ok(connection) => {
                 supervision.server = Some(connection.server().clone());
+                supervision.era = Some(connection.server().era());
                 supervision.phase = Phase::Ready {
                     connection: connection.clone(),
                 };
@@ -242,7 +259,11 @@ impl Inner {
                     self.changes.everything();
                 }
             }
-            Err(error) => supervision.failed(error, None, Instant::now()),
+            Err(error) => {
+                // Maybe it speaks another one by now.
+                supervision.era = None;
+                supervision.failed(error, None, Instant::now());
+            }
         }
     }
 }

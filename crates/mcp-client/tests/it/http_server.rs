@@ -171,6 +171,7 @@ pub(crate) fn opening(seen: &Seen) -> Option<Reply> {
                 &body,
             ))
         }
+        Some("server/discover") => Some(status("404 Not Found", "", "no such page")),
         Some(method) if method.starts_with("notifications/") => Some(status("202 Accepted", "", "")),
         None if seen.method == "GET" => Some(status("405 Method Not Allowed", "", "")),
         None => Some(status("200 OK", "", "")),

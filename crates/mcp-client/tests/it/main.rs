@@ -4,5 +4,6 @@
 mod hostile;
 mod http;
 mod http_server;
+mod opening;
 mod peer;
 mod processes;

@@ -9,11 +9,16 @@ use crate::peer::{Peer, connect, pair, raw, within};
 async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Connection, Error> {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
-    let options = ConnectionOptions { era, ..ConnectionOptions::default() };
+    let options = ConnectionOptions {
+        era,
+        ..ConnectionOptions::default()
+    };
     let (connection, ()) = tokio::join!(Connection::over(reader, writer, options), async {
         script(&mut peer).await;
         // Stays to the end of the test.
-        std::mem::drop(tokio::spawn(async move { while peer.next_or_end().await.is_some() {} }));
+        std::mem::drop(tokio::spawn(async move {
+            while peer.next_or_end().await.is_some() {}
+        }));
     });
     connection
 }
@@ -27,13 +32,17 @@ async fn what_initialize_says() {
         assert_eq!(message["params"]["capabilities"], serde_json::json!({}));
         assert_eq!(message["params"]["clientInfo"]["name"], "mcp-client");
         let id = message["id"].as_u64().unwrap();
-        peer.answer(id, r#"{"protocolVersion":"2024-11-05","capabilities":{"x":1e2}}"#).await;
+        peer.answer(id, r#"{"protocolVersion":"2024-11-05","capabilities":{"x":1e2}}"#)
+            .await;
         peer.notification("notifications/initialized").await;
     })
     .await
     .unwrap();
     let server = connection.server();
-    assert_eq!((server.revision.as_str(), server.era()), ("2024-11-05", Era::Legacy));
+    assert_eq!(
+        (server.revision.as_str(), server.era()),
+        ("2024-11-05", Era::Legacy)
+    );
     assert_eq!(server.capabilities.as_str(), r#"{"x":1e2}"#);
     assert!(server.offers("x") && !server.offers("tools"));
     assert_eq!((server.name(), server.instructions.as_ref()), (None, None));
@@ -42,26 +51,41 @@ async fn what_initialize_says() {
 #[tokio::test(start_paused = true)]
 async fn openings_that_fail() {
     for (answer, says) in [
-        (r#""result":{"protocolVersion":"1999-01-01","capabilities":{}}"#, "revision `1999-01-01`"),
-        (r#""result":{"protocolVersion":"2026-07-28","capabilities":{}}"#, "revision `2026-07-28`"),
+        (
+            r#""result":{"protocolVersion":"1999-01-01","capabilities":{}}"#,
+            "revision `1999-01-01`",
+        ),
+        (
+            r#""result":{"protocolVersion":"2026-07-28","capabilities":{}}"#,
+            "revision `2026-07-28`",
+        ),
         (r#""result":{}"#, "no `protocolVersion`"),
         (r#""result":null"#, "no `protocolVersion`"),
         (r#""error":{"code":-32000,"message":"no license"}"#, "no license"),
     ] {
         let error = open(EraChoice::Legacy, async |peer: &mut Peer| {
             let id = peer.request("initialize").await;
-            peer.send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#)).await;
+            peer.send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#))
+                .await;
         })
         .await
         .unwrap_err();
-        let ErrorKind::StartFailed { reason, .. } = error.kind() else { panic!("{error}") };
+        let ErrorKind::StartFailed { reason, .. } = error.kind() else {
+            panic!("{error}")
+        };
         assert!(reason.contains(says), "{reason}");
         assert!(!error.was_sent());
     }
     let silent = open(EraChoice::Auto, async |peer: &mut Peer| {
         peer.request("initialize").await;
     });
-    assert!(silent.await.unwrap_err().to_string().contains("no answer within 20s"));
+    assert!(
+        silent
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("no answer within 20s")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,26 +93,44 @@ async fn a_server_of_the_other_era_is_found_out() {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let using = tokio::spawn(async move {
-        let connection = Connection::over(reader, writer, ConnectionOptions::default()).await.unwrap();
-        assert_eq!((connection.server().era(), connection.server().name().as_deref()), (Era::Modern, Some("m")));
+        let connection = Connection::over(reader, writer, ConnectionOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (connection.server().era(), connection.server().name().as_deref()),
+            (Era::Modern, Some("m"))
+        );
         let params = raw(r#"{"name":"t","_meta":{"mine":1}}"#);
-        connection.request("tools/call", Some(params), within(5)).await.unwrap()
+        connection
+            .request("tools/call", Some(params), within(5))
+            .await
+            .unwrap()
     });
     let id = peer.request("initialize").await;
-    peer.send(format!(r#"{{"id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#)).await;
+    peer.send(format!(
+        r#"{{"id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#
+    ))
+    .await;
     let message = peer.next().await;
     assert_eq!(message["method"], "server/discover");
     let meta = &message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}));
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        serde_json::json!({})
+    );
     let result = r#"{"supportedVersions":["2099-01-01","2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"2"}}}"#;
     peer.answer(message["id"].as_u64().unwrap(), result).await;
     // Every request says what it needs, beside what the caller put there; there is no `initialized`.
     let call = peer.next().await;
     assert_eq!(call["method"], "tools/call");
-    assert_eq!(call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(
+        call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
     assert_eq!(call["params"]["_meta"]["mine"], 1);
-    peer.answer(call["id"].as_u64().unwrap(), r#"{"resultType":"complete"}"#).await;
+    peer.answer(call["id"].as_u64().unwrap(), r#"{"resultType":"complete"}"#)
+        .await;
     assert_eq!(using.await.unwrap().as_str(), r#"{"resultType":"complete"}"#);
 }
 
@@ -102,21 +144,42 @@ async fn lists_are_followed_to_their_end() {
     let first = peer.next().await;
     assert_eq!(first["params"], Value::Null);
     let id = first["id"].as_u64().unwrap();
-    peer.answer(id, r#"{"tools":[ {"name":"a","x":1e2} , {"name":"b"}],"nextCursor":""}"#).await;
+    peer.answer(
+        id,
+        r#"{"tools":[ {"name":"a","x":1e2} , {"name":"b"}],"nextCursor":""}"#,
+    )
+    .await;
     let second = peer.next().await;
     assert_eq!(second["params"]["cursor"], "");
-    peer.answer(second["id"].as_u64().unwrap(), r#"{"tools":[],"nextCursor":"x"}"#).await;
+    peer.answer(second["id"].as_u64().unwrap(), r#"{"tools":[],"nextCursor":"x"}"#)
+        .await;
     let third = peer.next().await;
     assert_eq!(third["params"]["cursor"], "x");
-    peer.answer(third["id"].as_u64().unwrap(), r#"{"tools":[{"name":"c","t":"\ud800"}],"nextCursor":null}"#).await;
+    peer.answer(
+        third["id"].as_u64().unwrap(),
+        r#"{"tools":[{"name":"c","t":"\ud800"}],"nextCursor":null}"#,
+    )
+    .await;
     let tools = listing.await.unwrap().unwrap();
     let texts: Vec<&str> = tools.iter().map(raw_json::RawJson::as_str).collect();
-    assert_eq!(texts, [r#"{"name":"a","x":1e2}"#, r#"{"name":"b"}"#, r#"{"name":"c","t":"\ud800"}"#]);
+    assert_eq!(
+        texts,
+        [
+            r#"{"name":"a","x":1e2}"#,
+            r#"{"name":"b"}"#,
+            r#"{"name":"c","t":"\ud800"}"#
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn lists_without_end() {
-    let limits = ListLimits { pages: 5, entries: 20, bytes: 1000, ..ListLimits::default() };
+    let limits = ListLimits {
+        pages: 5,
+        entries: 20,
+        bytes: 1000,
+        ..ListLimits::default()
+    };
     let long = format!(r#"{{"tools":["{}"]}}"#, "x".repeat(1000));
     let many = format!(r#"{{"tools":[{}1]}}"#, "1,".repeat(20));
     for (page, says) in [
@@ -128,12 +191,15 @@ async fn lists_without_end() {
         ("null", "has no list `tools`"),
     ] {
         let (connection, mut peer) = connect().await;
-        let listing =
-            tokio::spawn(async move { connection.list("tools/list", "tools", limits).await });
+        let listing = tokio::spawn(async move { connection.list("tools/list", "tools", limits).await });
         let mut count = 0;
         while let Some(message) = peer.next_or_end().await {
             count += 1;
-            peer.answer(message["id"].as_u64().unwrap(), &page.replace('N', &count.to_string())).await;
+            peer.answer(
+                message["id"].as_u64().unwrap(),
+                &page.replace('N', &count.to_string()),
+            )
+            .await;
         }
         let error = listing.await.unwrap().unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
@@ -144,6 +210,9 @@ async fn lists_without_end() {
 async fn payloads_over_several_lines_are_sent_as_one() {
     let (connection, mut peer) = connect().await;
     let params = raw("{\n  \"name\": \"t\"\r\n}");
-    let (result, ()) = tokio::join!(connection.request("tools/call", Some(params), within(5)), peer.serve_one());
+    let (result, ()) = tokio::join!(
+        connection.request("tools/call", Some(params), within(5)),
+        peer.serve_one()
+    );
     result.unwrap();
 }

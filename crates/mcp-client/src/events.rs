@@ -1,0 +1,159 @@
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use mcp_wire::Notification;
+use raw_json::RawJson;
+use tokio::sync::Notify;
+
+/// A notification of a server: a log message, a resource that was updated, a list that has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// What it is about, such as `notifications/message`.
+    pub method: String,
+    /// The parameters as the server wrote them.
+    pub params: Option<RawJson>,
+}
+
+impl From<Notification> for Event {
+    fn from(note: Notification) -> Self {
+        Self {
+            method: note.method,
+            params: note.params,
+        }
+    }
+}
+
+/// The notifications of a server that belong to no request that is under way, in the order in which they came.
+///
+/// At most 1024 events or 4 MiB wait for their reader; what comes beyond is dropped and counted, so that a server
+/// which talks faster than anyone reads costs no memory. Dropping this ends the subscription.
+#[derive(Debug)]
+pub struct Events(Arc<Queue>);
+
+const MOST_EVENTS: usize = 1024;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+impl Events {
+    /// The next event; nothing when no more can come.
+    ///
+    /// Dropping the future loses no event.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            let ready = self.0.ready.notified();
+            {
+                let mut waiting = self.0.waiting();
+                if let Some(event) = waiting.events.pop_front() {
+                    waiting.bytes -= size(&event);
+                    return Some(event);
+                }
+                if waiting.closed {
+                    return None;
+                }
+            }
+            ready.await;
+        }
+    }
+
+    /// How many events were dropped because nobody read them in time.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.0.waiting().lost
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    ready: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    bytes: usize,
+    lost: u64,
+    closed: bool,
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: Event) {
+        let mut waiting = self.waiting();
+        let bytes = waiting.bytes + size(&event);
+        if waiting.events.len() >= MOST_EVENTS || bytes > MOST_BYTES {
+            waiting.lost += 1;
+            return;
+        }
+        waiting.bytes = bytes;
+        waiting.events.push_back(event);
+        drop(waiting);
+        self.ready.notify_one();
+    }
+}
+
+fn size(event: &Event) -> usize {
+    event.method.len() + event.params.as_ref().map_or(0, RawJson::len)
+}
+
+/// The sending side; without subscribers an event costs one look.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EventHub(Arc<Hub>);
+
+#[derive(Debug, Default)]
+struct Hub {
+    subscribed: AtomicBool,
+    queues: Mutex<Vec<Weak<Queue>>>,
+}
+
+impl EventHub {
+    pub(crate) fn subscribe(&self) -> Events {
+        let queue = Arc::new(Queue::default());
+        self.0.queues().push(Arc::downgrade(&queue));
+        self.0.subscribed.store(true, Ordering::Release);
+        Events(queue)
+    }
+
+    /// Hands an event to all who subscribed; tells whether there was anyone.
+    pub(crate) fn send(&self, note: Notification) -> bool {
+        if !self.0.subscribed.load(Ordering::Acquire) {
+            return false;
+        }
+        let event = Event::from(note);
+        let mut queues = self.0.queues();
+        queues.retain(|queue| match queue.upgrade() {
+            Some(queue) => {
+                queue.push(event.clone());
+                true
+            }
+            None => false,
+        });
+        if queues.is_empty() {
+            self.0.subscribed.store(false, Ordering::Release);
+        }
+        !queues.is_empty()
+    }
+}
+
+impl Hub {
+    fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        for queue in self.queues().iter().filter_map(Weak::upgrade) {
+            queue.waiting().closed = true;
+            queue.ready.notify_one();
+        }
+    }
+}

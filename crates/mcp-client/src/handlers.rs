@@ -1,0 +1,184 @@
+use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
+
+use mcp_wire::{RpcError, method};
+use raw_json::RawJson;
+
+/// Something that a server asks of the client: input of the user, a model's answer, the client's roots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerRequest {
+    /// What is asked for, such as `elicitation/create`.
+    pub method: String,
+    /// The parameters as the server wrote them.
+    pub params: Option<RawJson>,
+}
+
+impl ServerRequest {
+    /// What an elicitation proposes: the object of the defaults in its `requestedSchema`, empty when it has none.
+    ///
+    /// ```text
+    /// {"action":"accept","content":{"name":"John Doe","age":30}}
+    ///                              ^ this
+    /// ```
+    #[must_use]
+    pub fn defaults(&self) -> RawJson {
+        let schema = self
+            .params
+            .as_ref()
+            .and_then(|params| params.get("requestedSchema"));
+        let properties = schema.and_then(|schema| schema.get("properties"));
+        let properties = properties.unwrap_or(RawJson::object());
+        let defaults: Vec<(Cow<'_, str>, RawJson)> = properties
+            .members()
+            .filter_map(|(name, property)| Some((name, property.get("default")?)))
+            .collect();
+        let members: Vec<(&str, RawJson)> = defaults
+            .iter()
+            .map(|(name, value)| (&**name, value.clone()))
+            .collect();
+        RawJson::object()
+            .with_members(&members)
+            .expect("an empty object is an object")
+    }
+}
+
+/// What this client does for servers that ask for something. Without any it declares nothing and refuses everything.
+///
+/// A capability is declared exactly when there is a handler for it, in both eras: a legacy server sends a request in
+/// the middle of a call, a modern one ends the call with `input_required` (see
+/// [`Connection::request_with_input`](crate::Connection::request_with_input)), and both reach the same handler.
+///
+/// # Order
+/// Requests of a legacy server are handed over in the order in which they come, each to a task of its own: one that
+/// waits for a person holds up neither answers nor progress. One whose server takes the request back is dropped.
+///
+/// ```
+/// use mcp_client::{ConnectionOptions, Handlers};
+/// use raw_json::RawJson;
+///
+/// let roots = RawJson::parse(r#"{"roots":[{"uri":"file:///home/me/project"}]}"#)?;
+/// let options = ConnectionOptions {
+///     handlers: Handlers::new().roots(RawJson::object(), move |_| {
+///         let roots = roots.clone();
+///         async move { Ok(roots) }
+///     }),
+///     ..ConnectionOptions::default()
+/// };
+/// # Ok::<(), raw_json::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Handlers(Vec<Handler>);
+
+#[derive(Clone)]
+struct Handler {
+    capability: &'static str,
+    declared: RawJson,
+    method: &'static str,
+    answer: Arc<dyn Fn(ServerRequest) -> Answer + Send + Sync>,
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<RawJson, RpcError>> + Send>>;
+
+impl Handlers {
+    /// No handlers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers `elicitation/create`; the capability is declared as given, `{}` for forms only.
+    #[must_use]
+    pub fn elicitation<A>(
+        self,
+        declared: RawJson,
+        handler: impl Fn(ServerRequest) -> A + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.with("elicitation", declared, method::ELICITATION_CREATE, handler)
+    }
+
+    /// Answers `sampling/createMessage`; the capability is declared as given.
+    #[must_use]
+    pub fn sampling<A>(
+        self,
+        declared: RawJson,
+        handler: impl Fn(ServerRequest) -> A + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.with("sampling", declared, method::SAMPLING_CREATE_MESSAGE, handler)
+    }
+
+    /// Answers `roots/list`; the capability is declared as given.
+    #[must_use]
+    pub fn roots<A>(
+        self,
+        declared: RawJson,
+        handler: impl Fn(ServerRequest) -> A + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.with("roots", declared, method::ROOTS_LIST, handler)
+    }
+
+    fn with<A>(
+        mut self,
+        capability: &'static str,
+        declared: RawJson,
+        method: &'static str,
+        handler: impl Fn(ServerRequest) -> A + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.0.retain(|other| other.method != method);
+        self.0.push(Handler {
+            capability,
+            declared,
+            method,
+            answer: Arc::new(move |request| Box::pin(handler(request))),
+        });
+        self
+    }
+
+    /// Whether nothing is done for servers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What the client declares that it can do.
+    pub(crate) fn capabilities(&self) -> RawJson {
+        let members: Vec<(&str, RawJson)> = self
+            .0
+            .iter()
+            .map(|handler| (handler.capability, handler.declared.clone()))
+            .collect();
+        RawJson::object()
+            .with_members(&members)
+            .expect("an empty object is an object")
+    }
+
+    /// Begins to answer a request; nothing when there is no handler for it.
+    pub(crate) fn answer(&self, request: ServerRequest) -> Option<Answer> {
+        let handler = self.0.iter().find(|handler| handler.method == request.method)?;
+        Some((handler.answer)(request))
+    }
+
+    /// Whether there is a handler for requests of this method.
+    pub(crate) fn handles(&self, method: &str) -> bool {
+        self.0.iter().any(|handler| handler.method == method)
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(self.0.iter().map(|handler| handler.method))
+            .finish()
+    }
+}
