@@ -9,7 +9,7 @@ use crate::console::{refuse, say};
 use crate::process::{cargo, run};
 use crate::repository::Repository;
 use crate::test::{TestOptions, test, tested_commit};
-use crate::{deny, docs, examples, features, layers, tidy};
+use crate::{conformance, deny, docs, examples, features, layers, tidy};
 
 /// Which steps to run.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct CiOptions {
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// Cheap checks first; what compiles comes in the order in which each step reuses what the one before it built.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("fmt", |repository| {
         run(cargo(repository.root()).args(["fmt", "--all", "--check"]))
     }),
@@ -35,6 +35,9 @@ const STEPS: [Step; 11] = [
     ("clippy", clippy),
     ("test", |repository| test(repository, &TestOptions::default())),
     ("examples", examples::examples),
+    ("conformance", |repository| {
+        conformance::conformance(repository, true)
+    }),
     ("features", features::each_feature),
     ("doc", doc),
     ("book", docs::book),
@@ -118,7 +121,7 @@ fn table(durations: &[(&str, Duration)]) -> String {
         .iter()
         .chain([&total])
         .map(|(name, duration): &(&str, Duration)| {
-            format!("ci: {name:<10} {:>7.1} s", duration.as_secs_f64())
+            format!("ci: {name:<11} {:>7.1} s", duration.as_secs_f64())
         })
         .collect();
     lines.join("\n")

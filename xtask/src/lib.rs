@@ -1,7 +1,9 @@
 //! The work of `cargo xtask`, as a library so that its checks also run as tests.
 
 mod bench;
+mod build;
 mod ci;
+mod conformance;
 mod console;
 mod demo;
 mod deny;
@@ -19,6 +21,7 @@ mod tidy;
 
 pub use bench::bench;
 pub use ci::{CiOptions, ci};
+pub use conformance::conformance;
 pub use console::{Problem, refuse, say};
 pub use demo::{DemoOptions, demo};
 pub use deny::deny;

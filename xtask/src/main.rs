@@ -57,6 +57,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Runs the official conformance suite of MCP and writes its results into the documents.
+    Conformance {
+        /// Write nothing; fail where the results in the documents are out of date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Installs the programs that end-to-end tests talk to.
     Peers,
     /// Checks licences, bans and sources of dependencies.
@@ -89,6 +95,7 @@ fn run(command: Command) -> Result<()> {
             xtask::bench(&repository, filter.as_deref(), harness.as_deref())
         }
         Command::Docs { check } => xtask::docs(&repository, check),
+        Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Peers => {
             let parts = xtask::install_peers(&repository)?;
             anyhow::ensure!(

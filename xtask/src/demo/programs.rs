@@ -1,14 +1,12 @@
 //! The programs of the demo: ours, built here, and those that nobody here wrote.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use anyhow::Result;
 
+use crate::build::{build, executable};
 use crate::console::say;
 use crate::peers;
-use crate::process::cargo;
 use crate::repository::Repository;
 
 /// Where the programs are.
@@ -18,20 +16,6 @@ pub(super) struct Programs {
     pub(super) weather_service: PathBuf,
     pub(super) peers: PathBuf,
     pub(super) node: PathBuf,
-}
-
-/// A line of what `cargo build --message-format json` says.
-#[derive(Deserialize)]
-struct Message {
-    #[serde(default)]
-    target: Option<Target>,
-    #[serde(default)]
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
 }
 
 impl Programs {
@@ -59,28 +43,4 @@ impl Programs {
     pub(super) fn module(&self, file: impl AsRef<Path>) -> PathBuf {
         self.peers.join("node/node_modules").join(file)
     }
-}
-
-/// Cargo says where it puts what it builds, whatever the environment and the user's settings are.
-fn build(repository: &Repository, what: &[&str]) -> Result<String> {
-    let built = cargo(repository.root())
-        .args(["build", "--quiet", "--message-format", "json-render-diagnostics"])
-        .args(what)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("failed to start `cargo build`")?;
-    if !built.status.success() {
-        bail!("`cargo build {}` ended with {}", what.join(" "), built.status);
-    }
-    String::from_utf8(built.stdout).context("`cargo build` wrote something that is no text")
-}
-
-fn executable(messages: &str, name: &str) -> Result<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
-        .filter(|message| message.target.as_ref().is_some_and(|target| target.name == name))
-        .find_map(|message| message.executable)
-        .with_context(|| format!("cargo did not say where it built `{name}`"))
 }

@@ -1,0 +1,138 @@
+//! The official conformance suite of MCP, run against our server and our client.
+
+mod report;
+mod suite;
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::build::{build, executable};
+use crate::console::{Problem, refuse, say};
+use crate::docs::replace_part;
+use crate::peers;
+use crate::repository::Repository;
+
+use self::report::{summary, tables};
+use self::suite::{Run, Side, Suite};
+
+/// The revisions whose requirement sets are run.
+const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// The page that shows the results.
+const PAGE: &str = "docs/src/reference/conformance.md";
+/// The part of the page that is written here.
+const PART: &str = "results";
+/// The scenarios of clients that are known to fail.
+const EXPECTED: &str = "tests/conformance/expected-failures.yaml";
+
+/// Runs the suite's requirement sets, and writes the results into the documents, or with `check` refuses a page that is
+/// out of date.
+///
+/// # Errors
+/// When a required scenario fails that is not known to, a known failure passes, or the page cannot be written.
+pub fn conformance(repository: &Repository, check: bool) -> Result<()> {
+    peers::install_node(repository)?;
+    let suite = Suite::new(repository)?;
+    let mut runs = servers(repository, &suite)?;
+    runs.extend(clients(repository, &suite)?);
+    say(summary(&runs));
+    let failures: Vec<_> = runs.iter().flat_map(Run::failures).collect();
+    if !failures.is_empty() {
+        bail!("the conformance suite has failures:\n{}", failures.join("\n"));
+    }
+    write_page(repository, &tables(&runs), check)
+}
+
+/// Runs the sets for servers against the fixture of `mcp-server`.
+fn servers(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
+    let name = "conformance-server";
+    let built = build(repository, &["--package", "mcp-server", "--example", name])?;
+    let program = executable(&built, name)?;
+    let mut runs = Vec::new();
+    for revision in REVISIONS {
+        let (server, port) = start(&program)?;
+        say(format_args!("conformance: servers, {revision} ..."));
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        runs.push(suite.run(Side::Server, revision, &["--url", &url])?);
+        drop(server);
+    }
+    Ok(runs)
+}
+
+/// Runs the sets for clients with the program of `mcp-client`.
+fn clients(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
+    let name = "conformance-client";
+    let example = Path::new("crates/mcp-client/examples").join(name);
+    let is_there = |file: &Path| repository.files().iter().any(|known| known == file);
+    if !is_there(&example.with_extension("rs")) && !is_there(&example.join("main.rs")) {
+        say("conformance: clients are left out, there is no program to test");
+        return Ok(Vec::new());
+    }
+    let built = build(repository, &["--package", "mcp-client", "--example", name])?;
+    let program = executable(&built, name)?;
+    let command = program.to_str().context("the path of the client is no text")?;
+    let expected = repository.root().join(EXPECTED);
+    let expected = expected.to_str().context("the path of the checkout is no text")?;
+    let mut runs = Vec::new();
+    for revision in REVISIONS {
+        say(format_args!("conformance: clients, {revision} ..."));
+        let arguments = ["--command", command, "--expected-failures", expected];
+        runs.push(suite.run(Side::Client, revision, &arguments)?);
+    }
+    Ok(runs)
+}
+
+/// A process that ends when this is dropped.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a server on a free port of this machine, and waits until it listens.
+fn start(program: &Path) -> Result<(Started, u16)> {
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let child = Command::new(program)
+        .arg(format!("127.0.0.1:{port}"))
+        .stdin(Stdio::null())
+        .spawn()
+        .with_context(|| format!("failed to start `{}`", program.display()))?;
+    let mut started = Started(child);
+    for _ in 0..600 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok((started, port));
+        }
+        if let Some(status) = started.0.try_wait()? {
+            bail!("`{}` ended with {status} before it listened", program.display());
+        }
+        sleep(Duration::from_millis(50));
+    }
+    bail!("`{}` does not listen on port {port}", program.display())
+}
+
+fn write_page(repository: &Repository, tables: &str, check: bool) -> Result<()> {
+    let text = repository
+        .text(PAGE)
+        .with_context(|| format!("failed to read `{PAGE}`"))?;
+    let fresh = replace_part(&text, PART, tables)
+        .with_context(|| format!("`{PAGE}` has no markers for the part `{PART}`"))?;
+    if fresh == text {
+        return Ok(());
+    }
+    if check {
+        let message = "the results are out of date: run `cargo xtask conformance`";
+        return refuse("conformance", vec![Problem::in_file(PAGE, message)]);
+    }
+    fs::write(repository.root().join(PAGE), fresh).with_context(|| format!("failed to write `{PAGE}`"))?;
+    say(format_args!("conformance: wrote the results into `{PAGE}`"));
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! The suite as a program, and what it says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::peers;
+use crate::process::output;
+use crate::repository::Repository;
+
+/// The installed suite.
+#[derive(Debug)]
+pub(super) struct Suite {
+    node: PathBuf,
+    program: PathBuf,
+    results: PathBuf,
+}
+
+/// What is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Server,
+    Client,
+}
+
+/// What one requirement set came to.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) side: Side,
+    pub(super) revision: &'static str,
+    /// The scenarios that count, in the order of the suite.
+    pub(super) required: Vec<String>,
+    /// Every scenario that was run.
+    pub(super) results: BTreeMap<String, Checks>,
+    /// Whether the suite itself is content.
+    is_content: bool,
+}
+
+/// The checks of one scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Checks {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+}
+
+impl Suite {
+    pub(super) fn new(repository: &Repository) -> Result<Self> {
+        let modules = peers::folder(repository).join("node/node_modules");
+        let program = modules.join("@modelcontextprotocol/conformance/dist/index.js");
+        ensure!(
+            program.is_file(),
+            "the conformance suite is not installed: run `cargo xtask peers`"
+        );
+        Ok(Self {
+            node: peers::node(repository),
+            program,
+            results: repository.target().join("conformance"),
+        })
+    }
+
+    /// Runs the requirement set of one revision.
+    pub(super) fn run(&self, side: Side, revision: &'static str, arguments: &[&str]) -> Result<Run> {
+        let required = required(
+            &output(self.command().args(["list", "--requirements", revision]))?,
+            side,
+        );
+        ensure!(
+            !required.is_empty(),
+            "the suite names no scenarios for {} of {revision}",
+            side.plural()
+        );
+        let folder = self.results.join(format!("{}-{revision}", side.word()));
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| format!("failed to clear `{}`", folder.display()))?;
+        }
+        let ran = self
+            .command()
+            .args([side.word(), "--requirements", revision, "--output-dir"])
+            .arg(&folder)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .context("failed to start the conformance suite")?;
+        let said = String::from_utf8_lossy(&ran.stdout);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("said.txt"), [&*ran.stdout, &*ran.stderr].concat())?;
+        Ok(Run {
+            side,
+            revision,
+            required,
+            results: results(&said),
+            is_content: ran.status.success(),
+        })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.node);
+        command.arg(&self.program);
+        command
+    }
+}
+
+impl Side {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Server => "servers",
+            Self::Client => "clients",
+        }
+    }
+}
+
+impl Run {
+    /// Tells whether a scenario passed: one without a check has shown nothing.
+    pub(super) fn has_passed(&self, scenario: &str) -> bool {
+        let checks = self.results.get(scenario);
+        checks.is_some_and(|checks| checks.failed == 0 && checks.passed > 0)
+    }
+
+    /// Tells whether a scenario may fail: clients have no OAuth yet. What else may fail, the suite's own verdict says.
+    pub(super) fn is_expected_to_fail(&self, scenario: &str) -> bool {
+        self.side == Side::Client && scenario.starts_with("auth/")
+    }
+
+    /// Returns what must not be.
+    pub(super) fn failures(&self) -> Vec<String> {
+        let place = format!("{}, {}", self.side.plural(), self.revision);
+        let failed = |scenario: &&String| !self.has_passed(scenario) && !self.is_expected_to_fail(scenario);
+        let mut failures: Vec<_> = self
+            .required
+            .iter()
+            .filter(failed)
+            .map(|scenario| format!("{place}: `{scenario}` failed"))
+            .collect();
+        if failures.is_empty() && !self.is_content {
+            failures.push(format!(
+                "{place}: the suite is not content, see `said.txt` in `target/conformance`"
+            ));
+        }
+        failures
+    }
+}
+
+/// Reads the scenarios that count for one side out of what `list --requirements` says.
+pub(super) fn required(said: &str, side: Side) -> Vec<String> {
+    let heading = match side {
+        Side::Server => "Server scenarios",
+        Side::Client => "Client scenarios",
+    };
+    said.lines()
+        .skip_while(|line| !line.starts_with(heading))
+        .skip(1)
+        .map_while(|line| line.strip_prefix("  - "))
+        .map(|scenario| scenario.trim().to_owned())
+        .collect()
+}
+
+/// Reads the results out of what a run says at its end: `✓ ping: 2 passed, 0 failed`.
+pub(super) fn results(said: &str) -> BTreeMap<String, Checks> {
+    said.lines().filter_map(result).collect()
+}
+
+fn result(line: &str) -> Option<(String, Checks)> {
+    let line = line.strip_prefix("✓ ").or_else(|| line.strip_prefix("✗ "))?;
+    let (scenario, counts) = line.rsplit_once(": ")?;
+    let (passed, rest) = counts.split_once(" passed, ")?;
+    let failed = rest.split_once(" failed")?.0;
+    let checks = Checks {
+        passed: passed.parse().ok()?,
+        failed: failed.parse().ok()?,
+    };
+    Some((scenario.to_owned(), checks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LISTED: &str = "Required for 2025-11-25 (3 scenarios):\n\nServer scenarios (test against a server):\n  - ping\n  - tools-list\n\nClient scenarios (test against a client):\n  - initialize\n\nRun and reported, but never scored:\n  pending (1):\n    - server-sse-polling [server]\n";
+
+    #[test]
+    fn required_scenarios_are_those_of_one_side() {
+        assert_eq!(required(LISTED, Side::Server), ["ping", "tools-list"]);
+        assert_eq!(required(LISTED, Side::Client), ["initialize"]);
+    }
+
+    #[test]
+    fn results_are_read_from_the_summary() {
+        let said = "Running ping: 1 passed\n=== SUMMARY ===\n✓ ping: 2 passed, 0 failed\n✗ auth/x: 1 passed, 3 failed, 1 warnings\n\nTotal: 3 passed, 3 failed\n  ✓ later (pending)\n";
+        let results = results(said);
+        assert_eq!(
+            results.into_iter().collect::<Vec<_>>(),
+            [
+                ("auth/x".to_owned(), Checks { passed: 1, failed: 3 }),
+                ("ping".to_owned(), Checks { passed: 2, failed: 0 }),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_scenario_passes_by_a_check() {
+        let run = |side, said: &str| Run {
+            side,
+            revision: "2025-11-25",
+            required: vec!["a".to_owned(), "auth/b".to_owned()],
+            results: results(said),
+            is_content: true,
+        };
+        let both = "✓ a: 1 passed, 0 failed\n✓ auth/b: 1 passed, 0 failed\n";
+        assert!(run(Side::Server, both).failures().is_empty());
+        for said in [
+            "",
+            "✓ a: 0 passed, 0 failed\n✗ auth/b: 0 passed, 1 failed\n",
+            "✗ a: 1 passed, 1 failed\n",
+        ] {
+            assert_eq!(run(Side::Server, said).failures().len(), 2, "{said}");
+            // A client may fail those that need OAuth.
+            assert_eq!(run(Side::Client, said).failures().len(), 1, "{said}");
+        }
+        let grumbling = Run {
+            is_content: false,
+            ..run(Side::Server, both)
+        };
+        assert_eq!(grumbling.failures().len(), 1);
+    }
+}
