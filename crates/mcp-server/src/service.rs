@@ -1,9 +1,9 @@
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use mcp_wire::{Notification, Request, Revision, RpcError, code};
 use raw_json::RawJson;
 
-use crate::RequestContext;
+use crate::{MirroredParams, RequestContext};
 
 /// What a server offers: everything that is not the protocol's own housekeeping.
 ///
@@ -29,6 +29,13 @@ pub trait Service: Send + Sync + 'static {
         request: Request,
         cx: &RequestContext,
     ) -> impl Future<Output = Result<Answer, RpcError>> + Send;
+
+    /// Which arguments of a tool clients of the modern era mirror in HTTP headers, for a tool that has such; calls whose
+    /// headers say something else than their arguments are refused. Asked with every call, so it is best kept ready.
+    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+        let _ = tool;
+        None
+    }
 
     /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
     fn notified(&self, notification: &Notification, cx: &RequestContext) {

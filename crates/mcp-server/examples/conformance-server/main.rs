@@ -9,11 +9,11 @@ mod prompts;
 mod resources;
 mod tools;
 
-use std::{env, error::Error, time::Duration};
+use std::{env, error::Error, sync::Arc, time::Duration};
 
 use mcp_server::{
-    Answer, HttpOptions, HttpService, Notices, RequestContext, ServeOptions, ServerInfo, Service, StateSeal,
-    serve_http, unknown_method,
+    Answer, HttpOptions, HttpService, MirroredParams, Notices, RequestContext, ServeOptions, ServerInfo,
+    Service, StateSeal, serve_http, unknown_method,
 };
 use mcp_wire::{Request, Revision, RpcError, method};
 use raw_json::RawJson;
@@ -25,6 +25,7 @@ use tokio::{net::TcpListener, signal::ctrl_c};
 pub(crate) struct Fixture {
     notices: Notices,
     seal: StateSeal,
+    mirrored: Option<Arc<MirroredParams>>,
 }
 
 impl Service for Fixture {
@@ -61,6 +62,10 @@ impl Service for Fixture {
             other => Err(unknown_method(other)),
         }
     }
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+        self.mirrored.clone().filter(|_| tool == "test_custom_header")
+    }
 }
 
 #[tokio::main]
@@ -73,8 +78,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         notices: notices.clone(),
         ..HttpOptions::default()
     };
-    let seal = StateSeal::new(Duration::from_secs(600))?;
-    let service = HttpService::new(Fixture { notices, seal }, options);
+    let fixture = Fixture {
+        notices,
+        seal: StateSeal::new(Duration::from_secs(600))?,
+        mirrored: MirroredParams::in_schema(&tools::mirrored().into()).map(Arc::new),
+    };
+    let service = HttpService::new(fixture, options);
     let shutdown = async {
         let _ = ctrl_c().await;
         service.end_streams();

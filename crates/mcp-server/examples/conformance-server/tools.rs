@@ -14,9 +14,10 @@ use crate::{
 };
 
 /// Every tool, with the string that it takes if it takes one.
-const TOOLS: [(&str, Option<&str>); 27] = [
+const TOOLS: [(&str, Option<&str>); 28] = [
     ("json_schema_2020_12_tool", None),
     ("test_audio_content", None),
+    ("test_custom_header", Some("region")),
     ("test_elicitation", Some("message")),
     ("test_elicitation_sep1034_defaults", None),
     ("test_elicitation_sep1330_enums", None),
@@ -57,11 +58,18 @@ pub(crate) fn list() -> Value {
 fn schema(name: &str, argument: Option<&str>) -> Value {
     match argument {
         _ if name == "json_schema_2020_12_tool" => vocabulary(),
+        Some("region") => mirrored(),
         Some(argument) => {
             json!({"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]})
         }
         None => json!({"type": "object", "properties": {}}),
     }
+}
+
+/// A schema whose argument clients mirror in a header.
+pub(crate) fn mirrored() -> Value {
+    let region = json!({"type": "string", "x-mcp-header": "Region"});
+    json!({"type": "object", "properties": {"region": region}, "required": ["region"]})
 }
 
 /// A schema of which nothing may be lost.
@@ -124,6 +132,7 @@ pub(crate) async fn call(
             let params = json!({"uri": "test://watched-resource"}).into();
             Ok(changed(fixture, method::RESOURCES_UPDATED, Some(&params)))
         }
+        "test_custom_header" => Ok(text("The header says what the argument says.")),
         "json_schema_2020_12_tool" => Ok(text("The schema is what matters.")),
         other if TOOLS.iter().any(|(name, _)| *name == other) => {
             asking::call(fixture, other, request, cx).await

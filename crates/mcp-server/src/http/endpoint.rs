@@ -10,7 +10,6 @@ use hyper::body::Body;
 use mcp_wire::{
     Era, Message, Notification, Request, Response as ClientResponse, Revision, RpcError, code, header, method,
 };
-use raw_json::RawJson;
 use tokio::sync::mpsc;
 
 use super::{
@@ -19,7 +18,8 @@ use super::{
     guard,
     headers::{self, Accepts},
     response,
-    session::{Session, Sessions},
+    session::Sessions,
+    standing::{Standing, stateless},
     subscription::Subscriptions,
 };
 use crate::{
@@ -31,26 +31,20 @@ use crate::{
 
 /// What the clones of a service share.
 pub(super) struct Endpoint<S> {
-    core: Arc<Core<S>>,
-    options: HttpOptions,
+    pub(super) core: Arc<Core<S>>,
+    pub(super) options: HttpOptions,
     anonymous: Principal,
-    sessions: Sessions,
+    pub(super) sessions: Sessions,
     subscriptions: Arc<Subscriptions>,
     detached: Arc<Detached>,
     is_draining: AtomicBool,
 }
 
 /// What is known of a request before it is answered.
-struct Inbound {
-    parts: Parts,
-    principal: Principal,
+pub(super) struct Inbound {
+    pub(super) parts: Parts,
+    pub(super) principal: Principal,
     accepts: Accepts,
-}
-
-/// What a request is written in, and the session that it belongs to.
-struct Standing {
-    revision: Revision,
-    session: Option<Arc<Session>>,
 }
 
 pub(super) type Answered = Response<ResponseBody>;
@@ -162,7 +156,7 @@ impl<S: Service> Endpoint<S> {
             return self.initialize(&inbound, &request);
         }
         let standing = match &outline.version {
-            Some(declared) => modern(&inbound.parts, declared, &outline, &request.method),
+            Some(declared) => self.modern(&inbound.parts, declared, &outline, &request.method),
             None => self.legacy(&inbound),
         };
         let standing = match standing {
@@ -366,65 +360,5 @@ impl<S: Service> Endpoint<S> {
             Ok(None) => response::refuse(StatusCode::BAD_REQUEST, "the header `mcp-session-id` is missing"),
             Err((status, error)) => response::error(status, None, &error),
         }
-    }
-
-    /// The session that a request names, if it names one.
-    fn session(&self, parts: &Parts, principal: &Principal) -> Result<Option<Arc<Session>>, Fault> {
-        let unknown = || {
-            let error = RpcError::new(code::INVALID_REQUEST, "unknown session; initialize a new one");
-            (StatusCode::NOT_FOUND, error)
-        };
-        match parts.headers.get(header::SESSION_ID) {
-            Some(id) => {
-                let id = id.to_str().map_err(|_| unknown())?;
-                self.sessions.get(id, principal).map(Some).ok_or_else(unknown)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// What a request of the legacy era is written in: what its session agreed on, or what its header says.
-    fn legacy(&self, inbound: &Inbound) -> Result<Standing, Fault> {
-        let bad = |error| (StatusCode::BAD_REQUEST, error);
-        let version = headers::single(&inbound.parts.headers, header::PROTOCOL_VERSION).map_err(bad)?;
-        let revision = match version.map(|version| (version, version.parse::<Revision>())) {
-            None => Revision::WITHOUT_HEADER,
-            Some((_, Ok(revision))) if revision.era() == Era::Legacy => revision,
-            Some((_, Ok(_))) => {
-                return Err(bad(protocol::missing_meta(mcp_wire::meta_key::PROTOCOL_VERSION)));
-            }
-            Some((version, Err(_))) => return Err(bad(protocol::unsupported_version(version))),
-        };
-        let session = self.session(&inbound.parts, &inbound.principal)?;
-        if session.is_none() && self.options.requires_session {
-            let message = "the header `mcp-session-id` is missing; initialize a session";
-            return Err(bad(RpcError::new(code::INVALID_REQUEST, message)));
-        }
-        let revision = session
-            .as_ref()
-            .map_or(revision, |session| session.client.revision);
-        Ok(Standing { revision, session })
-    }
-}
-
-/// A request that cannot be served, and the status that says so.
-type Fault = (StatusCode, RpcError);
-
-/// What a request of the modern era is written in, once its headers agree with its body.
-fn modern(parts: &Parts, declared: &RawJson, outline: &Outline, method: &str) -> Result<Standing, Fault> {
-    let bad = |error| (StatusCode::BAD_REQUEST, error);
-    let Some(version) = declared.string() else {
-        return Err(bad(protocol::missing_meta(mcp_wire::meta_key::PROTOCOL_VERSION)));
-    };
-    headers::check_mirrored(&parts.headers, &version, method, outline).map_err(bad)?;
-    protocol::modern_revision(declared, outline)
-        .map(stateless)
-        .map_err(bad)
-}
-
-fn stateless(revision: Revision) -> Standing {
-    Standing {
-        revision,
-        session: None,
     }
 }

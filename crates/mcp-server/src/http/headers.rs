@@ -86,25 +86,27 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<O
     }
 }
 
-/// Checks that the headers of a modern request say what its body says: policy in front may have read them.
+/// Checks that the headers of a modern request say what its body says, since policy in front may have read them, and
+/// gives the name that they agree on.
 pub(super) fn check_mirrored(
     headers: &HeaderMap,
     version: &str,
     method: &str,
     outline: &Outline,
-) -> Result<(), RpcError> {
+) -> Result<Option<String>, RpcError> {
     expect(headers, header::PROTOCOL_VERSION, version)?;
     expect(headers, header::METHOD, method)?;
     let name = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => &outline.name,
         method::RESOURCES_READ => &outline.uri,
-        _ => return Ok(()),
+        _ => return Ok(None),
     };
-    match name.as_ref().and_then(RawJson::string) {
-        Some(name) => expect(headers, header::NAME, &name),
-        // What the body lacks is for the service to say.
-        None => Ok(()),
+    // What the body lacks is for the service to say.
+    let name = name.as_ref().and_then(RawJson::string);
+    if let Some(name) = &name {
+        expect(headers, header::NAME, name)?;
     }
+    Ok(name)
 }
 
 fn expect(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), RpcError> {
@@ -127,12 +129,12 @@ fn expect(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Rpc
     Ok(())
 }
 
-fn mismatch(message: String) -> RpcError {
+pub(super) fn mismatch(message: String) -> RpcError {
     RpcError::new(code::HEADER_MISMATCH, message)
 }
 
 /// The value of a header that may be written as `=?base64?…?=`.
-fn decode(value: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     let encoded = value
         .strip_prefix("=?base64?")
         .and_then(|rest| rest.strip_suffix("?="));

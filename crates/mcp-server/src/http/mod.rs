@@ -5,15 +5,18 @@ mod endpoint;
 mod exchange;
 mod guard;
 mod headers;
+mod mirrored;
 mod options;
 mod response;
 mod serve;
 mod service;
 mod session;
+mod standing;
 mod subscription;
 mod watch;
 
 pub use self::{
+    mirrored::MirroredParams,
     options::{AllowedHosts, HttpOptions, Identify, Refusal},
     response::ResponseBody,
     serve::{ServeOptions, serve_http},

@@ -267,3 +267,69 @@ async fn notifications_and_answers_are_taken_without_a_word() {
         ["notifications/roots/list_changed", "notifications/x"]
     );
 }
+
+/// Arguments that headers mirror are the same there, and there are no others.
+#[tokio::test]
+async fn mirrored_arguments_are_those_of_the_headers() {
+    let served = Served::start(HttpOptions::default()).await;
+    let head = || Head::modern("tools/call").with("Mcp-Name", "mirrored");
+    for (what, region, n, arguments, status) in [
+        ("same", "us", "7", r#"{"region":"us","deep":{"n":7}}"#, 200),
+        ("encoded", "=?base64?SGVsbG8=?=", "", r#"{"region":"Hello"}"#, 200),
+        (
+            "literal",
+            "=?base64?SGVsbG8",
+            "",
+            r#"{"region":"=?base64?SGVsbG8"}"#,
+            200,
+        ),
+        ("other spelling", "", "1000", r#"{"deep":{"n":1e3}}"#, 200),
+        ("nothing", "", "", "{}", 200),
+        ("null", "", "", r#"{"region":null}"#, 200),
+        ("no mark of ours", "", "", r#"{"odd":"x","list":["y"]}"#, 200),
+        ("other value", "eu", "", r#"{"region":"us"}"#, 400),
+        ("other case", "US", "", r#"{"region":"us"}"#, 400),
+        ("no header", "", "", r#"{"region":"us"}"#, 400),
+        ("no argument", "us", "", "{}", 400),
+        (
+            "bad padding",
+            "=?base64?SGVsbG8?=",
+            "",
+            r#"{"region":"Hello"}"#,
+            400,
+        ),
+        (
+            "bad characters",
+            "=?base64?SGVs!!!bG8=?=",
+            "",
+            r#"{"region":"Hello"}"#,
+            400,
+        ),
+        ("other number", "", "8", r#"{"deep":{"n":7}}"#, 400),
+        ("not by name", "", "7", r#"{"n":7}"#, 400),
+    ] {
+        let head = head().with("Mcp-Param-Region", region).with("Mcp-Param-N", n);
+        let body = call(
+            "tools/call",
+            &format!(r#""name":"mirrored","arguments":{arguments},"#),
+        );
+        let answer = served.once(&head, &body).await;
+        assert_eq!(answer.status, status, "{what}: {}", answer.body);
+        assert_eq!(
+            answer.body.contains("-32020"),
+            status == 400,
+            "{what}: {}",
+            answer.body
+        );
+    }
+    // A header that is not known is nobody's business, and neither is one in the other era.
+    let body = call("tools/call", r#""name":"mirrored","#);
+    let answer = served.once(&head().with("Mcp-Param-Other", "x"), &body).await;
+    assert_eq!(answer.status, 200);
+    let legacy = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mirrored","arguments":{"region":"us"}}}"#;
+    assert_eq!(served.once(&Head::post(), legacy).await.status, 200);
+    let mut twice = head().with("Mcp-Param-Region", "us");
+    twice.headers.push(("Mcp-Param-Region", "us".to_owned()));
+    let body = call("tools/call", r#""name":"mirrored","arguments":{"region":"us"},"#);
+    assert_eq!(served.once(&twice, &body).await.status, 400);
+}

@@ -1,0 +1,97 @@
+//! What a request is written in, and whose it is.
+
+use std::sync::Arc;
+
+use http::{StatusCode, request::Parts};
+use mcp_wire::{Era, Revision, RpcError, code, header, meta_key, method};
+use raw_json::RawJson;
+
+use super::{
+    endpoint::{Endpoint, Inbound},
+    headers, mirrored,
+    session::Session,
+};
+use crate::{Principal, Service, outline::Outline, protocol};
+
+/// What a request is written in, and the session that it belongs to.
+pub(super) struct Standing {
+    pub(super) revision: Revision,
+    pub(super) session: Option<Arc<Session>>,
+}
+
+/// A request that cannot be served, and the status that says so.
+pub(super) type Fault = (StatusCode, RpcError);
+
+impl<S: Service> Endpoint<S> {
+    /// The session that a request names, if it names one.
+    pub(super) fn session(
+        &self,
+        parts: &Parts,
+        principal: &Principal,
+    ) -> Result<Option<Arc<Session>>, Fault> {
+        let unknown = || {
+            let error = RpcError::new(code::INVALID_REQUEST, "unknown session; initialize a new one");
+            (StatusCode::NOT_FOUND, error)
+        };
+        match parts.headers.get(header::SESSION_ID) {
+            Some(id) => {
+                let id = id.to_str().map_err(|_| unknown())?;
+                self.sessions.get(id, principal).map(Some).ok_or_else(unknown)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What a request of the legacy era is written in: what its session agreed on, or what its header says.
+    pub(super) fn legacy(&self, inbound: &Inbound) -> Result<Standing, Fault> {
+        let bad = |error| (StatusCode::BAD_REQUEST, error);
+        let version = headers::single(&inbound.parts.headers, header::PROTOCOL_VERSION).map_err(bad)?;
+        let revision = match version.map(|version| (version, version.parse::<Revision>())) {
+            None => Revision::WITHOUT_HEADER,
+            Some((_, Ok(revision))) if revision.era() == Era::Legacy => revision,
+            Some((_, Ok(_))) => {
+                return Err(bad(protocol::missing_meta(meta_key::PROTOCOL_VERSION)));
+            }
+            Some((version, Err(_))) => return Err(bad(protocol::unsupported_version(version))),
+        };
+        let session = self.session(&inbound.parts, &inbound.principal)?;
+        if session.is_none() && self.options.requires_session {
+            let message = "the header `mcp-session-id` is missing; initialize a session";
+            return Err(bad(RpcError::new(code::INVALID_REQUEST, message)));
+        }
+        let revision = session
+            .as_ref()
+            .map_or(revision, |session| session.client.revision);
+        Ok(Standing { revision, session })
+    }
+
+    /// What a request of the modern era is written in, once its headers agree with its body.
+    pub(super) fn modern(
+        &self,
+        parts: &Parts,
+        declared: &RawJson,
+        outline: &Outline,
+        method: &str,
+    ) -> Result<Standing, Fault> {
+        let bad = |error| (StatusCode::BAD_REQUEST, error);
+        let Some(version) = declared.string() else {
+            return Err(bad(protocol::missing_meta(meta_key::PROTOCOL_VERSION)));
+        };
+        let headers = &parts.headers;
+        let name = headers::check_mirrored(headers, &version, method, outline).map_err(bad)?;
+        let revision = protocol::modern_revision(declared, outline).map_err(bad)?;
+        if method == method::TOOLS_CALL
+            && let Some(params) = name.and_then(|name| self.core.service.mirrored(&name))
+        {
+            mirrored::check(&params, headers, outline.arguments.as_ref()).map_err(bad)?;
+        }
+        Ok(stateless(revision))
+    }
+}
+
+pub(super) fn stateless(revision: Revision) -> Standing {
+    Standing {
+        revision,
+        session: None,
+    }
+}
