@@ -2,25 +2,24 @@ use std::{
     collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::Duration,
 };
 
-use mcp_wire::{Era, Revision, RpcError, code, meta_key, method, with_meta};
+use mcp_wire::{Era, code, meta_key, method, with_meta};
 use raw_json::RawJson;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, split},
     sync::watch,
     time::Instant,
 };
 
 use crate::{
-    Changes, Command, ConnectionOptions, Counters, EraChoice, Error, ErrorKind, Events, Handlers,
-    HttpEndpoint, RequestOptions, ServerInfo,
+    Changes, Command, ConnectionOptions, Counters, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
+    RequestOptions, ServerInfo,
     changes::ChangeSink,
     features::listen_filter,
     http::{self, HttpLink},
     process::Process,
-    server::{initialize_params, modern_meta},
+    server::modern_meta,
     stream::StreamLink,
 };
 
@@ -44,7 +43,7 @@ struct Inner {
     subscribed: Mutex<BTreeSet<String>>,
 }
 
-enum Link {
+pub(crate) enum Link {
     Stream(StreamLink),
     Http(HttpLink),
 }
@@ -104,7 +103,41 @@ impl Connection {
         changes: ChangeSink,
     ) -> Result<Self, Error> {
         let link = HttpLink::new(endpoint, &options, changes.clone())?;
-        Self::open(Link::Http(link), options, changes).await
+        let done = Self::open(Link::Http(link), options.clone(), changes.clone()).await;
+        match done {
+            Err(error)
+                if endpoint.or_sse && options.era != EraChoice::Modern && error.refuses_transport() =>
+            {
+                // What the first try said is told when the second fails too: most servers speak Streamable HTTP.
+                Self::sse_with(endpoint, options, changes)
+                    .await
+                    .map_err(|_| error)
+            }
+            done => done,
+        }
+    }
+
+    /// Opens a connection over HTTP+SSE, the transport of 2024-11-05, for servers that speak no other.
+    ///
+    /// # Errors
+    /// As [`http`](Self::http), and [`ErrorKind::Invalid`] when a modern server is asked for: none speaks it.
+    pub async fn sse(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, Error> {
+        Self::sse_with(endpoint, options, ChangeSink::default()).await
+    }
+
+    pub(crate) async fn sse_with(
+        endpoint: &HttpEndpoint,
+        mut options: ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, Error> {
+        if options.era == EraChoice::Modern {
+            let detail = "modern servers do not speak HTTP+SSE";
+            return Err(Error::new(ErrorKind::Invalid(detail.to_owned())));
+        }
+        options.era = EraChoice::Legacy;
+        let (reader, writer) = split(http::open_sse(endpoint, &options).await?);
+        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
+        Self::open(Link::Stream(link), options, changes).await
     }
 
     async fn open(link: Link, options: ConnectionOptions, changes: ChangeSink) -> Result<Self, Error> {
@@ -131,81 +164,6 @@ impl Connection {
         }
     }
 
-    /// Finds out which era the server speaks, and opens the connection in it.
-    async fn handshake(&self) -> Result<ServerInfo, Error> {
-        match (self.0.options.era, &self.0.link) {
-            (EraChoice::Legacy, _) => self.initialize().await,
-            (EraChoice::Modern, _) => self.discover(self.0.options.start_timeout).await,
-            (EraChoice::Auto, Link::Http(_)) => self.modern_first().await,
-            (EraChoice::Auto, Link::Stream(_)) => self.legacy_first().await,
-        }
-    }
-
-    /// Only what a modern server alone would say keeps from trying the other era.
-    async fn modern_first(&self) -> Result<ServerInfo, Error> {
-        let limit = (self.0.options.start_timeout / 2).min(PROBE);
-        match self.discover(limit).await {
-            Err(error) if may_be_legacy(&error) => self.initialize().await,
-            done => done,
-        }
-    }
-
-    async fn legacy_first(&self) -> Result<ServerInfo, Error> {
-        match self.initialize().await {
-            Err(error) if is_other_era(&error) => {
-                // What the first try said is told when the second fails too: most servers are legacy.
-                let limit = self.0.options.start_timeout;
-                self.discover(limit).await.map_err(|_| error)
-            }
-            done => done,
-        }
-    }
-
-    async fn initialize(&self) -> Result<ServerInfo, Error> {
-        let options = RequestOptions::within(self.0.options.start_timeout);
-        let params = initialize_params(&self.0.options);
-        let result = self
-            .send(method::INITIALIZE, Some(&params), None, options)
-            .await?;
-        ServerInfo::from_initialize(&result)
-    }
-
-    async fn discover(&self, limit: Duration) -> Result<ServerInfo, Error> {
-        let meta = modern_meta(&self.0.options, Revision::LATEST);
-        let ask = || self.send(method::DISCOVER, None, Some(&meta), RequestOptions::within(limit));
-        let result = match ask().await {
-            // The server may have had another revision in mind than the one that it was sent.
-            Err(error) if supported(&error).contains(&Revision::LATEST) => ask().await?,
-            done => done?,
-        };
-        ServerInfo::from_discover(&result)
-    }
-
-    async fn after_handshake(&self) -> Result<(), Error> {
-        let server = self.server();
-        let era = server.era();
-        if let Link::Http(link) = &self.0.link {
-            link.opened(server, initialize_params(&self.0.options));
-        }
-        if era == Era::Legacy {
-            self.notify(method::INITIALIZED, None).await?;
-        }
-        let has_answers = !self.0.options.handlers.is_empty();
-        let speaks = server.tells_changes()
-            || era == Era::Modern
-            || server.says("resources", "subscribe")
-            || has_answers;
-        if let Link::Http(link) = &self.0.link
-            && speaks
-        {
-            link.listen(era, has_answers).await;
-        }
-        if era == Era::Modern && server.tells_changes() {
-            self.listen_anew();
-        }
-        Ok(())
-    }
-
     /// Tells a modern server what news are wanted now.
     pub(crate) fn listen_anew(&self) {
         let opened = self.0.opened.get().expect("a connection is open when it listens");
@@ -223,8 +181,12 @@ impl Connection {
         self.0.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn handlers(&self) -> &Handlers {
-        &self.0.options.handlers
+    pub(crate) fn options(&self) -> &ConnectionOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.0.link
     }
 
     /// Takes note of a list of tools, and takes out what cannot be called.
@@ -233,22 +195,6 @@ impl Connection {
             Link::Http(link) if self.server().era() == Era::Modern => link.learn_tools(tools),
             _ => tools,
         }
-    }
-
-    /// Words an error of the opening: what a child wrote to stderr often says best what is wrong.
-    fn start_failed(&self, error: Error) -> Error {
-        if matches!(
-            error.kind(),
-            ErrorKind::Auth { .. } | ErrorKind::HttpStatus { .. } | ErrorKind::Unreachable(_)
-        ) {
-            return error.sent(false);
-        }
-        let stderr = self.stderr_tail().unwrap_or_default();
-        Error::new(ErrorKind::StartFailed {
-            reason: error.to_string(),
-            stderr,
-        })
-        .because(error)
     }
 
     /// Makes a request and waits for its result, which is the text that the server sent.
@@ -295,7 +241,7 @@ impl Connection {
         }
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         method: &str,
         params: Option<&RawJson>,
@@ -416,47 +362,6 @@ impl Connection {
             Link::Stream(link) => link.shutdown().await,
             Link::Http(link) => link.shutdown().await,
         }
-    }
-}
-
-/// How long a server may take to say that it is a modern one before it is taken for a legacy one.
-const PROBE: Duration = Duration::from_secs(5);
-
-/// Which revisions a server names that refuses the one it was sent.
-fn supported(error: &Error) -> Vec<Revision> {
-    let refusal = error
-        .as_rpc()
-        .filter(|error| error.code == code::UNSUPPORTED_PROTOCOL_VERSION);
-    let data = refusal.and_then(|error| error.data.as_ref()?.get("supported"));
-    let names = data.into_iter().flat_map(|list| list.items().collect::<Vec<_>>());
-    names.filter_map(|name| name.string()?.parse().ok()).collect()
-}
-
-/// Whether an answer to `server/discover` may come from a server of the other era: any that is no error of modern
-/// servers, and none that both eras have in common.
-fn may_be_legacy(error: &Error) -> bool {
-    let is_modern = |error: &RpcError| {
-        matches!(
-            error.code,
-            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION
-        )
-    };
-    match error.kind() {
-        ErrorKind::Auth { .. } | ErrorKind::Unreachable(_) => false,
-        ErrorKind::Rpc(refusal) if is_modern(refusal) => supported(error)
-            .iter()
-            .any(|revision| revision.era() == Era::Legacy),
-        _ => true,
-    }
-}
-
-/// Whether a refusal of `initialize` may come from a server of the other era.
-fn is_other_era(error: &Error) -> bool {
-    match error.kind() {
-        ErrorKind::Rpc(_) | ErrorKind::Unsupported(_) => true,
-        _ => error
-            .http_status()
-            .is_some_and(|(status, _)| (400..500).contains(&status)),
     }
 }
 

@@ -116,6 +116,12 @@ impl Error {
         }
     }
 
+    /// Whether a server that was to be opened over Streamable HTTP does not speak it.
+    pub(crate) fn refuses_transport(&self) -> bool {
+        self.http_status()
+            .is_some_and(|(status, _)| matches!(status, 400 | 404 | 405))
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {

@@ -86,6 +86,8 @@ impl Incoming {
             method::RESOURCES_LIST_CHANGED => self.changes.resources(),
             method::PROMPTS_LIST_CHANGED => self.changes.prompts(),
             method::CANCELLED => return self.take_back(&note),
+            // The subscription is ours, and what it brings is heard of anyway.
+            method::SUBSCRIPTIONS_ACKNOWLEDGED => return,
             _ => {
                 if !self.changes.events.send(note) {
                     self.counting.notifications.add();

@@ -100,7 +100,7 @@ impl Connection {
         }
         let mut answers = Vec::with_capacity(wanted.requests.len());
         for (name, request) in &wanted.requests {
-            let answer = self.handlers().answer(request.clone()).ok_or_else(|| {
+            let answer = self.options().handlers.answer(request.clone()).ok_or_else(|| {
                 let method: String = request.method.escape_debug().take(100).collect();
                 unsupported(&format!(
                     "the server asks for `{method}`, which this client does not offer"

@@ -36,6 +36,7 @@ mod http;
 mod incoming;
 mod input;
 mod list;
+mod opening;
 mod options;
 mod process;
 mod server;

@@ -252,7 +252,7 @@ impl Stream<'_> {
 }
 
 /// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
-async fn refusal(mut answer: HttpAnswer) -> Error {
+pub(super) async fn refusal(mut answer: HttpAnswer) -> Error {
     let status = answer.status();
     if matches!(status, 401 | 403) {
         let challenge = answer.header("www-authenticate").map(str::to_owned);

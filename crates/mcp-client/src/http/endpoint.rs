@@ -10,6 +10,8 @@ use crate::{Error, ErrorKind};
 pub struct HttpEndpoint {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
+    /// Whether the transport of 2024-11-05 is tried when the server does not speak Streamable HTTP.
+    pub(crate) or_sse: bool,
 }
 
 impl HttpEndpoint {
@@ -33,7 +35,16 @@ impl HttpEndpoint {
         Ok(Self {
             url,
             headers: HeaderMap::new(),
+            or_sse: false,
         })
+    }
+
+    /// Tries the HTTP+SSE transport of 2024-11-05, on which new servers are no longer built, when the server refuses
+    /// to be opened with status 400, 404 or 405.
+    #[must_use]
+    pub fn or_sse(mut self) -> Self {
+        self.or_sse = true;
+        self
     }
 
     /// Adds a header to every request. Its value never shows in a log.

@@ -6,6 +6,7 @@ mod endpoint;
 mod listen;
 mod params;
 mod shared;
+mod sse;
 mod tls;
 
 use std::{
@@ -25,6 +26,7 @@ use tokio::{
 };
 
 pub use self::endpoint::HttpEndpoint;
+pub(crate) use self::sse::open as open_sse;
 use self::{
     client::HttpClient,
     shared::{HttpShared, Posting},

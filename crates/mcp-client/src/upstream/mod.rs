@@ -28,6 +28,8 @@ pub enum Endpoint {
     Stdio(Command),
     /// A server that listens.
     Http(HttpEndpoint),
+    /// A server that listens and speaks HTTP+SSE, the transport of 2024-11-05.
+    Sse(HttpEndpoint),
 }
 
 /// How a server is supervised.
@@ -239,6 +241,7 @@ impl Inner {
         match &self.endpoint {
             Endpoint::Stdio(command) => Connection::spawn_with(command, options, changes).await,
             Endpoint::Http(endpoint) => Connection::http_with(endpoint, options, changes).await,
+            Endpoint::Sse(endpoint) => Connection::sse_with(endpoint, options, changes).await,
         }
     }
 

@@ -1,9 +1,12 @@
 //! Tests of the client against servers that misbehave in every way known of.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod asked;
+mod events;
 mod hostile;
 mod http;
 mod http_server;
 mod opening;
 mod peer;
 mod processes;
+mod sse;

@@ -1,0 +1,216 @@
+//! The transport of 2024-11-05: the server speaks on one stream of events, and names there the place to post to.
+//!
+//! It is turned into a pair of byte streams framed like stdio, so that everything a connection does about servers
+//! that misbehave is done once.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use mcp_wire::{Line, LineDecoder, Message, RpcError, SseDecoder, SseItem, code, end_line, id_in_head};
+use raw_json::RawJson;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split},
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+use url::Url;
+
+use super::{
+    HttpEndpoint, answer,
+    client::{Headers, HttpAnswer, HttpClient},
+};
+use crate::{ConnectionOptions, Error, ErrorKind};
+
+/// How much is on the way between the connection and the tasks here.
+const BUFFER: usize = 64 * 1024;
+/// How many requests are posted at once.
+const AT_ONCE: usize = 64;
+/// How long a server may hold the post of a request; the deadline of the request is mostly much earlier.
+const LONGEST_POST: Duration = Duration::from_secs(300);
+
+/// Opens the stream of events; what is returned carries messages as lines, in both directions.
+pub(crate) async fn open(
+    endpoint: &HttpEndpoint,
+    options: &ConnectionOptions,
+) -> Result<DuplexStream, Error> {
+    let limit = options.start_timeout;
+    let opening = timeout(limit, Listening::open(endpoint, options.max_message));
+    let (listening, target) = opening
+        .await
+        .map_err(|_| Error::new(ErrorKind::Timeout(limit)))??;
+    let client = HttpClient::new(&target, endpoint.headers.clone())?;
+    let (ours, theirs) = duplex(BUFFER);
+    let (reader, writer) = split(theirs);
+    let (failures, failed) = mpsc::channel(AT_ONCE);
+    let posting = Posting {
+        client: Arc::new(client),
+        turns: Arc::new(Semaphore::new(AT_ONCE)),
+        failures,
+        // Less than what the connection waits for its writes.
+        limit: options.write_stall / 2,
+    };
+    tokio::spawn(async move {
+        // The end of either direction is the end of the connection.
+        tokio::select! {
+            () = listening.run(writer, failed) => {}
+            () = posting.run(reader) => {}
+        }
+    });
+    Ok(ours)
+}
+
+/// The direction from the server.
+struct Listening {
+    answer: HttpAnswer,
+    decoder: SseDecoder,
+    limit: usize,
+}
+
+impl Listening {
+    async fn open(endpoint: &HttpEndpoint, limit: usize) -> Result<(Self, Url), Error> {
+        let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
+        let headers = vec![(ACCEPT, HeaderValue::from_static("text/event-stream"))];
+        let answer = client.get(headers).await.map_err(|failure| failure.error)?;
+        if answer.status() != 200 {
+            return Err(answer::refusal(answer).await);
+        }
+        let kind = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
+        if !kind.starts_with("text/event-stream") {
+            return Err(Error::protocol("the server opens no stream of events"));
+        }
+        let mut listening = Self {
+            answer,
+            decoder: SseDecoder::new(limit),
+            limit,
+        };
+        let target = listening.target(&endpoint.url).await?;
+        Ok((listening, target))
+    }
+
+    /// The place to post to, which the first event names. Headers are sent there that may be secrets, so it must be
+    /// of the same origin.
+    async fn target(&mut self, base: &Url) -> Result<Url, Error> {
+        let SseItem::Event(event) = self.next().await? else {
+            return Err(Error::protocol("the first event is too large"));
+        };
+        let place = str::from_utf8(&event.data)
+            .ok()
+            .filter(|place| event.event.as_deref() == Some("endpoint") && !place.trim().is_empty())
+            .and_then(|place| base.join(place.trim()).ok());
+        let place = place.ok_or_else(|| Error::protocol("the first event names no endpoint"))?;
+        if place.origin() == base.origin() {
+            Ok(place)
+        } else {
+            Err(Error::protocol("the server names an endpoint of another origin"))
+        }
+    }
+
+    async fn next(&mut self) -> Result<SseItem, Error> {
+        loop {
+            if let Some(item) = self.decoder.next_item() {
+                return Ok(item);
+            }
+            match self.answer.chunk().await? {
+                Some(chunk) => self.decoder.push(&chunk),
+                None => return Err(Error::closed("the server ended the stream")),
+            }
+        }
+    }
+
+    /// Writes what the server says, and what could not be posted, as lines.
+    async fn run(mut self, mut writer: WriteHalf<DuplexStream>, mut failed: mpsc::Receiver<Vec<u8>>) {
+        loop {
+            let line = tokio::select! {
+                item = self.next() => match item {
+                    Ok(SseItem::Event(event)) if event.data.is_empty() => continue,
+                    Ok(SseItem::Event(event)) => line(event.data.to_vec()),
+                    Ok(SseItem::Oversize { head, .. }) => {
+                        // Without an id it may have been the answer to anything.
+                        let Some(id) = id_in_head(&head) else { return };
+                        failure(&RawJson::from(id), format!("the answer is larger than {} bytes", self.limit))
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "the stream of the server has ended");
+                        return;
+                    }
+                },
+                Some(failure) = failed.recv() => failure,
+            };
+            if writer.write_all(&line).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The direction to the server.
+struct Posting {
+    client: Arc<HttpClient>,
+    turns: Arc<Semaphore>,
+    failures: mpsc::Sender<Vec<u8>>,
+    limit: Duration,
+}
+
+impl Posting {
+    /// Posts the lines of the connection. A server may hold the post of a request until it has answered, so only
+    /// what has no answer is waited for.
+    async fn run(self, mut reader: ReadHalf<DuplexStream>) {
+        let mut decoder = LineDecoder::new(usize::MAX);
+        while let Ok(1..) = reader.read_buf(decoder.buffer()).await {
+            while let Some(next) = decoder.next_line() {
+                let Line::Complete(frame) = next else { continue };
+                let Ok(Message::Request(request)) = Message::from_client(frame.clone()) else {
+                    if let Err(reason) = post(&self.client, frame, self.limit).await {
+                        tracing::debug!(reason, "a message to the server was lost");
+                    }
+                    continue;
+                };
+                let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else {
+                    return;
+                };
+                let (client, failures) = (Arc::clone(&self.client), self.failures.clone());
+                let closed = self.failures.clone();
+                tokio::spawn(async move {
+                    let _turn = turn;
+                    tokio::select! {
+                        done = post(&client, frame, LONGEST_POST) => if let Err(reason) = done {
+                            // A connection that is gone wants no answer.
+                            let _ = failures.send(failure(request.id.as_raw(), reason)).await;
+                        },
+                        () = closed.closed() => {}
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// Posts a message; an error says why the server will not answer.
+async fn post(client: &HttpClient, frame: Bytes, limit: Duration) -> Result<(), String> {
+    let headers: Headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    match timeout(limit, client.post(headers, frame)).await {
+        Ok(Ok(answer)) if (200..300).contains(&answer.status()) => Ok(()),
+        Ok(Ok(answer)) => Err(format!(
+            "the server refused the message with HTTP status {}",
+            answer.status()
+        )),
+        Ok(Err(failure)) => Err(failure.error.to_string()),
+        Err(_) => Err("the server did not take the message".to_owned()),
+    }
+}
+
+fn failure(id: &RawJson, reason: String) -> Vec<u8> {
+    line(mcp_wire::error(
+        Some(id),
+        &RpcError::new(code::INTERNAL_ERROR, reason),
+    ))
+}
+
+fn line(mut frame: Vec<u8>) -> Vec<u8> {
+    end_line(&mut frame);
+    frame
+}
