@@ -1,9 +1,9 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key, method};
 use raw_json::{Kind, RawJson};
 
-use crate::{AskError, Progress, client::Client, declared, outline::Outline};
+use crate::{AskError, Progress, client::Client, declared, outline::Outline, way::PAUSE};
 
 /// What is known about a request besides the request itself.
 #[derive(Debug)]
@@ -169,6 +169,19 @@ impl RequestContext {
         self.check_askable(method, params)
             .map_err(AskError::NotDeclared)?;
         client.asked.ask(way, method, params).await
+    }
+
+    /// Ends the stream on which a legacy client waits for the answer, and has it come back after this time: for a long
+    /// call, during which no connection is to be kept.
+    ///
+    /// What is told and answered meanwhile waits for the client. It does nothing where the client knows no such pause:
+    /// before 2025-11-25, in the modern era, outside of a session, and on stdio.
+    pub fn pause_stream(&self, retry: Duration) {
+        let is_known =
+            self.revision == Revision::V2025_11_25 && self.session.is_some() && self.http.is_some();
+        if let Some(way) = self.progress.0.as_ref().filter(|_| is_known) {
+            let _ = way.send([PAUSE, retry.as_millis().to_string().as_bytes()].concat());
+        }
     }
 
     /// Whether the service may want a way to the client besides the answer, for more than progress.

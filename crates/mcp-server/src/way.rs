@@ -3,6 +3,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use raw_json::RawJson;
 use tokio::sync::mpsc;
 
+/// What a frame begins with that is no message, but the wish to pause a stream for so many milliseconds.
+pub(crate) const PAUSE: &[u8] = b"pause ";
+
 /// The way on which a client is told something while its request is worked on, and before its answer.
 #[derive(Debug)]
 pub(crate) struct Way {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Every tool, with the string that it takes if it takes one.
-const TOOLS: [(&str, Option<&str>); 28] = [
+const TOOLS: [(&str, Option<&str>); 29] = [
     ("json_schema_2020_12_tool", None),
     ("test_audio_content", None),
     ("test_custom_header", Some("region")),
@@ -35,6 +35,7 @@ const TOOLS: [(&str, Option<&str>); 28] = [
     ("test_logging_tool", None),
     ("test_missing_capability", None),
     ("test_multiple_content_types", None),
+    ("test_reconnection", None),
     ("test_sampling", Some("prompt")),
     ("test_simple_text", None),
     ("test_streaming_elicitation", None),
@@ -122,6 +123,11 @@ pub(crate) async fn call(
         "test_error_handling" => Ok(failure("This tool intentionally returns an error for testing")),
         "test_tool_with_progress" | "test_streaming_elicitation" => progress(cx).await,
         "test_tool_with_logging" | "test_logging_tool" => logging(cx).await,
+        "test_reconnection" => {
+            cx.pause_stream(STEP);
+            sleep(STEP).await;
+            Ok(text("The client came back."))
+        }
         "test_missing_capability" => {
             cx.check_askable(method::SAMPLING_CREATE_MESSAGE, None)?;
             Ok(text("The client can be asked for a completion."))

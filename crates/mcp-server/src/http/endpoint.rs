@@ -229,9 +229,9 @@ impl<S: Service> Endpoint<S> {
                     drop(taken);
                     answer
                 };
-                Exchange::new(call, reports, refuge)
+                Exchange::new(call, reports, refuge, session)
             }
-            None => Exchange::new(async move { Some(answer.await) }, reports, refuge),
+            None => Exchange::new(async move { Some(answer.await) }, reports, refuge, session),
         })
     }
 
@@ -344,6 +344,13 @@ impl<S: Service> Endpoint<S> {
         }
         if self.is_draining.load(Ordering::Relaxed) {
             return response::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
+        }
+        let last_event = parts
+            .headers
+            .get(header::LAST_EVENT_ID)
+            .and_then(|id| id.to_str().ok());
+        if let Some(events) = last_event.and_then(|id| session.streams.resume(id)) {
+            return response::resumed(events, self.options.keep_alive);
         }
         let Some(notices) = session.listen(&self.options.notices) else {
             return response::refuse(StatusCode::CONFLICT, "the session has a stream already");

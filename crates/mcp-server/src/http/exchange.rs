@@ -6,11 +6,13 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::{runtime::Handle, sync::mpsc};
 
-use crate::protocol::Reply;
+use super::{resumable::Resumable, session::Session};
+use crate::{protocol::Reply, way::PAUSE};
 
 /// A request that the service works on, until its answer is there or nobody wants it any more.
 pub(super) struct Exchange {
@@ -21,6 +23,8 @@ pub(super) struct Exchange {
     ended: Option<Step>,
     /// Where the call goes on when the connection is lost.
     refuge: Option<Refuge>,
+    /// The session that the client may come back to.
+    session: Option<Arc<Session>>,
 }
 
 /// What comes of an exchange, in this order: reports, then the end.
@@ -36,13 +40,42 @@ impl Exchange {
         call: impl Future<Output = Option<Reply>> + Send + 'static,
         reports: Option<mpsc::Receiver<Vec<u8>>>,
         refuge: Option<Refuge>,
+        session: Option<Arc<Session>>,
     ) -> Self {
         Self {
             call: Some(Box::pin(call)),
             reports,
             ended: None,
             refuge,
+            session,
         }
+    }
+
+    /// Begins a stream that the client can come back to, if it has a session.
+    pub(super) fn open_stream(&self) -> Option<Arc<Resumable>> {
+        self.session.as_ref().map(|session| session.streams.open())
+    }
+
+    /// Goes on without a connection, and puts what comes onto the stream until the client comes back for it.
+    pub(super) fn park(mut self, stream: Arc<Resumable>) {
+        let place = self.refuge.as_ref().and_then(Refuge::place);
+        let (Some(place), Ok(runtime)) = (place, Handle::try_current()) else {
+            return stream.end();
+        };
+        runtime.spawn(async move {
+            let _place = place;
+            loop {
+                match self.step().await {
+                    Step::Report(report) if pause(&report).is_none() => drop(stream.push(&report)),
+                    // It is paused already.
+                    Step::Report(_) => {}
+                    Step::End(reply) => {
+                        reply.map(|reply| stream.push(&reply.frame));
+                        return stream.end();
+                    }
+                }
+            }
+        });
     }
 
     /// The next step. There is none after the end.
@@ -104,20 +137,30 @@ impl Detached {
 }
 
 impl Refuge {
-    fn take(&self, call: Pin<Box<dyn Future<Output = Option<Reply>> + Send>>) {
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
+    /// A place, if there is one.
+    fn place(&self) -> Option<Place> {
         let before = self.0.count.fetch_add(1, Ordering::Relaxed);
         let place = Place(Arc::clone(&self.0));
-        if before >= self.0.max || self.0.is_closed.load(Ordering::Relaxed) {
+        let has_room = before < self.0.max && !self.0.is_closed.load(Ordering::Relaxed);
+        has_room.then_some(place)
+    }
+
+    fn take(&self, call: Pin<Box<dyn Future<Output = Option<Reply>> + Send>>) {
+        let (Some(place), Ok(runtime)) = (self.place(), Handle::try_current()) else {
             return;
-        }
+        };
         runtime.spawn(async move {
             let _place = place;
             call.await;
         });
     }
+}
+
+/// How long a client is to wait before it comes back, if this is no message but the wish to pause the stream.
+pub(super) fn pause(report: &[u8]) -> Option<Duration> {
+    let millis = report.strip_prefix(PAUSE)?;
+    let millis = std::str::from_utf8(millis).ok()?.parse().ok()?;
+    Some(Duration::from_millis(millis))
 }
 
 struct Place(Arc<Detached>);

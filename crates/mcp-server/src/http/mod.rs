@@ -8,6 +8,7 @@ mod headers;
 mod mirrored;
 mod options;
 mod response;
+mod resumable;
 mod serve;
 mod service;
 mod session;

@@ -4,6 +4,7 @@ use std::{
     future::Future,
     mem,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -24,8 +25,9 @@ use tokio::{
 use super::{
     Refusal,
     body::BodyFault,
-    exchange::{Exchange, Step},
+    exchange::{Exchange, Step, pause},
     headers::Accepts,
+    resumable::Resumable,
     subscription::Subscription,
 };
 use crate::protocol::Reply;
@@ -46,8 +48,11 @@ struct Stream {
 
 enum Source {
     /// A message that is there already, and the exchange that follows it.
-    Started(Bytes, Exchange),
-    Exchange(Exchange),
+    Started(Bytes, Exchange, Option<Arc<Resumable>>),
+    /// What is to come, and the stream that the client can come back to.
+    Exchange(Exchange, Option<Arc<Resumable>>),
+    /// What a client comes back for, as events.
+    Resumed(mpsc::Receiver<Bytes>),
     /// What a listening client is told.
     Notices(mpsc::Receiver<Vec<u8>>),
     Subscription(Subscription),
@@ -133,10 +138,27 @@ fn single_event(message: &[u8]) -> Response<ResponseBody> {
 
 /// The rest of an exchange as events, after its first report.
 pub(super) fn events(first: &[u8], exchange: Exchange, keep_alive: Duration) -> Response<ResponseBody> {
-    stream(
-        Source::Started(sse_event(first, None, None).into(), exchange),
-        keep_alive,
-    )
+    let record = exchange.open_stream();
+    if let (Some(retry), Some(record)) = (pause(first), &record) {
+        let mut response = whole(StatusCode::OK, record.prime(retry).into());
+        mark_as_stream(&mut response);
+        exchange.park(Arc::clone(record));
+        return response;
+    }
+    let first = event(first, record.as_ref());
+    stream(Source::Started(first, exchange, record), keep_alive)
+}
+
+/// What a client comes back for.
+pub(super) fn resumed(events: mpsc::Receiver<Bytes>, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(Source::Resumed(events), keep_alive)
+}
+
+fn event(message: &[u8], record: Option<&Arc<Resumable>>) -> Bytes {
+    match record {
+        Some(record) => record.push(message),
+        None => sse_event(message, None, None).into(),
+    }
 }
 
 /// What a listening client is told.
@@ -182,27 +204,48 @@ fn mark_as_stream(response: &mut Response<ResponseBody>) {
 
 impl Stream {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let event = match &mut self.source {
+        let next = match &mut self.source {
             Source::Started(..) => {
-                let Source::Started(first, exchange) = mem::replace(&mut self.source, Source::Ended) else {
+                let Source::Started(first, exchange, record) = mem::replace(&mut self.source, Source::Ended)
+                else {
                     unreachable!("matched right above");
                 };
-                self.source = Source::Exchange(exchange);
+                self.source = Source::Exchange(exchange, record);
                 return Poll::Ready(Some(first));
             }
-            Source::Exchange(exchange) => match exchange.poll_step(cx) {
-                Poll::Ready(Step::Report(report)) => Some(report),
+            Source::Exchange(exchange, record) => match exchange.poll_step(cx) {
+                Poll::Ready(Step::Report(report)) => match (pause(&report), &record) {
+                    (Some(retry), Some(record)) => {
+                        let last = record.prime(retry);
+                        // The call goes on elsewhere.
+                        self.park();
+                        return Poll::Ready(Some(last));
+                    }
+                    _ => Some(event(&report, record.as_ref())),
+                },
                 Poll::Ready(Step::End(reply)) => {
+                    let last = reply.map(|reply| event(&reply.frame, record.as_ref()));
+                    if let Some(record) = record {
+                        record.complete();
+                    }
                     self.source = Source::Ended;
-                    let Some(reply) = reply else {
+                    let Some(last) = last else {
                         return Poll::Ready(None);
                     };
-                    Some(reply.frame)
+                    Some(last)
+                }
+                Poll::Pending => None,
+            },
+            Source::Resumed(events) => match events.poll_recv(cx) {
+                Poll::Ready(Some(event)) => Some(event),
+                Poll::Ready(None) => {
+                    self.source = Source::Ended;
+                    return Poll::Ready(None);
                 }
                 Poll::Pending => None,
             },
             Source::Notices(notices) => match notices.poll_recv(cx) {
-                Poll::Ready(Some(notice)) => Some(notice),
+                Poll::Ready(Some(notice)) => Some(event(&notice, None)),
                 Poll::Ready(None) => {
                     self.source = Source::Ended;
                     return Poll::Ready(None);
@@ -210,7 +253,7 @@ impl Stream {
                 Poll::Pending => None,
             },
             Source::Subscription(subscription) => match subscription.poll_message(cx) {
-                Poll::Ready(Some(message)) => Some(message),
+                Poll::Ready(Some(message)) => Some(event(&message, None)),
                 Poll::Ready(None) => {
                     self.source = Source::Ended;
                     return Poll::Ready(None);
@@ -219,16 +262,33 @@ impl Stream {
             },
             Source::Ended => return Poll::Ready(None),
         };
-        let next = Instant::now() + self.every;
-        if let Some(event) = event {
-            self.keep_alive.as_mut().reset(next);
-            return Poll::Ready(Some(sse_event(&event, None, None).into()));
+        let alive_until = Instant::now() + self.every;
+        if let Some(event) = next {
+            self.keep_alive.as_mut().reset(alive_until);
+            return Poll::Ready(Some(event));
         }
         if self.keep_alive.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        self.keep_alive.as_mut().reset(next);
+        self.keep_alive.as_mut().reset(alive_until);
         Poll::Ready(Some(Bytes::from_static(SSE_KEEP_ALIVE)))
+    }
+}
+
+impl Stream {
+    /// Lets a call go on whose stream ends before it does, if the client can come back for it.
+    fn park(&mut self) {
+        if let Source::Started(_, exchange, Some(record)) | Source::Exchange(exchange, Some(record)) =
+            mem::replace(&mut self.source, Source::Ended)
+        {
+            exchange.park(record);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.park();
     }
 }
 

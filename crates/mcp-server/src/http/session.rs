@@ -6,6 +6,7 @@ use std::{
 
 use tokio::{sync::mpsc, time::Instant};
 
+use super::resumable::{Budget, Resumables};
 use crate::{Notices, Principal, client::Client, in_flight::InFlight};
 
 /// A legacy client's state over HTTP.
@@ -14,6 +15,7 @@ pub(super) struct Session {
     pub(super) id: Arc<str>,
     pub(super) client: Arc<Client>,
     pub(super) in_flight: Arc<InFlight>,
+    pub(super) streams: Resumables,
     principal: Principal,
     last_used: Mutex<Instant>,
     /// The stream on which the client listens, if it does.
@@ -26,6 +28,7 @@ pub(super) struct Sessions {
     by_id: Mutex<HashMap<Arc<str>, Arc<Session>>>,
     max: usize,
     idle: Duration,
+    budget: Arc<Budget>,
 }
 
 impl Sessions {
@@ -34,6 +37,7 @@ impl Sessions {
             by_id: Mutex::default(),
             max,
             idle,
+            budget: Arc::default(),
         }
     }
 
@@ -44,6 +48,7 @@ impl Sessions {
             id: random_id()?,
             client: Arc::new(client),
             in_flight: Arc::default(),
+            streams: Resumables::new(Arc::clone(&self.budget)),
             principal,
             last_used: Mutex::new(now),
             listener: Mutex::default(),

@@ -189,6 +189,16 @@ impl Service for Scripted {
                     _ => Err(RpcError::new(code::RESOURCE_NOT_FOUND, "no such resource")),
                 }
             }
+            "test/pause" => {
+                let _running = Running::new(&self.0);
+                if cx.log_level() == Some(LogLevel::Info) {
+                    cx.log(LogLevel::Info, &raw(r#"{"data":"before"}"#));
+                }
+                cx.pause_stream(Duration::from_millis(20));
+                self.0.gate.acquire().await.unwrap().forget();
+                cx.log(LogLevel::Error, &raw(r#"{"data":"after"}"#));
+                Ok(RawJson::object().into())
+            }
             "test/typed" => Ok(raw(r#"{"resultType":"input_required"}"#).into()),
             "test/panic" => panic!("as asked"),
             other => Err(unknown_method(other)),

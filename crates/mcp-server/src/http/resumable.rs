@@ -1,0 +1,246 @@
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use mcp_wire::sse_event;
+use tokio::sync::mpsc;
+
+/// The streams of a session on which calls are answered, so that a client that lost one can come back for the rest.
+#[derive(Debug)]
+pub(super) struct Resumables {
+    kept: Mutex<Kept>,
+    budget: Arc<Budget>,
+}
+
+/// How many bytes of events are kept for all sessions together.
+#[derive(Debug, Default)]
+pub(super) struct Budget(AtomicUsize);
+
+#[derive(Debug, Default)]
+struct Kept {
+    last: u64,
+    streams: VecDeque<Arc<Resumable>>,
+}
+
+/// One stream: its events under ids, until all of it is on its way.
+#[derive(Debug)]
+pub(super) struct Resumable {
+    number: u64,
+    state: Mutex<State>,
+    budget: Arc<Budget>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Every event so far; nothing when they were too many or are no longer needed.
+    events: Option<Vec<Bytes>>,
+    n_events: usize,
+    /// How long the events are together.
+    length: usize,
+    has_ended: bool,
+    /// The client that came back, and reads on.
+    follower: Option<mpsc::Sender<Bytes>>,
+}
+
+/// How many streams a session keeps; the oldest go.
+const MAX_STREAMS: usize = 16;
+/// How many events of one stream are kept, and how long they may be together.
+const MAX_EVENTS: usize = 256;
+const MAX_LENGTH: usize = 256 * 1024;
+/// How long the streams of all sessions may be together.
+const MAX_TOTAL: usize = 32 * 1024 * 1024;
+/// How long a stream may be that is kept although all of it is on its way, where it may still get lost.
+const MAX_COMPLETE: usize = 16 * 1024;
+
+impl Budget {
+    fn take(&self, length: usize) -> bool {
+        let before = self.0.fetch_add(length, Ordering::Relaxed);
+        if before + length > MAX_TOTAL {
+            self.give(length);
+            return false;
+        }
+        true
+    }
+
+    fn give(&self, length: usize) {
+        self.0.fetch_sub(length, Ordering::Relaxed);
+    }
+}
+
+impl Resumables {
+    pub(super) fn new(budget: Arc<Budget>) -> Self {
+        Self {
+            kept: Mutex::default(),
+            budget,
+        }
+    }
+
+    /// Begins a stream.
+    pub(super) fn open(&self) -> Arc<Resumable> {
+        let mut kept = self.lock();
+        kept.last += 1;
+        let stream = Arc::new(Resumable {
+            number: kept.last,
+            state: Mutex::new(State {
+                events: Some(Vec::new()),
+                ..State::default()
+            }),
+            budget: Arc::clone(&self.budget),
+        });
+        if kept.streams.len() >= MAX_STREAMS {
+            kept.streams.pop_front();
+        }
+        kept.streams.push_back(Arc::clone(&stream));
+        stream
+    }
+
+    /// What came after an event of a stream that is still kept.
+    pub(super) fn resume(&self, last_event: &str) -> Option<mpsc::Receiver<Bytes>> {
+        let (stream, event) = last_event.split_once('-')?;
+        let (stream, event): (u64, usize) = (stream.parse().ok()?, event.parse().ok()?);
+        let found = {
+            let kept = self.lock();
+            kept.streams.iter().find(|kept| kept.number == stream).cloned()
+        };
+        found?.follow(event)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Resumable {
+    /// Puts a message onto the stream, and gives it as an event.
+    pub(super) fn push(&self, message: &[u8]) -> Bytes {
+        let mut state = self.lock();
+        let id = self.next_id(&mut state);
+        let event = Bytes::from(sse_event(message, None, Some(&id)));
+        state.keep(&event, &self.budget);
+        event
+    }
+
+    /// Puts an event without a message onto the stream: an id to come back with, and when.
+    pub(super) fn prime(&self, retry: Duration) -> Bytes {
+        let mut state = self.lock();
+        let id = self.next_id(&mut state);
+        let event = Bytes::from(format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()));
+        state.keep(&event, &self.budget);
+        event
+    }
+
+    /// Ends the stream; a client can come back for it.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.has_ended = true;
+        state.follower = None;
+    }
+
+    /// Ends the stream, all of which is on its way.
+    pub(super) fn complete(&self) {
+        let mut state = self.lock();
+        if state.length > MAX_COMPLETE {
+            state.forget(&self.budget);
+        }
+        drop(state);
+        self.end();
+    }
+
+    /// Gives what came after an event, and what comes from now on. Who followed before does no longer.
+    fn follow(&self, after: usize) -> Option<mpsc::Receiver<Bytes>> {
+        let mut state = self.lock();
+        let missed = state.events.as_ref()?.get(after..)?.to_vec();
+        let (sender, receiver) = mpsc::channel(missed.len() + MAX_EVENTS);
+        for event in missed {
+            let _ = sender.try_send(event);
+        }
+        state.follower = Some(sender).filter(|_| !state.has_ended);
+        Some(receiver)
+    }
+
+    fn next_id(&self, state: &mut State) -> String {
+        state.n_events += 1;
+        format!("{}-{}", self.number, state.n_events)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn keep(&mut self, event: &Bytes, budget: &Budget) {
+        if self.events.is_some() {
+            let fits = self.n_events <= MAX_EVENTS && self.length + event.len() <= MAX_LENGTH;
+            if fits && budget.take(event.len()) {
+                self.length += event.len();
+                self.events.get_or_insert_default().push(event.clone());
+            } else {
+                self.forget(budget);
+            }
+        }
+        // One that does not read fast enough may come back again.
+        self.follower
+            .take_if(|follower| follower.try_send(event.clone()).is_err());
+    }
+
+    fn forget(&mut self, budget: &Budget) {
+        self.events = None;
+        budget.give(mem::take(&mut self.length));
+    }
+}
+
+impl Drop for Resumable {
+    fn drop(&mut self) {
+        let budget = Arc::clone(&self.budget);
+        self.lock().forget(&budget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_and_given_back() {
+        let budget = Arc::new(Budget::default());
+        let used = || budget.0.load(Ordering::Relaxed);
+        let streams = Resumables::new(Arc::clone(&budget));
+        let large = vec![b' '; MAX_LENGTH / 4];
+        let stream = streams.open();
+        for _ in 0..3 {
+            stream.push(&large);
+        }
+        assert!(used() > 3 * large.len() && streams.resume("1-0").is_some());
+        // One that grows too long cannot be resumed, and takes nothing.
+        stream.push(&large);
+        assert!(used() == 0 && streams.resume("1-0").is_none());
+        // Neither can one of too many events, a long one that is on its way, or one of too many streams.
+        let stream = streams.open();
+        (0..=MAX_EVENTS).for_each(|_| drop(stream.push(b"{}")));
+        assert!(streams.resume("2-0").is_none());
+        let stream = streams.open();
+        stream.push(&large);
+        stream.complete();
+        assert!(used() == 0 && streams.resume("3-0").is_none());
+        let stream = streams.open();
+        stream.push(b"{}");
+        stream.complete();
+        drop(stream);
+        assert!(used() > 0 && streams.resume("4-0").is_some());
+        (0..MAX_STREAMS).for_each(|_| drop(streams.open()));
+        assert!(used() == 0 && streams.resume("4-0").is_none());
+        // Nor anything beyond what all sessions may have.
+        assert!(budget.take(MAX_TOTAL));
+        let stream = streams.open();
+        stream.push(b"{}");
+        assert!(used() == MAX_TOTAL && streams.resume("21-0").is_none());
+    }
+}
