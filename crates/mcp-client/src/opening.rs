@@ -1,8 +1,9 @@
 //! How a connection is opened: which era the server speaks, and what both sides say of themselves.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use mcp_wire::{Era, Revision, RpcError, code, method};
+use tokio::time::timeout;
 
 use crate::{
     Connection, EraChoice, Error, ErrorKind, RequestOptions, ServerInfo,
@@ -16,7 +17,8 @@ impl Connection {
         match (self.options().era, self.link()) {
             (EraChoice::Legacy, _) => self.initialize().await,
             (EraChoice::Modern, _) => self.discover(self.options().start_timeout).await,
-            (EraChoice::Auto, Link::Http(_)) => self.modern_first().await,
+            (EraChoice::Auto | EraChoice::Newest, Link::Http(_)) => self.modern_first().await,
+            (EraChoice::Newest, Link::Stream(_)) => self.both().await,
             (EraChoice::Auto, Link::Stream(_)) => self.legacy_first().await,
         }
     }
@@ -27,6 +29,30 @@ impl Connection {
         match self.discover(limit).await {
             Err(error) if may_be_legacy(&error) => self.initialize().await,
             done => done,
+        }
+    }
+
+    /// Over stdio a server that is silent may still be starting, or never answer what it does not know. Which of the
+    /// two it is does not matter: it reads both questions in order, and its first good answer says what it speaks.
+    async fn both(&self) -> Result<ServerInfo, Error> {
+        let mut modern = pin!(self.discover(self.options().start_timeout));
+        if let Ok(done) = timeout(PROBE, &mut modern).await {
+            return match done {
+                Err(error) if may_be_legacy(&error) => self.initialize().await,
+                done => done,
+            };
+        }
+        let mut legacy = pin!(self.initialize());
+        tokio::select! {
+            biased;
+            done = &mut modern => match done {
+                Err(error) if may_be_legacy(&error) => legacy.await,
+                done => done,
+            },
+            done = &mut legacy => match done {
+                Ok(server) => Ok(server),
+                Err(error) => modern.await.map_err(|_| error),
+            },
         }
     }
 
@@ -104,7 +130,7 @@ impl Connection {
 }
 
 /// How long a server may take to say that it is a modern one before it is taken for a legacy one.
-const PROBE: Duration = Duration::from_secs(3);
+const PROBE: Duration = Duration::from_secs(2);
 
 /// Which revisions a server names that refuses the one it was sent.
 fn supported(error: &Error) -> Vec<Revision> {

@@ -74,6 +74,9 @@ pub enum EraChoice {
     /// the first message they read is not `initialize`.
     #[default]
     Auto,
+    /// The modern one wherever the server speaks it: `server/discover` is tried first over stdio as well. A server that
+    /// answers neither way for a while is sent `initialize` beside it, and what is answered first counts.
+    Newest,
     /// `initialize` only: up to 2025-11-25.
     Legacy,
     /// `server/discover` only: from 2026-07-28.

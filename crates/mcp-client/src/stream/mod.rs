@@ -81,7 +81,7 @@ impl StreamLink {
         let call = Arc::new(call);
         self.shared.register(&call)?;
         // A server need not expect that its opening is cancelled, and the connection ends anyway.
-        let cancel = method != method::INITIALIZE;
+        let cancel = method != method::INITIALIZE && method != method::DISCOVER;
         let mut guard = CallGuard {
             link: self,
             call: &call,

@@ -234,8 +234,8 @@ impl Inner {
         let (mut options, changes) = (self.options.clone(), self.changes.clone());
         let known = self.supervision().era;
         options.era = match (options.era, known) {
-            (EraChoice::Auto, Some(Era::Legacy)) => EraChoice::Legacy,
-            (EraChoice::Auto, Some(Era::Modern)) => EraChoice::Modern,
+            (EraChoice::Auto | EraChoice::Newest, Some(Era::Legacy)) => EraChoice::Legacy,
+            (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
             (choice, _) => choice,
         };
         match &self.endpoint {

@@ -216,3 +216,64 @@ async fn payloads_over_several_lines_are_sent_as_one() {
     );
     result.unwrap();
 }
+
+const DISCOVERED: &str = r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{}}"#;
+const METHOD_NOT_FOUND: &str = r#""error":{"code":-32601,"message":"Method not found"}"#;
+const INVALID_PARAMS: &str = r#""error":{"code":-32602,"message":"Invalid request parameters"}"#;
+
+/// What a server answers to the two ways to open a connection, nothing being silence, and what is spoken then.
+#[tokio::test(start_paused = true)]
+async fn the_newest_era_that_a_stdio_server_speaks() {
+    let initialized: &'static str =
+        Box::leak(format!(r#""result":{}"#, crate::peer::OPENED).into_boxed_str());
+    let opened = Some(initialized);
+    let wrong_era = Some(r#""error":{"code":-32022,"message":"m","data":{"supported":["2026-07-28"]}}"#);
+    let too_new = Some(r#""error":{"code":-32022,"message":"m","data":{"supported":["2099-01-01"]}}"#);
+    for (discover, initialize, late, spoken) in [
+        (Some(DISCOVERED), None, false, Some(Era::Modern)),
+        (Some(METHOD_NOT_FOUND), opened, false, Some(Era::Legacy)),
+        (Some(INVALID_PARAMS), opened, false, Some(Era::Legacy)),
+        (Some(r#""result":{}"#), opened, false, Some(Era::Legacy)),
+        (too_new, opened, false, None),
+        // A legacy server that ignores what it does not know, and slow ones of each era.
+        (None, opened, false, Some(Era::Legacy)),
+        (Some(DISCOVERED), wrong_era, true, Some(Era::Modern)),
+        (Some(METHOD_NOT_FOUND), opened, true, Some(Era::Legacy)),
+        (None, None, false, None),
+    ] {
+        let (ours, mut peer) = pair(64 * 1024);
+        let (reader, writer) = tokio::io::split(ours);
+        let options = ConnectionOptions {
+            era: EraChoice::Newest,
+            ..ConnectionOptions::default()
+        };
+        let serving = tokio::spawn(async move {
+            if late {
+                tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+            }
+            while let Some(message) = peer.next_or_end().await {
+                let answer = match message["method"].as_str() {
+                    Some("server/discover") => discover.map(str::to_owned),
+                    Some("initialize") => initialize.map(str::to_owned),
+                    Some(other) => {
+                        assert_eq!(other, "notifications/initialized");
+                        None
+                    }
+                    None => panic!("{message}"),
+                };
+                if let Some(answer) = answer {
+                    peer.send(format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, message["id"]))
+                        .await;
+                }
+            }
+        });
+        let connection = Connection::over(reader, writer, options).await;
+        let era = connection
+            .as_ref()
+            .ok()
+            .map(|connection| connection.server().era());
+        assert_eq!(era, spoken, "{discover:?} {initialize:?} {late}");
+        drop(connection);
+        serving.await.unwrap();
+    }
+}
