@@ -106,12 +106,14 @@ impl Registry {
     /// for a tool that is missing with its server.
     #[must_use]
     pub fn failed_owner(&self, name: &str) -> Option<(String, String)> {
-        self.0.sources.iter().filter(|source| source.may_hold(name)).find_map(|source| {
-            match source.status().state {
+        self.0
+            .sources
+            .iter()
+            .filter(|source| source.may_hold(name))
+            .find_map(|source| match source.status().state {
                 SourceState::Failed(reason) => Some((source.name().to_owned(), reason)),
                 _ => None,
-            }
-        })
+            })
     }
 
     /// Tells when there is a new snapshot, by its revision.

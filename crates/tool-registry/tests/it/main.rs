@@ -36,7 +36,11 @@ impl Lazy {
     /// Changes what it offers, as a server does that sends `list_changed`.
     fn offer(&self, tools: Vec<Arc<Descriptor>>) {
         let revision = self.catalogue.borrow().revision + 1;
-        self.catalogue.send_replace(Arc::new(Catalogue { revision, tools, rejected: Vec::new() }));
+        self.catalogue.send_replace(Arc::new(Catalogue {
+            revision,
+            tools,
+            rejected: Vec::new(),
+        }));
     }
 }
 
@@ -74,7 +78,13 @@ impl Source for Lazy {
         } else {
             SourceState::Ready
         };
-        SourceStatus { state, n_tools: 0, detail: None, n_restarts: 0, start_took: None }
+        SourceStatus {
+            state,
+            n_tools: 0,
+            detail: None,
+            n_restarts: 0,
+            start_took: None,
+        }
     }
 }
 
@@ -84,45 +94,82 @@ fn descriptor(name: &str) -> Arc<Descriptor> {
 
 fn registry(sources: Vec<Arc<dyn Source>>) -> Registry {
     let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(Script::new([]))];
-    Registry::new(RegistryParts { sources, executors, ..RegistryParts::default() })
+    Registry::new(RegistryParts {
+        sources,
+        executors,
+        ..RegistryParts::default()
+    })
 }
 
 fn names(registry: &Registry) -> Vec<String> {
-    registry.snapshot().tools().iter().map(|tool| tool.name().to_string()).collect()
+    registry
+        .snapshot()
+        .tools()
+        .iter()
+        .map(|tool| tool.name().to_string())
+        .collect()
 }
 
 #[tokio::test]
 async fn tools_are_listed_in_the_order_of_their_names() {
     let registry = registry(vec![
-        Arc::new(FixedSource::new("configuration", vec![descriptor("zeta"), descriptor("alpha")])),
+        Arc::new(FixedSource::new(
+            "configuration",
+            vec![descriptor("zeta"), descriptor("alpha")],
+        )),
         Arc::new(Lazy::new("mid", &["mid__b", "mid__a"])),
     ]);
-    assert_eq!(names(&registry), ["alpha", "zeta"], "nothing is started for what is known");
+    assert_eq!(
+        names(&registry),
+        ["alpha", "zeta"],
+        "nothing is started for what is known"
+    );
     registry.load().await;
     assert_eq!(names(&registry), ["alpha", "mid__a", "mid__b", "zeta"]);
 }
 
 #[tokio::test]
 async fn only_the_source_that_may_hold_a_tool_is_loaded_for_it() {
-    let (one, two) = (Arc::new(Lazy::new("one", &["one__a"])), Arc::new(Lazy::new("two", &["two__a"])));
+    let (one, two) = (
+        Arc::new(Lazy::new("one", &["one__a"])),
+        Arc::new(Lazy::new("two", &["two__a"])),
+    );
     let registry = registry(vec![one.clone(), two.clone()]);
     assert!(registry.find("one__a").await.is_some());
     assert!(registry.find("one__b").await.is_none());
     assert!(registry.find("three__a").await.is_none());
-    assert_eq!((one.n_loads.load(Ordering::SeqCst), two.n_loads.load(Ordering::SeqCst)), (2, 0));
+    assert_eq!(
+        (
+            one.n_loads.load(Ordering::SeqCst),
+            two.n_loads.load(Ordering::SeqCst)
+        ),
+        (2, 0)
+    );
 }
 
 #[tokio::test]
 async fn of_two_tools_with_one_name_the_first_is_kept_and_the_second_named() {
     let registry = registry(vec![
         Arc::new(FixedSource::new("configuration", vec![descriptor("same")])),
-        Arc::new(FixedSource::new("other", vec![descriptor("same"), descriptor("own")])),
+        Arc::new(FixedSource::new(
+            "other",
+            vec![descriptor("same"), descriptor("own")],
+        )),
     ]);
     assert_eq!(names(&registry), ["own", "same"]);
     let snapshot = registry.snapshot();
-    let [refused] = snapshot.refused() else { panic!("{:?}", snapshot.refused()) };
-    assert_eq!((refused.source.as_str(), refused.name.as_str()), ("other", "same"));
-    assert!(refused.reason.contains("already a tool of `configuration`"), "{}", refused.reason);
+    let [refused] = snapshot.refused() else {
+        panic!("{:?}", snapshot.refused())
+    };
+    assert_eq!(
+        (refused.source.as_str(), refused.name.as_str()),
+        ("other", "same")
+    );
+    assert!(
+        refused.reason.contains("already a tool of `configuration`"),
+        "{}",
+        refused.reason
+    );
 }
 
 #[tokio::test]
@@ -135,8 +182,15 @@ async fn a_tool_that_cannot_be_prepared_is_refused_with_the_reason() {
     let registry = registry(vec![Arc::new(FixedSource::new("configuration", tools))]);
     assert_eq!(names(&registry), ["good"]);
     let snapshot = registry.snapshot();
-    let reasons: Vec<_> = snapshot.refused().iter().map(|refused| refused.reason.as_str()).collect();
-    assert!(reasons[0].contains("no executor `carrier-pigeon` here; there are `scripted`"), "{reasons:?}");
+    let reasons: Vec<_> = snapshot
+        .refused()
+        .iter()
+        .map(|refused| refused.reason.as_str())
+        .collect();
+    assert!(
+        reasons[0].contains("no executor `carrier-pigeon` here; there are `scripted`"),
+        "{reasons:?}"
+    );
     assert!(reasons[1].contains("`not a name` is no tool name"), "{reasons:?}");
 }
 
@@ -158,14 +212,20 @@ async fn a_change_keeps_what_did_not_change() {
     assert!(after.revision() > before.revision());
     assert_eq!(names(&registry), ["srv__a", "srv__b", "srv__c"]);
     let (old, new) = (before.get("srv__b").unwrap(), after.get("srv__b").unwrap());
-    assert!(Arc::ptr_eq(before.get("srv__a").unwrap(), after.get("srv__a").unwrap()));
+    assert!(Arc::ptr_eq(
+        before.get("srv__a").unwrap(),
+        after.get("srv__a").unwrap()
+    ));
     assert_ne!(old.digest(), new.digest());
     assert!(Arc::ptr_eq(old.state(), new.state()), "state belongs to the name");
 }
 
 #[tokio::test]
 async fn a_failed_source_is_missing_with_its_reason() {
-    let failed = Lazy { fails: true, ..Lazy::new("bad", &["bad__a"]) };
+    let failed = Lazy {
+        fails: true,
+        ..Lazy::new("bad", &["bad__a"])
+    };
     let registry = registry(vec![Arc::new(failed), Arc::new(Lazy::new("good", &["good__a"]))]);
     registry.load().await;
     assert_eq!(names(&registry), ["good__a"]);
@@ -177,8 +237,15 @@ async fn a_failed_source_is_missing_with_its_reason() {
 #[tokio::test]
 async fn what_a_source_leaves_out_is_listed() {
     let lazy = Lazy::new("srv", &[]);
-    let rejected = Rejected { name: "srv__x".to_owned(), reason: "no schema".to_owned() };
-    lazy.catalogue.send_replace(Arc::new(Catalogue { revision: 1, tools: Vec::new(), rejected: vec![rejected] }));
+    let rejected = Rejected {
+        name: "srv__x".to_owned(),
+        reason: "no schema".to_owned(),
+    };
+    lazy.catalogue.send_replace(Arc::new(Catalogue {
+        revision: 1,
+        tools: Vec::new(),
+        rejected: vec![rejected],
+    }));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(registry.snapshot().refused()[0].reason, "no schema");
 }
@@ -189,7 +256,10 @@ async fn a_registry_that_is_gone_follows_nothing() {
     let registry = registry(vec![lazy.clone()]);
     registry.follow();
     tokio::task::yield_now().await;
-    assert!(Arc::strong_count(&lazy) > 2, "the following task holds its source");
+    assert!(
+        Arc::strong_count(&lazy) > 2,
+        "the following task holds its source"
+    );
     drop(registry);
     while Arc::strong_count(&lazy) > 1 {
         tokio::task::yield_now().await;
