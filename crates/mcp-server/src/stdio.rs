@@ -66,11 +66,37 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    serve(
+        Arc::new(Core::new(service)),
+        None,
+        reader,
+        writer,
+        options,
+        shutdown,
+    )
+    .await
+}
+
+/// Serves one connection of a service that may have others; `session` is what it is known by.
+pub(crate) async fn serve<S, R, W>(
+    core: Arc<Core<S>>,
+    session: Option<Arc<str>>,
+    reader: R,
+    writer: W,
+    options: StdioOptions,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    S: Service,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
     let (out, answers) = mpsc::channel(QUEUE);
     let drain = options.drain;
     let mut writing = Box::pin(write(answers, writer));
     let mut connection = Connection {
-        core: Arc::new(Core::new(service)),
+        core,
+        session,
         in_flight: Arc::default(),
         client: None,
         out,
@@ -104,6 +130,7 @@ const WAITING: usize = 1024;
 
 struct Connection<S> {
     core: Arc<Core<S>>,
+    session: Option<Arc<str>>,
     in_flight: Arc<InFlight>,
     /// What opened the connection in the legacy era.
     client: Option<Arc<Client>>,
@@ -329,7 +356,7 @@ impl<S: Service> Connection<S> {
             revision,
             outline,
             client: self.client.clone(),
-            session: None,
+            session: self.session.clone(),
             principal: self.options.principal.clone(),
             progress: Progress::default(),
             http: None,

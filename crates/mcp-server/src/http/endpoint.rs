@@ -17,6 +17,7 @@ use super::{
     exchange::{Detached, Exchange, Refuge, Step},
     guard,
     headers::{self, Accepts},
+    old_clients::OldClients,
     response,
     session::Sessions,
     standing::{Standing, stateless},
@@ -36,6 +37,7 @@ pub(super) struct Endpoint<S> {
     anonymous: Principal,
     pub(super) sessions: Sessions,
     subscriptions: Arc<Subscriptions>,
+    pub(super) old_clients: Arc<OldClients>,
     detached: Arc<Detached>,
     is_draining: AtomicBool,
 }
@@ -59,6 +61,7 @@ impl<S: Service> Endpoint<S> {
             anonymous: Principal::new("anonymous"),
             sessions: Sessions::new(options.max_sessions, options.session_idle),
             subscriptions: Arc::default(),
+            old_clients: Arc::new(OldClients::new(options.max_sessions)),
             detached: Arc::new(Detached::new(options.max_detached)),
             is_draining: AtomicBool::new(false),
             options,
@@ -74,6 +77,7 @@ impl<S: Service> Endpoint<S> {
         self.detached.close();
         self.sessions.end_streams();
         self.subscriptions.end();
+        self.old_clients.end();
     }
 
     /// Answers one HTTP request.
@@ -86,6 +90,9 @@ impl<S: Service> Endpoint<S> {
             Ok(principal) => principal,
             Err(refused) => return *refused,
         };
+        if self.is_for_old_clients(&parts) {
+            return self.old_client(&parts, principal, body).await;
+        }
         match parts.method {
             Method::POST => self.post(parts, principal, body).await,
             Method::GET => self.listen(&parts, &principal),
@@ -108,6 +115,7 @@ impl<S: Service> Endpoint<S> {
             .path
             .as_deref()
             .is_some_and(|path| path != parts.uri.path())
+            && !self.is_for_old_clients(parts)
         {
             return refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
         }

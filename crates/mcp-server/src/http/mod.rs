@@ -6,6 +6,8 @@ mod exchange;
 mod guard;
 mod headers;
 mod mirrored;
+mod old_clients;
+mod old_endpoint;
 mod options;
 mod response;
 mod resumable;

@@ -9,6 +9,9 @@ use crate::{Notices, Principal};
 pub struct HttpOptions {
     /// The path that is served, such as `/mcp`; every path when it is nothing, for a service that a router mounts.
     pub path: Option<String>,
+    /// The path at which clients of 2024-11-05 open their stream (HTTP+SSE), such as `/sse`: nothing, so that they are
+    /// not served. What such a client is told and asked goes over that stream, and its calls end with it.
+    pub old_clients: Option<String>,
     /// The names by which the server may be called, besides those of loopback. A web page whose name was bound
     /// to this machine's address calls it by another name, and is refused.
     pub allowed_hosts: AllowedHosts,
@@ -63,6 +66,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: None,
+            old_clients: None,
             allowed_hosts: AllowedHosts::Loopback(Vec::new()),
             allowed_origins: Vec::new(),
             identify: None,
@@ -82,6 +86,7 @@ impl fmt::Debug for HttpOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpOptions")
             .field("path", &self.path)
+            .field("old_clients", &self.old_clients)
             .field("allowed_hosts", &self.allowed_hosts)
             .field("allowed_origins", &self.allowed_origins)
             .field("identify", &self.identify.is_some())

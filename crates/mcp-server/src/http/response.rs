@@ -27,6 +27,7 @@ use super::{
     body::BodyFault,
     exchange::{Exchange, Step, pause},
     headers::Accepts,
+    old_clients::OldStream,
     resumable::Resumable,
     subscription::Subscription,
 };
@@ -56,6 +57,7 @@ enum Source {
     /// What a listening client is told.
     Notices(mpsc::Receiver<Vec<u8>>),
     Subscription(Subscription),
+    OldClient(OldStream),
     Ended,
 }
 
@@ -171,6 +173,11 @@ pub(super) fn subscription(subscription: Subscription, keep_alive: Duration) -> 
     stream(Source::Subscription(subscription), keep_alive)
 }
 
+/// All that a client of 2024-11-05 is told.
+pub(super) fn old_client(old: OldStream, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(Source::OldClient(old), keep_alive)
+}
+
 /// A stream without an event: what a cancelled request is answered with.
 pub(super) fn no_events() -> Response<ResponseBody> {
     let mut response = empty(StatusCode::OK);
@@ -254,6 +261,14 @@ impl Stream {
             },
             Source::Subscription(subscription) => match subscription.poll_message(cx) {
                 Poll::Ready(Some(message)) => Some(event(&message, None)),
+                Poll::Ready(None) => {
+                    self.source = Source::Ended;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => None,
+            },
+            Source::OldClient(old) => match old.poll_event(cx) {
+                Poll::Ready(Some(event)) => Some(event),
                 Poll::Ready(None) => {
                     self.source = Source::Ended;
                     return Poll::Ready(None);

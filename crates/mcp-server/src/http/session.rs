@@ -137,7 +137,7 @@ impl Session {
 }
 
 /// 128 random bits as hexadecimal digits; nothing when the system has no randomness to give.
-fn random_id() -> Option<Arc<str>> {
+pub(super) fn random_id() -> Option<Arc<str>> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)).into())

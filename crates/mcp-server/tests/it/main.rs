@@ -9,6 +9,7 @@ mod http_rounds;
 mod http_sessions;
 mod http_streams;
 mod http_subscriptions;
+mod old_clients;
 mod stdio;
 mod stdio_talk;
 mod support;

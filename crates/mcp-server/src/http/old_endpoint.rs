@@ -1,0 +1,100 @@
+//! What the transport of 2024-11-05 answers to one HTTP request.
+
+use bytes::Bytes;
+use http::{Method, StatusCode, request::Parts};
+use hyper::body::Body;
+use mcp_wire::{Message, RpcError, code};
+use tokio::time::timeout;
+
+use super::{
+    body,
+    endpoint::{Answered, Endpoint},
+    headers::{self, Accepts},
+    response,
+};
+use crate::{Principal, Service, StdioOptions, outline::Outline};
+
+impl<S: Service> Endpoint<S> {
+    pub(super) fn is_for_old_clients(&self, parts: &Parts) -> bool {
+        self.options
+            .old_clients
+            .as_deref()
+            .is_some_and(|path| path == parts.uri.path())
+    }
+
+    pub(super) async fn old_client<B: Body<Data = Bytes>>(
+        &self,
+        parts: &Parts,
+        principal: Principal,
+        body: B,
+    ) -> Answered {
+        match parts.method {
+            Method::GET => self.open_old(parts, principal),
+            Method::POST => self.post_old(parts, &principal, body).await,
+            _ => response::method_not_allowed(),
+        }
+    }
+
+    fn open_old(&self, parts: &Parts, principal: Principal) -> Answered {
+        if !Accepts::of(&parts.headers).events {
+            let message = "`Accept` must allow `text/event-stream`";
+            return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
+        }
+        let options = StdioOptions {
+            principal,
+            max_message: self.options.max_body + 1,
+            notices: self.options.notices.clone(),
+            ..StdioOptions::default()
+        };
+        let path = parts.uri.path();
+        match self.old_clients.open(self.core.clone(), options, path) {
+            Some(stream) => response::old_client(stream, self.options.keep_alive),
+            None => response::refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "there is no room for another stream",
+            ),
+        }
+    }
+
+    async fn post_old<B: Body<Data = Bytes>>(
+        &self,
+        parts: &Parts,
+        principal: &Principal,
+        body: B,
+    ) -> Answered {
+        if !headers::is_json(&parts.headers) {
+            let message = "the body must be `application/json`, not compressed";
+            return response::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
+        }
+        let id = parts.uri.query().and_then(|query| query.strip_prefix("session="));
+        let Some(client) = id.and_then(|id| self.old_clients.get(id, principal)) else {
+            return response::refuse(StatusCode::NOT_FOUND, "unknown session; open a new stream");
+        };
+        let limit = self.options.max_body;
+        let bytes = match body::read(body, limit, self.options.body_timeout).await {
+            Ok(bytes) => bytes,
+            Err(fault) => return response::body_fault(fault, limit),
+        };
+        let params = match Message::from_client(bytes.clone()) {
+            Ok(Message::Request(request)) => request.params,
+            Ok(Message::Notification(notification)) => notification.params,
+            Ok(Message::Response(_)) => None,
+            Err(error) => {
+                return response::error(StatusCode::BAD_REQUEST, error.id(), &error.to_rpc_error());
+            }
+        };
+        // What is modern has headers to be checked, which this transport does not know.
+        if Outline::of(params.as_ref()).version.is_some() {
+            let error = RpcError::new(
+                code::INVALID_REQUEST,
+                "this revision is not spoken on this transport",
+            );
+            return response::error(StatusCode::BAD_REQUEST, None, &error);
+        }
+        // A connection that is busy takes no more until it is not.
+        match timeout(self.options.body_timeout, client.send(&bytes)).await {
+            Ok(true) => response::empty(StatusCode::ACCEPTED),
+            _ => response::refuse(StatusCode::SERVICE_UNAVAILABLE, "the connection takes no more"),
+        }
+    }
+}
