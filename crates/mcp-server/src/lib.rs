@@ -1,8 +1,9 @@
 //! The serving side of MCP: stdio and Streamable HTTP in front of one [`Service`].
 //!
 //! A service answers methods with text; this crate does the rest of the protocol in both of its eras: opening
-//! connections and discovery, versions and headers, ids, sessions, progress, cancellation, limits and the checks that
-//! keep web pages away from servers on loopback. Parameters and results are the client's and the service's own bytes.
+//! connections and discovery, versions and headers, ids, sessions, progress, log messages, questions to the client and
+//! rounds of input, subscriptions, streams that are resumed, cancellation, limits and the checks that keep web pages
+//! away from servers on loopback. Parameters and results are the client's and the service's own bytes.
 //!
 //! ```
 //! use mcp_server::{Answer, RequestContext, ServerInfo, Service, StdioOptions, serve_stdio, unknown_method};

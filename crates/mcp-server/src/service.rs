@@ -18,6 +18,10 @@ pub trait Service: Send + Sync + 'static {
     fn info(&self) -> ServerInfo;
 
     /// What is offered to clients of this revision: the `capabilities` object as it is written in messages.
+    ///
+    /// Some of it is served without the service: with `logging`, `logging/setLevel` and the levels of
+    /// [`RequestContext::log`]; with a `listChanged` or `resources.subscribe`, the subscriptions of the modern era,
+    /// which [`Notices`](crate::Notices) feed. A legacy `resources/subscribe` counts once [`call`](Self::call) agrees.
     fn capabilities(&self, revision: Revision) -> RawJson;
 
     /// Answers a request, such as `tools/list` or `tools/call`.

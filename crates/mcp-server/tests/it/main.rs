@@ -4,6 +4,7 @@
 mod http_asking;
 mod http_checks;
 mod http_eras;
+mod http_hostile;
 mod http_resumption;
 mod http_rounds;
 mod http_sessions;

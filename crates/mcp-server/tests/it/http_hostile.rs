@@ -1,0 +1,98 @@
+//! Clients that send what they should not.
+
+use mcp_server::HttpOptions;
+
+use crate::support::{EVERYTHING, Head, META, Served};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"0"}}}"#;
+
+async fn open(served: &Served) -> Head<'static> {
+    let answer = served.once(&Head::post(), INITIALIZE).await;
+    Head::post().with("Mcp-Session-Id", answer.header("mcp-session-id").unwrap())
+}
+
+#[tokio::test]
+async fn what_is_no_single_message_is_refused() {
+    let served = Served::start(HttpOptions::default()).await;
+    let session = open(&served).await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let modern = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
+    for (body, code) in [
+        ("[]".to_owned(), "-32600"),
+        (format!("[{ping}]"), "-32600"),
+        (format!("[{ping},{ping}]"), "-32600"),
+        (format!("[{modern}]"), "-32600"),
+        (format!("{ping}{ping}"), "-32700"),
+        (format!("{ping}\n{ping}"), "-32700"),
+        (ping.replace("\"id\":1", "\"id\":1,\"id\":2"), "-32600"),
+        (ping.replace("\"id\"", "\"ID\""), "-32600"),
+        (ping.replace('1', "null"), "-32600"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"method":"ping"}"#.to_owned(),
+            "-32600",
+        ),
+        (format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000)), "-32"),
+        ("\u{feff}".to_owned() + ping, "-32700"),
+        (String::new(), "-32700"),
+    ] {
+        for head in [Head::post(), session.clone(), Head::modern("tools/list")] {
+            let answer = served.once(&head, &body).await;
+            let shown: String = body.chars().take(80).collect();
+            assert_eq!(answer.status, 400, "{shown}: {}", answer.body);
+            assert!(answer.body.contains(code), "{shown}: {}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_has_only_so_many_questions_open() {
+    let served = Served::start(HttpOptions::default()).await;
+    let session = open(&served).await;
+    let ask = |id: usize| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/ask","params":{{"method":"roots/list"}}}}"#)
+    };
+    let mut open = Vec::new();
+    for id in 1..=64 {
+        let mut connection = served.connect().await;
+        connection.send(&session, &ask(id)).await;
+        connection.head().await;
+        connection.event().await.unwrap();
+        open.push(connection);
+    }
+    let answer = served.once(&session, &ask(65)).await;
+    assert!(
+        answer
+            .body
+            .contains(r#"{"failed":"the client has too many questions open"}"#),
+        "{}",
+        answer.body
+    );
+    // The session's end is the end of them all.
+    assert_eq!(served.once(&session.method("DELETE"), "").await.status, 204);
+    served.log.running(0).await;
+}
+
+#[tokio::test]
+async fn odd_answers_and_notifications_do_no_harm() {
+    let served = Served::start(HttpOptions::default()).await;
+    served.log.offer(EVERYTHING);
+    let session = open(&served).await;
+    for body in [
+        r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":{},"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1e400,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":18446744073709551616,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":7}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+    ] {
+        assert_eq!(served.once(&session, body).await.status, 202, "{body}");
+    }
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(
+        served.once(&session, ping).await.body,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#
+    );
+}
