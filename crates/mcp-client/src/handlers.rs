@@ -50,7 +50,9 @@ impl ServerRequest {
 ///
 /// # Order
 /// Requests of a legacy server are handed over in the order in which they come, each to a task of its own: one that
-/// waits for a person holds up neither answers nor progress. One whose server takes the request back is dropped.
+/// waits for a person holds up neither answers nor progress. One whose server takes the request back is dropped. The
+/// deadline of the call in which the server asks goes on meanwhile: a call that may wait for a person needs a late
+/// one.
 ///
 /// ```
 /// use mcp_client::{ConnectionOptions, Handlers};

@@ -1,11 +1,14 @@
 //! The stream on which a server tells what no request is about, such as that its lists have changed.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use http::header::CONTENT_TYPE;
 use mcp_wire::{Message, SseDecoder, SseItem, integer, method};
 use raw_json::RawJson;
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
 
 use super::{client::HttpAnswer, shared::HttpShared};
 
@@ -63,19 +66,27 @@ async fn keep_subscribed(shared: &HttpShared) {
     let mut pause = FIRST_PAUSE;
     loop {
         let params = wanted.borrow_and_update().clone();
+        let start = Instant::now();
         let ended = match params {
-            None => false,
+            None => None,
             Some(params) => tokio::select! {
-                ended = subscribe(shared, &params, &mut pause) => ended,
+                ended = subscribe(shared, &params) => ended,
                 _ = wanted.changed() => continue,
             },
         };
         let again = async {
             // A server that refuses is asked again when something else is wanted.
-            if !ended {
-                std::future::pending::<()>().await;
-            }
-            sleep(pause).await;
+            let Some(End { retry: asked, .. }) = ended else {
+                return pending().await;
+            };
+            // All lists are read anew after each end, so a server that never keeps the stream is asked ever less.
+            let lived = start.elapsed() >= LONGEST_PAUSE;
+            pause = if lived {
+                FIRST_PAUSE
+            } else {
+                (pause * 2).min(LONGEST_PAUSE)
+            };
+            sleep(asked.unwrap_or_default().clamp(pause, LONGEST_PAUSE)).await;
             // What has changed since nobody listened is unknown.
             shared.incoming.changes.everything();
         };
@@ -86,8 +97,8 @@ async fn keep_subscribed(shared: &HttpShared) {
     }
 }
 
-/// Opens a subscription and follows it to its end; false when the server refuses it.
-async fn subscribe(shared: &HttpShared, params: &RawJson, pause: &mut Duration) -> bool {
+/// Opens a subscription and follows it to its end; nothing when the server refuses it.
+async fn subscribe(shared: &HttpShared, params: &RawJson) -> Option<End> {
     let id = shared.next_id();
     let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, Some(params)).into();
     let headers = shared
@@ -98,17 +109,13 @@ async fn subscribe(shared: &HttpShared, params: &RawJson, pause: &mut Duration) 
             let is_stream = answer
                 .header(CONTENT_TYPE.as_str())
                 .is_some_and(|kind| kind.starts_with("text/event-stream"));
-            if is_stream {
-                let end = follow(answer, shared, Some(id)).await;
-                *pause = end.retry.unwrap_or(FIRST_PAUSE).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+            if !is_stream {
+                return None;
             }
-            is_stream
+            Some(follow(answer, shared, Some(id)).await)
         }
-        Ok(answer) if answer.status() < 500 => false,
-        _ => {
-            *pause = (*pause * 2).min(LONGEST_PAUSE);
-            true
-        }
+        Ok(answer) if answer.status() < 500 => None,
+        _ => Some(End::default()),
     }
 }
 

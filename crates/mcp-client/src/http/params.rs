@@ -67,10 +67,16 @@ impl MirroredTools {
     }
 
     /// Adds the headers that the call of a tool needs.
-    pub(super) fn add(&self, headers: &mut Headers, name: &str, params: Option<&RawJson>) {
+    pub(super) fn add(&self, headers: &mut Headers, params: Option<&RawJson>) {
         let tools = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
-        let Some(mirrored) = tools.get(name) else { return };
-        let arguments = params.and_then(|params| params.get("arguments"));
+        let Some(params) = params.filter(|_| !tools.is_empty()) else {
+            return;
+        };
+        let name = params.get("name").and_then(|name| name.string());
+        let Some(mirrored) = name.and_then(|name| tools.get(&name)) else {
+            return;
+        };
+        let arguments = params.get("arguments");
         for Mirrored { header, path } in mirrored {
             let start = arguments.clone();
             let value = path.iter().fold(start, |value, key| value?.get(key));

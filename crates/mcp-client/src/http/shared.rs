@@ -126,8 +126,7 @@ impl HttpShared {
         let mut headers = session.headers(posting.method, posting.params);
         let is_modern = session.era() == Era::Modern;
         if is_modern && posting.method == method::TOOLS_CALL {
-            let name = name_of(posting.method, posting.params).unwrap_or_default();
-            self.mirrored.add(&mut headers, &name, posting.params);
+            self.mirrored.add(&mut headers, posting.params);
         }
         exchange.mark_sent();
         let answer = match self.client.post(headers, posting.body.clone()).await {

@@ -18,7 +18,7 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     http_server::{Reply, Server, json as json_reply, opening, stream},
-    peer::{self, Peer, call, connect_with, pair, raw, within, works},
+    peer::{self, call, connect_modern, connect_with, pair, raw, within, works},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -194,28 +194,12 @@ async fn open(server: &Server, options: ConnectionOptions) -> Result<Connection,
         .unwrap()
 }
 
-/// A modern connection to a peer.
-async fn modern(options: ConnectionOptions) -> (Connection, Peer) {
-    let (ours, mut peer) = pair(64 * 1024);
-    let (reader, writer) = tokio::io::split(ours);
-    let (connection, peer) = tokio::join!(Connection::over(reader, writer, options), async {
-        let id = peer.request("server/discover").await;
-        peer.answer(
-            id,
-            r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
-        )
-        .await;
-        peer
-    });
-    (connection.unwrap(), peer)
-}
-
 const WANTED: &str = r#"{"resultType":"input_required","requestState":{"x": 1e2},"inputRequests":{"a b":{"method":"elicitation/create","params":{"requestedSchema":{"properties":{"n":{"default":1}}}}}}}"#;
 
 #[tokio::test(start_paused = true)]
 async fn rounds_of_input() {
     let (options, _gate) = with_handlers(EraChoice::Modern, 10);
-    let (connection, mut peer) = modern(options).await;
+    let (connection, mut peer) = connect_modern(options).await;
     let params = raw(r#"{"name":"t","arguments":{"k":1e2},"requestState":"of another"}"#);
     let calling = tokio::spawn({
         let connection = connection.clone();
@@ -272,7 +256,7 @@ async fn input_that_is_not_given() {
         if wanted == WANTED {
             options.handlers = Handlers::new();
         }
-        let (connection, mut peer) = modern(options).await;
+        let (connection, mut peer) = connect_modern(options).await;
         let calling = tokio::spawn(async move {
             connection
                 .request_with_input("tools/call", None, within(20))

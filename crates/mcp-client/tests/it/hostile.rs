@@ -9,10 +9,11 @@ use std::{
 };
 
 use mcp_client::{ConnectionOptions, Error, ErrorKind, RequestOptions};
+use mcp_wire::Era;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::peer::{call, connect, connect_with, raw, within, works};
+use crate::peer::{call, connect, connect_modern, connect_with, raw, within, works};
 
 fn is_timeout(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Timeout(_)) && error.was_sent()
@@ -100,8 +101,16 @@ async fn odd_answers() {
         // A line of a log.
         (r#"{"level":"info","id":ID,"text":"starting"}"#, Timeout),
     ];
-    for (answer, expected) in cases {
-        let (connection, mut peer) = connect().await;
+    let both = || {
+        cases
+            .iter()
+            .flat_map(|case| [(case, Era::Legacy), (case, Era::Modern)])
+    };
+    for ((answer, expected), era) in both() {
+        let (connection, mut peer) = match era {
+            Era::Legacy => connect().await,
+            Era::Modern => connect_modern(ConnectionOptions::default()).await,
+        };
         let pending = call(&connection, within(7));
         let id = peer.request("tools/call").await;
         let start = Instant::now();

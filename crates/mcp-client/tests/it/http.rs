@@ -12,11 +12,12 @@ use mcp_client::{
     Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind, HttpEndpoint, RequestOptions,
     Upstream, UpstreamOptions,
 };
+use mcp_wire::Era;
 use raw_json::RawJson;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    http_server::{Reply, Seen, Server, json, opening, status, stream},
+    http_server::{Reply, Seen, Server, json, modern_opening, opening, status, stream},
     peer::{raw, within},
 };
 
@@ -34,6 +35,17 @@ async fn connect(server: &Server, options: ConnectionOptions) -> Result<Connecti
 
 /// A server that opens connections, and what it does about calls; a second call is always answered well.
 async fn serving(first: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Server, Connection) {
+    serving_in(Era::Legacy, first).await
+}
+
+async fn serving_in(
+    era: Era,
+    first: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+) -> (Server, Connection) {
+    let opening = match era {
+        Era::Legacy => opening,
+        Era::Modern => modern_opening,
+    };
     let calls = AtomicUsize::new(0);
     let server = Server::start(move |seen| {
         opening(seen).unwrap_or_else(|| match calls.fetch_add(1, Ordering::SeqCst) {
@@ -242,9 +254,15 @@ async fn odd_answers() {
             Closed,
         ),
     ];
-    for (name, make, expected) in cases {
+    let both = || {
+        cases
+            .iter()
+            .flat_map(|case| [(case, Era::Legacy), (case, Era::Modern)])
+    };
+    for ((name, make, expected), era) in both() {
         let make = *make;
-        let (_server, connection) = serving(make).await;
+        let (_server, connection) = serving_in(era, make).await;
+        assert_eq!(connection.server().era(), era);
         let outcome = call(&connection, within(20)).await;
         match (expected, &outcome) {
             (Result(text), Ok(result)) => assert_eq!(result.as_str(), *text, "{name}"),

@@ -156,6 +156,17 @@ async fn read_request(socket: &mut BufReader<TcpStream>) -> Option<Seen> {
     })
 }
 
+/// Answers what opens a modern connection, and tells whether it has.
+pub(crate) fn modern_opening(seen: &Seen) -> Option<Reply> {
+    (seen.body["method"] == "server/discover").then(|| {
+        let discovered = crate::peer::DISCOVERED;
+        json(&format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{discovered}}}"#,
+            seen.body["id"]
+        ))
+    })
+}
+
 /// Answers what opens a connection, and tells whether it has.
 pub(crate) fn opening(seen: &Seen) -> Option<Reply> {
     match seen.body["method"].as_str() {

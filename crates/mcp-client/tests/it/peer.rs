@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_client::{Connection, ConnectionOptions, Error, RequestOptions};
+use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, RequestOptions};
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::{
@@ -17,6 +17,9 @@ pub(crate) struct Peer {
 }
 
 pub(crate) const OPENED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"peer","version":"1"}}"#;
+
+pub(crate) const DISCOVERED: &str =
+    r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}"#;
 
 impl Peer {
     /// What the client sends next.
@@ -88,6 +91,22 @@ pub(crate) async fn connect_with(options: ConnectionOptions, buffer: usize) -> (
         let id = peer.request("initialize").await;
         peer.answer(id, OPENED).await;
         peer.notification("notifications/initialized").await;
+        peer
+    });
+    (connection.unwrap(), peer)
+}
+
+/// A modern connection to a peer that tells no changes.
+pub(crate) async fn connect_modern(options: ConnectionOptions) -> (Connection, Peer) {
+    let options = ConnectionOptions {
+        era: EraChoice::Modern,
+        ..options
+    };
+    let (ours, mut peer) = pair(64 * 1024);
+    let (reader, writer) = tokio::io::split(ours);
+    let (connection, peer) = tokio::join!(Connection::over(reader, writer, options), async {
+        let id = peer.request("server/discover").await;
+        peer.answer(id, DISCOVERED).await;
         peer
     });
     (connection.unwrap(), peer)
