@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod framing;
+mod log_level;
 mod message;
 mod meta;
 mod write;
