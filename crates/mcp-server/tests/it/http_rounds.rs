@@ -78,7 +78,7 @@ async fn a_state_is_good_for_one_client_one_request_and_some_time() {
         ("other request", head("q"), round("q", &second(&state))),
         (
             "other client",
-            head("p").with("X-User", "mallory"),
+            head("p").with("X-User", "mabel"),
             round("p", &second(&state)),
         ),
     ] {
