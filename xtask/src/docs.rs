@@ -3,8 +3,10 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use tool_core::{Category, ErrorKind};
 
+use crate::build::{build, executable};
 use crate::console::{Problem, refuse, say};
 use crate::members::Members;
 use crate::process::{find, run};
@@ -18,11 +20,28 @@ struct Generator {
     write: fn(&Repository) -> Result<String>,
 }
 
-const GENERATORS: [Generator; 1] = [Generator {
-    file: "ARCHITECTURE.md",
-    part: "crates",
-    write: crate_table,
-}];
+const GENERATORS: [Generator; 4] = [
+    Generator {
+        file: "ARCHITECTURE.md",
+        part: "crates",
+        write: crate_table,
+    },
+    Generator {
+        file: "docs/src/reference/configuration.md",
+        part: "configuration",
+        write: |repository| printed(repository, "configuration"),
+    },
+    Generator {
+        file: "docs/src/reference/cli.md",
+        part: "cli",
+        write: |repository| printed(repository, "cli"),
+    },
+    Generator {
+        file: "docs/src/reference/errors.md",
+        part: "kinds",
+        write: |_| Ok(kind_table()),
+    },
+];
 
 /// Writes the generated parts, or with `check` refuses those that are out of date.
 ///
@@ -75,6 +94,43 @@ pub(crate) fn replace_part(text: &str, part: &str, content: &str) -> Option<Stri
     let start = text.find(&begin)? + begin.len();
     let stop = start + text[start..].find(&end)?;
     Some(format!("{}{content}{}", &text[..start], &text[stop..]))
+}
+
+/// A page that the program writes of itself.
+fn printed(repository: &Repository, page: &str) -> Result<String> {
+    let built = build(repository, &["--package", "toolplane-cli", "--bin", "toolplane"])?;
+    let program = executable(&built, "toolplane")?;
+    let output = Command::new(program).args(["docs", page]).output();
+    let output = output.with_context(|| format!("failed to run `toolplane docs {page}`"))?;
+    if !output.status.success() {
+        bail!("`toolplane docs {page}` ended with {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`toolplane docs {page}` wrote no text"))
+}
+
+/// What follows from each kind of error.
+fn kind_table() -> String {
+    let yes = |flag: bool| if flag { "yes" } else { "no" };
+    let mut table =
+        "| kind | class | may pass later | counts against the tool | what a model is told to do |\n"
+            .to_owned();
+    table += "|---|---|---|---|---|\n";
+    for kind in ErrorKind::ALL {
+        let class = match kind.category() {
+            Category::Transient => "transient",
+            Category::RateLimit => "rate limit",
+            Category::Authentication => "authentication",
+            Category::Validation => "validation",
+            Category::Unknown => "unknown",
+        };
+        table += &format!(
+            "| `{kind}` | {class} | {} | {} | {} |\n",
+            yes(kind.is_retryable()),
+            yes(kind.counts_for_breaker()),
+            kind.advice()
+        );
+    }
+    table
 }
 
 fn crate_table(repository: &Repository) -> Result<String> {
