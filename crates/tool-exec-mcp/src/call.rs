@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use mcp_client::RequestOptions;
 use raw_json::{Kind, RawJson};
-use tool_core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError};
+use tool_core::{CallContext, ErrorKind, InputRequest, Invoke, Outcome, Reply, ToolError};
 
 use crate::{McpServer, fault::tool_error, server::Unreachable};
 
@@ -63,7 +63,22 @@ impl Invoke for McpTool {
             let message = format!("the server `{server}` answered with a result that is no object");
             return Err(ToolError::new(ErrorKind::Protocol, message));
         }
-        let is_error = result.get("isError").is_some_and(|flag| flag.as_str() == "true");
+        let (mut is_error, mut asks) = (false, false);
+        for (key, value) in result.members() {
+            match &*key {
+                "isError" => is_error = value.as_str() == "true",
+                "resultType" => asks = value.as_str() == "\"input_required\"",
+                _ => {}
+            }
+        }
+        if asks {
+            let requests = result.get("inputRequests").unwrap_or(RawJson::object());
+            let request = InputRequest {
+                requests,
+                state: result.get("requestState"),
+            };
+            return Ok(Outcome::NeedsInput(Box::new(request)));
+        }
         Ok(Reply::result(result, is_error).into())
     }
 }

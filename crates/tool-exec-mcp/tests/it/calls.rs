@@ -7,7 +7,7 @@ use std::{
 
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{Arguments, DispatchState, ErrorKind, Progress};
+use tool_core::{Arguments, DispatchState, ErrorKind, Outcome, Progress};
 use tool_exec_mcp::McpServer;
 
 use crate::fixture::{Call, Fixture, NoSecrets, load, tool};
@@ -37,6 +37,23 @@ async fn a_tool_that_says_it_failed_has_answered() {
         reply.raw().as_str(),
         r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#
     );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_has_not_finished() {
+    let fixture = Fixture::new(&[tool("asks")]);
+    let server = fixture.server("");
+    let mut call = Call::new(&server, "asks", json!({}));
+    let executor = call.cx.tool().executor().clone();
+    let Outcome::NeedsInput(request) = executor.invoke_boxed(&mut call.cx).await.unwrap() else {
+        panic!("a question is no reply");
+    };
+    assert_eq!(
+        request.requests.as_str(),
+        r#"{"who":{"method":"elicitation/create"}}"#
+    );
+    assert_eq!(request.state.unwrap().as_str(), r#""s1""#);
     server.shutdown().await;
 }
 

@@ -86,6 +86,10 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
             id,
             r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#,
         ),
+        "asks" => result(
+            id,
+            r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create"}},"requestState":"s1"}"#,
+        ),
         "rpc-error" => error(
             id,
             r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#,
