@@ -31,7 +31,7 @@ const STEPS: [Step; 12] = [
         refuse("layers", layers::check_layers(repository.root())?)
     }),
     ("tidy", |repository| refuse("tidy", tidy::check_tidy(repository)?)),
-    ("docs", |repository| docs::docs(repository, true)),
+    ("docs", |repository| docs::docs(repository, true, &[])),
     ("clippy", clippy),
     ("test", |repository| test(repository, &TestOptions::default())),
     ("examples", examples::examples),

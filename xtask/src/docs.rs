@@ -43,13 +43,14 @@ const GENERATORS: [Generator; 4] = [
     },
 ];
 
-/// Writes the generated parts, or with `check` refuses those that are out of date.
+/// Writes the generated parts, or with `check` refuses those that are out of date: all of them, or those that are named.
 ///
 /// # Errors
 /// When a part is out of date, its file or its markers are missing, or it cannot be made.
-pub fn docs(repository: &Repository, check: bool) -> Result<()> {
+pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()> {
     let mut problems = Vec::new();
-    for Generator { file, part, write } in GENERATORS {
+    let is_asked = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
+    for Generator { file, part, write } in GENERATORS.iter().filter(|generator| is_asked(generator.part)) {
         let text = repository
             .text(file)
             .with_context(|| format!("failed to read `{file}`"))?;

@@ -56,6 +56,8 @@ enum Command {
         /// Write nothing; fail where something is out of date.
         #[arg(long)]
         check: bool,
+        /// Only these parts, such as `crates`.
+        parts: Vec<String>,
     },
     /// Runs the official conformance suite of MCP and writes its results into the documents.
     Conformance {
@@ -94,7 +96,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench { filter, harness } => {
             xtask::bench(&repository, filter.as_deref(), harness.as_deref())
         }
-        Command::Docs { check } => xtask::docs(&repository, check),
+        Command::Docs { check, parts } => xtask::docs(&repository, check, &parts),
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Peers => {
             let parts = xtask::install_peers(&repository)?;

@@ -32,9 +32,13 @@ fn a_stale_part_is_refused_and_written_between_its_markers() {
     );
     let repository = Repository::at(root.path()).unwrap();
 
-    assert!(docs(&repository, true).is_err(), "the table is out of date");
-    docs(&repository, false).unwrap();
-    docs(&repository, true).unwrap();
+    let parts = ["crates".to_owned()];
+    assert!(
+        docs(&repository, true, &parts).is_err(),
+        "the table is out of date"
+    );
+    docs(&repository, false, &parts).unwrap();
+    docs(&repository, true, &parts).unwrap();
     assert_eq!(
         repository.text("ARCHITECTURE.md").unwrap(),
         "before\n<!-- begin crates -->\n| layer | crate | what it is |\n|---|---|---|\n\
@@ -43,7 +47,7 @@ fn a_stale_part_is_refused_and_written_between_its_markers() {
 
     write(root.path(), "ARCHITECTURE.md", "no markers\n");
     assert!(
-        docs(&repository, false).is_err(),
+        docs(&repository, false, &parts).is_err(),
         "there is no place for the table"
     );
 }
