@@ -66,7 +66,7 @@ impl Toolplane {
     }
 
     /// The tools that this caller may see. Servers that are not started yet are started for it, and those that fail
-    /// are missing: see [`Toolplane::servers`].
+    /// are missing: see [`Toolplane::sources`].
     pub async fn list(&self, caller: &Caller) -> View {
         let snapshot = self.0.registry.load().await;
         self.view(&snapshot, caller)
