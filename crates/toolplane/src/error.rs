@@ -12,8 +12,8 @@ pub enum BuildError {
     SourceTwice(String),
 }
 
-/// Why a server does not run. It may name what is inside, such as a program's path, so it is told as a cause, which
+/// Why a server does not run or a tool cannot be used. It may name what is inside, such as a program's path, so it is told as a cause, which
 /// the operator sees and a model does not.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct NotRunning(pub(crate) String);
+pub(crate) struct NotUsable(pub(crate) String);

@@ -8,7 +8,7 @@ use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::Rules;
 use tool_registry::{Refused, Registry};
 
-use crate::{BuildError, Builder, CallRequest, View, error::NotRunning, executors::Servers};
+use crate::{BuildError, Builder, CallRequest, View, error::NotUsable, executors::Servers};
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
 #[derive(Clone)]
@@ -181,7 +181,13 @@ impl Toolplane {
         let failed = self.0.registry.failed_owner(name);
         if let Some((server, reason)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");
-            return ToolError::new(ErrorKind::Unavailable, message).with_source(NotRunning(reason));
+            return ToolError::new(ErrorKind::Unavailable, message).with_source(NotUsable(reason));
+        }
+        let snapshot = self.0.registry.snapshot();
+        if let Some(refused) = snapshot.refused().iter().find(|refused| refused.name == name) {
+            let message = format!("the tool `{name}` is there but cannot be used");
+            return ToolError::new(ErrorKind::NotFound, message)
+                .with_source(NotUsable(refused.reason.clone()));
         }
         let view = self.known(caller);
         let nearest = view

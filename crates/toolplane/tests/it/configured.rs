@@ -1,7 +1,7 @@
 use serde_json::json;
 use toolplane::{
     BuildError, CallRequest, Toolplane,
-    core::{Caller, Outcome},
+    core::{Caller, ErrorKind, Outcome},
 };
 
 const CONFIGURATION: &str = r#"
@@ -48,6 +48,19 @@ async fn a_tool_that_cannot_be_used_does_not_sink_the_rest() {
         "{}",
         refused[0].reason
     );
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_used_says_why_to_the_operator_only() {
+    let plane = Toolplane::from_yaml(CONFIGURATION).expect("usable");
+    let error = plane
+        .call(CallRequest::new("unusable"))
+        .await
+        .expect_err("it cannot be run");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.message(), "the tool `unusable` is there but cannot be used");
+    let cause = std::error::Error::source(&error).expect("the reason").to_string();
+    assert!(cause.contains("no executor `carrier-pigeon`"), "{cause}");
 }
 
 #[tokio::test]
