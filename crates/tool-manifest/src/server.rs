@@ -66,7 +66,7 @@ pub enum ServerTransport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
-    /// The present one first, then those with a handshake.
+    /// Whichever the server speaks, found out when it is first needed.
     #[default]
     Auto,
     /// Only those with a handshake: up to 2025-11-25.
