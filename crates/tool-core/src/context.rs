@@ -1,7 +1,10 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
 
 use crate::{
-    Arguments, Caller, Clock, Dispatch, DispatchState, ErrorKind, Instant, Progress, Tool, ToolError, Trust,
+    Arguments, Asker, Caller, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant, Progress, Resume,
+    Tool, ToolError, Trust,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -29,6 +32,12 @@ pub struct CallContext {
     pub idempotency_key: Option<Arc<str>>,
     /// Where the tool's progress goes, if the caller wants to know.
     pub progress: Option<Arc<dyn Progress>>,
+    /// The way back to the caller's client, if there is one.
+    pub ask: Option<Asker>,
+    /// What the caller gave for what the tool asked in the round before, if this is another round of a call.
+    pub resume: Option<Arc<Resume>>,
+    /// What the caller says beside the arguments, as one object that is passed on as it is.
+    pub meta: Option<RawJson>,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     dispatch: Arc<Dispatch>,
@@ -36,13 +45,47 @@ pub struct CallContext {
 }
 
 /// What a call is addressed to.
-///
-/// Only tools for now: resources, prompts and completions will go down the same stack.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Target {
-    /// A tool, resolved.
+    /// A tool, to be called.
     Tool(Arc<Tool>),
+    /// A prompt, to be rendered with the arguments.
+    Prompt(Arc<Tool>),
+    /// A resource, to be read.
+    Resource {
+        /// The resource itself, or the template that it belongs to.
+        resource: Arc<Tool>,
+        /// Its own URI.
+        uri: Arc<str>,
+    },
+    /// A prompt or template of which an argument is to be completed. The call's arguments are what the protocol says
+    /// beside the reference: `argument` and perhaps `context`.
+    Completion(Arc<Tool>),
+}
+
+impl Target {
+    /// The tool, or what stands for one: layers go by its settings, schema and state.
+    #[must_use]
+    pub fn tool(&self) -> &Arc<Tool> {
+        match self {
+            Self::Tool(tool) | Self::Prompt(tool) | Self::Completion(tool) => tool,
+            Self::Resource { resource, .. } => resource,
+        }
+    }
+
+    /// The name that policy rules and logs know it by: of a resource that a template stands for, its own.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        let name = self.tool().name();
+        if let Self::Resource { resource, uri } = self
+            && let Some(known) = resource.descriptor().uri.as_ref().filter(|known| known != &uri)
+        {
+            let prefix = name.strip_suffix(&**known).unwrap_or_default();
+            return format!("{prefix}{uri}").into();
+        }
+        Cow::Borrowed(name)
+    }
 }
 
 /// What ties all records of a call together: 128 random bits, shown as 32 hexadecimal digits.
@@ -88,17 +131,19 @@ impl CallContext {
             attempt: 0,
             idempotency_key: None,
             progress: None,
+            ask: None,
+            resume: None,
+            meta: None,
             clock,
             dispatch: Arc::default(),
             notes: None,
         }
     }
 
-    /// The tool that is called.
+    /// The tool that is called, or what stands for one: see [`Target::tool`].
     #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
-        let Target::Tool(tool) = &self.target;
-        tool
+        self.target.tool()
     }
 
     /// How far the present attempt got towards its tool.
@@ -122,8 +167,10 @@ impl CallContext {
     pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
         let descriptor = self.tool().descriptor();
         let metadata = &descriptor.metadata;
-        let may_run_twice = descriptor.origin.trust == Trust::Operator
+        let is_declared = descriptor.origin.trust == Trust::Operator
             && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
+        // Prompts and resources are read, by the protocol's own word.
+        let may_run_twice = is_declared || descriptor.feature != Feature::Tool;
         if self.dispatch.state() == DispatchState::Sent && !may_run_twice {
             let message = format!("{}; whether the tool ran is not known", message.into());
             ToolError::new(ErrorKind::OutcomeUnknown, message)
@@ -132,15 +179,25 @@ impl CallContext {
         }
     }
 
-    /// The time left until the deadline; nothing if there is no deadline.
+    /// The time left until the deadline, which the time that the caller took to answer questions puts off; nothing if
+    /// there is no deadline.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
-        self.deadline.map(|deadline| deadline.since(self.clock.now()))
+        let waited = self.waited();
+        self.deadline
+            .map(|deadline| (deadline + waited).since(self.clock.now()))
+    }
+
+    /// How long the call has waited for the caller to answer questions.
+    fn waited(&self) -> Duration {
+        self.ask.as_ref().map_or(Duration::ZERO, Asker::waited)
     }
 
     /// Moves the deadline to `limit` from now unless it is earlier already, and returns the time left until then.
     pub fn limit(&mut self, limit: Duration) -> Duration {
-        let now = self.clock.now();
+        let waited = self.waited();
+        // On a time line that stands still while the caller is waited for.
+        let now = Instant::since_start(self.clock.now().since(Instant::since_start(waited)));
         let latest = now + limit;
         let deadline = self.deadline.map_or(latest, |deadline| deadline.min(latest));
         self.deadline = Some(deadline);
@@ -182,6 +239,9 @@ impl CallContext {
             attempt: self.attempt,
             idempotency_key: self.idempotency_key.clone(),
             progress: self.progress.clone(),
+            ask: self.ask.clone(),
+            resume: self.resume.clone(),
+            meta: self.meta.clone(),
             clock: self.clock.clone(),
             dispatch: Arc::default(),
             notes: self.notes.as_ref().map(|_| Vec::new()),

@@ -5,11 +5,17 @@ use serde_json::Value;
 
 use crate::Metadata;
 
-/// A tool as data: what a manifest, a registry row or a server's list says of it.
+/// A tool as data: what a manifest, a registry row or a server's list says of it. Prompts and resources of servers are
+/// described in the same way: see [`Feature`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Descriptor {
-    /// The name that agents call it by: see [`check_name`](crate::check_name).
+    /// What it describes.
+    pub feature: Feature,
+    /// The name that agents call it by, and that policy rules speak of: see [`check_name`](crate::check_name). That of
+    /// a resource or template is its server's prefix and its URI.
     pub name: Arc<str>,
+    /// The URI of a resource, or the URI template (RFC 6570) of a template.
+    pub uri: Option<Arc<str>>,
     /// A name for people.
     pub title: Option<String>,
     /// What it does and when to use it.
@@ -31,6 +37,37 @@ pub struct Descriptor {
     pub definition: Option<RawJson>,
     /// Where it comes from.
     pub origin: Origin,
+}
+
+/// Which kind of thing a descriptor describes. Calls of all of them go down the same layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Feature {
+    /// A tool, which is called.
+    #[default]
+    Tool,
+    /// A prompt of a server, which is rendered.
+    Prompt,
+    /// A resource of a server, which is read.
+    Resource,
+    /// A family of resources of a server.
+    ResourceTemplate,
+}
+
+impl Feature {
+    /// All of them, in the order in which lists show them.
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::ResourceTemplate];
+
+    /// The word for one of it in messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::ResourceTemplate => "resource template",
+        }
+    }
 }
 
 /// Which primitive runs a tool, and its settings, which only that primitive understands.

@@ -18,6 +18,7 @@
 //! ```
 
 mod arguments;
+mod ask;
 mod caller;
 mod clock;
 mod context;
@@ -42,10 +43,11 @@ mod tool;
 
 pub use self::{
     arguments::Arguments,
+    ask::{Ask, AskError, Asker, ClientKey, Question},
     caller::Caller,
     clock::{Clock, Instant},
     context::{CallContext, CorrelationId, Note, Target, TraceContext},
-    descriptor::{Descriptor, ExecutorSpec, Origin, Trust},
+    descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchState},
     error::{Category, ErrorKind, ToolError},
     event::{Event, Observe},
@@ -54,7 +56,7 @@ pub use self::{
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
-    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, TaskHandle},
+    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume, TaskHandle},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},

@@ -44,6 +44,15 @@ pub struct InputRequest {
     pub state: Option<RawJson>,
 }
 
+/// What the caller gave for an [`InputRequest`], with which the same call is made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resume {
+    /// The answers, as the caller wrote them.
+    pub responses: RawJson,
+    /// The upstream's state of the round before.
+    pub state: Option<RawJson>,
+}
+
 /// A call that waits for someone's decision.
 #[derive(Debug, Clone)]
 pub struct PendingCall {

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use crate::{BoxFuture, Descriptor};
+use crate::{BoxFuture, Descriptor, Feature};
 
 /// Where tools come from: files, a store, an MCP server.
 pub trait Source: Send + Sync {
@@ -17,8 +17,8 @@ pub trait Source: Send + Sync {
     /// Resolves when the snapshot's revision is another than `seen`.
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;
 
-    /// Whether a tool of this name may be among those not known yet.
-    fn may_hold(&self, name: &str) -> bool;
+    /// Whether a tool or prompt of this name, or a resource of this URI, may be among those not known yet.
+    fn may_hold(&self, feature: Feature, name: &str) -> bool;
 
     /// How it is.
     fn status(&self) -> SourceStatus;
@@ -31,13 +31,17 @@ pub struct Catalogue {
     pub revision: u64,
     /// The tools, in the source's own order.
     pub tools: Vec<Arc<Descriptor>>,
+    /// The prompts, resources and resource templates, those of each kind in the source's own order.
+    pub others: Vec<Arc<Descriptor>>,
     /// What was left out, and why.
     pub rejected: Vec<Rejected>,
 }
 
-/// A tool that was left out.
+/// A tool, prompt or resource that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
+    /// What it is.
+    pub feature: Feature,
     /// Its name, as far as it has one.
     pub name: String,
     /// Why it is not offered.

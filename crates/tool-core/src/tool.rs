@@ -3,10 +3,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::{Map, Value};
 
-use crate::{CheckJson, Descriptor, DynInvoke, ToolState};
+use crate::{CheckJson, Descriptor, DynInvoke, Feature, ToolState};
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
-/// up nothing more.
+/// up nothing more. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
 pub struct Tool {
     parts: ToolParts,
     definition: RawJson,
@@ -73,8 +73,14 @@ impl Tool {
         &self.parts.descriptor
     }
 
+    /// What it is.
+    #[must_use]
+    pub fn feature(&self) -> Feature {
+        self.parts.descriptor.feature
+    }
+
     /// What agents are shown of it, as one object: name, title, description, `inputSchema`, `outputSchema` and, for
-    /// a tool of a server, whatever else the server says, in the server's own bytes.
+    /// one of a server, whatever else the server says, in the server's own bytes.
     #[must_use]
     pub fn definition(&self) -> &RawJson {
         &self.definition
@@ -119,6 +125,12 @@ impl Tool {
 
 /// A server's own definition under our name, or one made from the descriptor.
 fn definition(descriptor: &Descriptor) -> RawJson {
+    if let (Feature::Resource | Feature::ResourceTemplate, Some(definition)) =
+        (descriptor.feature, &descriptor.definition)
+    {
+        // Known by its URI, which is the server's: its name is for people.
+        return definition.clone();
+    }
     let name = RawJson::from(&*descriptor.name);
     if let Some(Ok(definition)) = descriptor
         .definition

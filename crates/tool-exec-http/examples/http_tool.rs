@@ -16,8 +16,8 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, Executor,
-    ExecutorSpec, Instant, Metadata, Origin, Outcome, Reference, Secret, SecretError, Secrets, Settings,
-    Target, Tool, ToolParts, Trust,
+    ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Reference, Secret, SecretError, Secrets,
+    Settings, Target, Tool, ToolParts, Trust,
 };
 use tool_exec_http::{HttpExecutor, HttpOptions};
 
@@ -66,7 +66,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 fn descriptor(config: Value) -> Descriptor {
     Descriptor {
+        feature: Feature::Tool,
         name: "weather".into(),
+        uri: None,
         title: None,
         description: "The weather of the next days.".to_owned(),
         version: None,

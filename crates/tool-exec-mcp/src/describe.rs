@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use raw_json::{Kind, RawJson};
 use serde_json::json;
-use tool_core::{Descriptor, ExecutorSpec, Metadata, Origin, Rejected, Trust};
+use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Origin, Rejected, Trust};
 
 use crate::{McpExecutor, ServerSettings};
 
@@ -23,6 +23,7 @@ pub(crate) fn describe(
                 descriptors.push(Arc::new(descriptor));
             }
             Ok(Some(descriptor)) => rejected.push(Rejected {
+                feature: Feature::Tool,
                 name: descriptor.name.to_string(),
                 reason: "another tool of the server has this name".to_owned(),
             }),
@@ -38,6 +39,7 @@ fn descriptor(settings: &ServerSettings, tool: &RawJson) -> Result<Option<Descri
     let Some(own) = text("name").filter(|name| !name.is_empty()) else {
         let reason = "it has no name".to_owned();
         return Err(Rejected {
+            feature: Feature::Tool,
             name: format!("{}?", settings.prefix),
             reason,
         });
@@ -51,12 +53,15 @@ fn descriptor(settings: &ServerSettings, tool: &RawJson) -> Result<Option<Descri
         .filter(|schema| schema.kind() == Kind::Object)
     else {
         return Err(Rejected {
+            feature: Feature::Tool,
             name,
             reason: "its `inputSchema` is no object".to_owned(),
         });
     };
     Ok(Some(Descriptor {
+        feature: Feature::Tool,
         name: name.into(),
+        uri: None,
         title: text("title"),
         description: text("description").unwrap_or_default(),
         version: None,

@@ -13,7 +13,7 @@ use tokio::{
     sync::{Mutex, OnceCell, watch},
     time::{Instant, sleep},
 };
-use tool_core::{BoxFuture, Catalogue, Secrets, Source, SourceState, SourceStatus};
+use tool_core::{BoxFuture, Catalogue, Feature, Secrets, Source, SourceState, SourceStatus};
 
 use crate::{ServerSettings, describe::describe, settings::ResolveError};
 
@@ -190,6 +190,7 @@ impl McpServer {
                 *catalogue = Arc::new(Catalogue {
                     revision: catalogue.revision + 1,
                     tools,
+                    others: Vec::new(),
                     rejected,
                 });
             }
@@ -278,7 +279,7 @@ impl Source for ServerSource {
     }
 
     /// Any name could be a renamed tool's, so those count as well.
-    fn may_hold(&self, name: &str) -> bool {
+    fn may_hold(&self, _feature: Feature, name: &str) -> bool {
         let settings = &self.0.settings;
         let renamed = settings.rename.keys().any(|own| settings.outward(own) == name);
         // A prefix as long as a name may be is cut with the name.

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tool_core::{Descriptor, ExecutorSpec, Metadata};
+use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata};
 
 use crate::{
     field::{Field, Raw, Text},
@@ -165,7 +165,9 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
         .input_schema
         .unwrap_or_else(|| (None, schema_field::any_object()));
     let descriptor = Descriptor {
+        feature: Feature::Tool,
         name: parts.name.into(),
+        uri: None,
         title: parts.title,
         description: parts.description.get().unwrap_or_default(),
         version: parts.version,

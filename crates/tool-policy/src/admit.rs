@@ -41,7 +41,7 @@ impl<S> Layer<S> for Admit {
 
 impl<S: Invoke> Invoke for Admitting<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if let Err(refusal) = self.rules.admit(cx.tool(), &cx.caller) {
+        if let Err(refusal) = self.rules.admit_call(&cx.target, &cx.caller) {
             cx.note("admit", || format!("refused: {refusal}"));
             return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
         }

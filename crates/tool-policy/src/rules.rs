@@ -1,7 +1,7 @@
-use tool_core::{Caller, Pattern, Tool};
+use tool_core::{Caller, Pattern, Target, Tool};
 
-/// Who may see and call what. The same rules hold for lists and for calls, and always for the resolved tool,
-/// whatever name it was asked for by.
+/// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
+/// lists and for calls, and always for the resolved tool, whatever name it was asked for by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Tools that no one may call.
@@ -46,20 +46,41 @@ impl Rules {
     /// # Errors
     /// The first rule that speaks against it: blocklist, allow-list, permissions.
     pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
-        let name = tool.name();
-        if let Some(rule) = self.blocklist.iter().find(|rule| rule.matches(name)) {
-            return Err(Refusal::Blocked {
-                tool: name.to_string(),
-                rule: rule.as_str().to_owned(),
-            });
+        self.admit_as(tool.name(), tool, caller)
+    }
+
+    /// Decides whether a caller may make a call of this target. A resource that belongs to a template must be admitted
+    /// by its own name as well as by the template's.
+    ///
+    /// # Errors
+    /// As [`Rules::admit`].
+    pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Refusal> {
+        let (name, tool) = (target.name(), target.tool());
+        if *name != **tool.name() {
+            self.not_blocked(tool.name())?;
         }
+        self.admit_as(&name, tool, caller)
+    }
+
+    fn not_blocked(&self, name: &str) -> Result<(), Refusal> {
+        match self.blocklist.iter().find(|rule| rule.matches(name)) {
+            Some(rule) => Err(Refusal::Blocked {
+                tool: name.to_owned(),
+                rule: rule.as_str().to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn admit_as(&self, name: &str, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
+        self.not_blocked(name)?;
         if self
             .allowlist
             .as_ref()
             .is_some_and(|list| !list.iter().any(|rule| rule.matches(name)))
         {
             return Err(Refusal::NotAllowed {
-                tool: name.to_string(),
+                tool: name.to_owned(),
             });
         }
         let required = &tool.descriptor().metadata.required_permissions;
@@ -68,7 +89,7 @@ impl Rules {
             .find(|permission| !caller.permissions.contains(permission.as_str()))
         {
             Some(permission) => Err(Refusal::Lacks {
-                tool: name.to_string(),
+                tool: name.to_owned(),
                 principal: caller.principal.to_string(),
                 permission: permission.clone(),
             }),

@@ -1,6 +1,6 @@
 use std::{future, sync::Arc};
 
-use tool_core::{BoxFuture, Catalogue, Descriptor, Source, SourceState, SourceStatus};
+use tool_core::{BoxFuture, Catalogue, Descriptor, Feature, Source, SourceState, SourceStatus};
 
 /// A source whose tools are known from the start and never change: what a configuration file says.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ impl FixedSource {
         let catalogue = Catalogue {
             revision: 1,
             tools,
+            others: Vec::new(),
             rejected: Vec::new(),
         };
         Self {
@@ -46,7 +47,7 @@ impl Source for FixedSource {
         }
     }
 
-    fn may_hold(&self, _name: &str) -> bool {
+    fn may_hold(&self, _feature: Feature, _name: &str) -> bool {
         false
     }
 

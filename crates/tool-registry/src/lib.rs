@@ -8,6 +8,7 @@ mod follow;
 mod registry;
 mod resolve;
 mod snapshot;
+mod uri_template;
 
 pub use self::{
     fixed::FixedSource,

@@ -7,7 +7,7 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
-use tool_core::{Executor, Settings, Source, SourceState, SourceStatus, Tool};
+use tool_core::{Executor, Feature, Settings, Source, SourceState, SourceStatus, Target, Tool};
 
 use crate::{Snapshot, follow, resolve::Resolver};
 
@@ -71,17 +71,55 @@ impl Registry {
 
     /// The tool of this name. Sources that may hold it and are not loaded yet are loaded first.
     pub async fn find(&self, name: &str) -> Option<Arc<Tool>> {
-        if let Some(tool) = self.get(name) {
-            return Some(tool);
+        match self.get(name) {
+            Some(tool) => Some(tool),
+            None => {
+                self.find_in(Feature::Tool, name, |snapshot| snapshot.get(name).cloned())
+                    .await
+            }
         }
-        let candidates = self.0.sources.iter().filter(|source| source.may_hold(name));
+    }
+
+    /// The prompt of this name, see [`Registry::find`].
+    pub async fn find_prompt(&self, name: &str) -> Option<Arc<Tool>> {
+        let look = |snapshot: &Snapshot| snapshot.find(Feature::Prompt, name).cloned();
+        self.find_in(Feature::Prompt, name, look).await
+    }
+
+    /// The resource of this URI, or what stands for it, see [`Snapshot::resource`] and [`Registry::find`].
+    pub async fn find_resource(&self, uri: &str) -> Option<Target> {
+        self.find_in(Feature::Resource, uri, |snapshot| snapshot.resource(uri))
+            .await
+    }
+
+    /// The resource template that is written like this, see [`Registry::find`].
+    pub async fn find_template(&self, uri_template: &str) -> Option<Arc<Tool>> {
+        let look = |snapshot: &Snapshot| snapshot.find(Feature::ResourceTemplate, uri_template).cloned();
+        self.find_in(Feature::ResourceTemplate, uri_template, look).await
+    }
+
+    async fn find_in<T>(
+        &self,
+        feature: Feature,
+        key: &str,
+        look: impl Fn(&Snapshot) -> Option<T>,
+    ) -> Option<T> {
+        // Nothing of the snapshot is held while sources are loaded.
+        if let Some(found) = look(&self.snapshot()) {
+            return Some(found);
+        }
+        let candidates = self
+            .0
+            .sources
+            .iter()
+            .filter(|source| source.may_hold(feature, key));
         let loads: Vec<_> = candidates.map(|source| source.load()).collect();
         if loads.is_empty() {
             return None;
         }
         join_all(loads).await;
         self.refresh();
-        self.get(name)
+        look(&self.snapshot())
     }
 
     /// Loads every source that is not loaded yet, all at once, and returns what is known then. A source that fails
@@ -102,14 +140,14 @@ impl Registry {
             .collect()
     }
 
-    /// The source that may have a tool of this name and has failed, with the reason: what to tell someone who asks
-    /// for a tool that is missing with its server.
+    /// The source that may have a tool or prompt of this name, or a resource of this URI, and has failed, with the
+    /// reason: what to tell someone who asks for what is missing with its server.
     #[must_use]
-    pub fn failed_owner(&self, name: &str) -> Option<(String, String)> {
+    pub fn failed_owner(&self, feature: Feature, name: &str) -> Option<(String, String)> {
         self.0
             .sources
             .iter()
-            .filter(|source| source.may_hold(name))
+            .filter(|source| source.may_hold(feature, name))
             .find_map(|source| match source.status().state {
                 SourceState::Failed(reason) => Some((source.name().to_owned(), reason)),
                 _ => None,
@@ -162,8 +200,9 @@ impl Registry {
             if !before.refused.contains(refused) {
                 tracing::warn!(
                     source = refused.source,
-                    tool = refused.name,
-                    "not offered: {}",
+                    name = refused.name,
+                    "{} not offered: {}",
+                    refused.feature.as_str(),
                     refused.reason
                 );
             }
@@ -179,7 +218,7 @@ impl fmt::Debug for Registry {
         let snapshot = self.snapshot();
         f.debug_struct("Registry")
             .field("revision", &snapshot.revision)
-            .field("n_tools", &snapshot.tools.len())
+            .field("n_tools", &snapshot.tools().len())
             .finish_non_exhaustive()
     }
 }

@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use tool_core::{Catalogue, Descriptor, Executor, Settings, Tool, ToolParts, ToolState, check_name};
+use tool_core::{Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, check_name};
 use tool_schema::LazySchema;
 
-use crate::{Refused, Snapshot};
+use crate::{Refused, Snapshot, snapshot::key, uri_template::UriTemplate};
 
 /// What a resolution goes by.
 pub(crate) struct Resolver<'a> {
@@ -19,64 +19,82 @@ pub(crate) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Resolves all sources. Where two have a tool of the same name, the first one has it and the second is refused.
+    /// Resolves all sources. Where two have one of the same name, or a resource of the same URI, the first one has it
+    /// and the second is refused.
     pub(crate) fn resolve(&self, sources: &[(&str, Arc<Catalogue>)]) -> Snapshot {
         let mut snapshot = Snapshot {
             revision: self.before.revision + 1,
             seen: sources.iter().map(|(_, catalogue)| catalogue.revision).collect(),
             ..Snapshot::default()
         };
-        let mut owners: HashMap<Arc<str>, &str> = HashMap::new();
+        let mut owners: HashMap<_, &str> = HashMap::new();
         for (source, catalogue) in sources {
-            let refuse = |name: &str, reason: String| Refused {
-                source: (*source).to_owned(),
-                name: name.to_owned(),
-                reason,
-                problems: Vec::new(),
-            };
             snapshot.refused.extend(
                 catalogue
                     .rejected
                     .iter()
-                    .map(|r| refuse(&r.name, r.reason.clone())),
+                    .map(|r| refuse(source, r.feature, &r.name, r.reason.clone())),
             );
-            for descriptor in &catalogue.tools {
-                match owners.entry(descriptor.name.clone()) {
+            for descriptor in catalogue.tools.iter().chain(&catalogue.others) {
+                match owners.entry((descriptor.feature, key(descriptor))) {
                     Entry::Occupied(owner) => {
-                        let reason = format!(
-                            "`{}` is already a tool of `{}`; rename one of them or give its server a prefix",
-                            descriptor.name,
-                            owner.get()
-                        );
-                        snapshot.refused.push(refuse(&descriptor.name, reason));
+                        let reason = taken(descriptor, owner.get());
+                        let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
+                        snapshot.refused.push(refused);
                     }
                     Entry::Vacant(vacant) => match self.tool(source, descriptor) {
                         Ok(tool) => {
                             vacant.insert(source);
-                            snapshot.by_name.insert(tool.name().clone(), tool.clone());
-                            snapshot.tools.push(tool);
+                            let shelf = snapshot.shelf_mut(descriptor.feature);
+                            shelf.by_key.insert(key(descriptor), tool.clone());
+                            shelf.items.push(tool);
                         }
                         Err(refused) => snapshot.refused.push(refused),
                     },
                 }
             }
         }
-        snapshot.tools.sort_by(|a, b| a.name().cmp(b.name()));
+        self.finish(&mut snapshot);
         snapshot
     }
 
+    /// Orders the lists and finds out which of them are new.
+    fn finish(&self, snapshot: &mut Snapshot) {
+        let revision = snapshot.revision;
+        for feature in Feature::ALL {
+            let before = self.before.shelf(feature);
+            let shelf = snapshot.shelf_mut(feature);
+            shelf.items.sort_by(|a, b| a.name().cmp(b.name()));
+            let is_same = shelf.items.len() == before.items.len()
+                && shelf
+                    .items
+                    .iter()
+                    .zip(&before.items)
+                    .all(|(now, then)| Arc::ptr_eq(now, then));
+            shelf.revision = if is_same && self.before.revision > 0 {
+                before.revision
+            } else {
+                revision
+            };
+        }
+        let templates = snapshot.list(Feature::ResourceTemplate).iter();
+        snapshot.uri_templates = templates
+            .map(|template| UriTemplate::new(template.descriptor().uri.as_deref().unwrap_or_default()))
+            .collect();
+    }
+
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, Refused> {
-        let before = self.before.get(&descriptor.name);
+        let before = self.before.find(descriptor.feature, &key(descriptor));
         if let Some(tool) = before.filter(|tool| Arc::ptr_eq(tool.descriptor(), descriptor)) {
             return Ok(tool.clone());
         }
         let refused = |reason: String, problems| Refused {
-            source: source.to_owned(),
-            name: descriptor.name.to_string(),
-            reason,
             problems,
+            ..refuse(source, descriptor.feature, &descriptor.name, reason)
         };
-        check_name(&descriptor.name).map_err(|error| refused(error.to_string(), Vec::new()))?;
+        if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
+            check_name(&descriptor.name).map_err(|error| refused(error.to_string(), Vec::new()))?;
+        }
         let kind = &descriptor.executor.kind;
         let executor = self.executors.get(kind).ok_or_else(|| {
             let mut kinds: Vec<_> = self.executors.keys().map(|kind| format!("`{kind}`")).collect();
@@ -114,5 +132,28 @@ impl Resolver<'_> {
             settings.call_timeout = settings.call_timeout.max(timeout);
         }
         settings
+    }
+}
+
+fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> Refused {
+    Refused {
+        feature,
+        source: source.to_owned(),
+        name: name.to_owned(),
+        reason,
+        problems: Vec::new(),
+    }
+}
+
+/// Why the second of two that are found by the same key is not offered.
+fn taken(descriptor: &Descriptor, owner: &str) -> String {
+    let (kind, name) = (descriptor.feature.as_str(), key(descriptor));
+    match descriptor.feature {
+        Feature::Tool | Feature::Prompt => {
+            format!(
+                "`{name}` is already a {kind} of `{owner}`; rename one of them or give its server a prefix"
+            )
+        }
+        _ => format!("`{name}` is already a {kind} of `{owner}`, which comes first"),
     }
 }

@@ -1,21 +1,37 @@
 use std::{collections::HashMap, sync::Arc};
 
-use tool_core::{PrepareError, Tool};
+use tool_core::{Feature, PrepareError, Target, Tool};
 
-/// All tools at one time, resolved. Immutable: a call that began with it ends with it.
+use crate::uri_template::UriTemplate;
+
+/// All tools at one time, resolved, with the prompts and resources of servers. Immutable: a call that began with it
+/// ends with it.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(crate) revision: u64,
-    pub(crate) tools: Vec<Arc<Tool>>,
-    pub(crate) by_name: HashMap<Arc<str>, Arc<Tool>>,
+    pub(crate) shelves: [Shelf; Feature::ALL.len()],
+    /// What a template's URIs look like, in the order of the templates.
+    pub(crate) uri_templates: Vec<UriTemplate>,
     pub(crate) refused: Vec<Refused>,
     /// Which revision of each source went in, in the order of the sources.
     pub(crate) seen: Vec<u64>,
 }
 
-/// A tool that is not offered, and why.
+/// All of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    /// The revision in which this last became another list.
+    pub(crate) revision: u64,
+    pub(crate) items: Vec<Arc<Tool>>,
+    /// By name; resources and templates by URI.
+    pub(crate) by_key: HashMap<Arc<str>, Arc<Tool>>,
+}
+
+/// A tool, prompt or resource that is not offered, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
+    /// What it is.
+    pub feature: Feature,
     /// The source that has it.
     pub source: String,
     /// The tool's name.
@@ -33,21 +49,97 @@ impl Snapshot {
         self.revision
     }
 
+    /// The revision in which the list of this kind last changed.
+    #[must_use]
+    pub fn revision_of(&self, feature: Feature) -> u64 {
+        self.shelf(feature).revision
+    }
+
     /// The tools in the order of their names: the same list for everyone, every time.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
-        &self.tools
+        self.list(Feature::Tool)
+    }
+
+    /// All of a kind in the order of their names.
+    #[must_use]
+    pub fn list(&self, feature: Feature) -> &[Arc<Tool>] {
+        &self.shelf(feature).items
     }
 
     /// The tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.by_name.get(name)
+        self.find(Feature::Tool, name)
     }
 
-    /// The tools that are not offered.
+    /// The tool or prompt of this name, or the resource or template of this URI.
+    #[must_use]
+    pub fn find(&self, feature: Feature, key: &str) -> Option<&Arc<Tool>> {
+        self.shelf(feature).by_key.get(key)
+    }
+
+    /// What stands for the resource of this URI: itself if it is listed, or else the first template that it fits, or
+    /// else, for one that is listed nowhere, one of the only server that has resources of its scheme: results link to
+    /// such.
+    #[must_use]
+    pub fn resource(&self, uri: &str) -> Option<Target> {
+        let listed = self.find(Feature::Resource, uri);
+        let resource = listed.or_else(|| self.fitting_template(uri));
+        Some(Target::Resource {
+            resource: resource.or_else(|| self.only_of_scheme(uri))?.clone(),
+            uri: uri.into(),
+        })
+    }
+
+    fn fitting_template(&self, uri: &str) -> Option<&Arc<Tool>> {
+        let mut templates = self
+            .list(Feature::ResourceTemplate)
+            .iter()
+            .zip(&self.uri_templates);
+        templates.find_map(|(resource, template)| template.matches(uri).then_some(resource))
+    }
+
+    fn only_of_scheme(&self, uri: &str) -> Option<&Arc<Tool>> {
+        let (scheme, _) = uri.split_once(':')?;
+        let is_of_scheme = |tool: &&Arc<Tool>| {
+            let uri = tool.descriptor().uri.as_deref().unwrap_or_default();
+            uri.strip_prefix(scheme).is_some_and(|rest| rest.starts_with(':'))
+        };
+        let lists = [Feature::Resource, Feature::ResourceTemplate].map(|feature| self.list(feature));
+        let mut of_scheme = lists.into_iter().flatten().filter(is_of_scheme);
+        let first = of_scheme.next()?;
+        let owner = |tool: &Tool| tool.descriptor().origin.place.clone();
+        of_scheme.all(|tool| owner(tool) == owner(first)).then_some(first)
+    }
+
+    /// What is not offered.
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused
     }
+
+    pub(crate) fn shelf(&self, feature: Feature) -> &Shelf {
+        &self.shelves[index(feature)]
+    }
+
+    pub(crate) fn shelf_mut(&mut self, feature: Feature) -> &mut Shelf {
+        &mut self.shelves[index(feature)]
+    }
+}
+
+fn index(feature: Feature) -> usize {
+    Feature::ALL
+        .iter()
+        .position(|known| *known == feature)
+        .expect("every kind is among all kinds")
+}
+
+/// What a thing of this kind is found by.
+pub(crate) fn key(descriptor: &tool_core::Descriptor) -> Arc<str> {
+    let uri = descriptor
+        .uri
+        .as_ref()
+        .filter(|_| matches!(descriptor.feature, Feature::Resource | Feature::ResourceTemplate));
+    uri.unwrap_or(&descriptor.name).clone()
 }

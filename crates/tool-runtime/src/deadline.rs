@@ -33,7 +33,8 @@ impl<S: Invoke> Invoke for Deadlined<S> {
                 "the deadline had passed before the call began",
             ));
         }
-        match within(left, self.inner.invoke(cx)).await {
+        let ask = cx.ask.clone();
+        match within(left, ask.as_ref(), self.inner.invoke(cx)).await {
             Some(result) => result,
             None => Err(cx.unanswered(
                 ErrorKind::Timeout,

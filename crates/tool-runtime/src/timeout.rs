@@ -28,7 +28,8 @@ impl<S: Invoke> Invoke for Timing<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let limit = cx.tool().settings().attempt_timeout;
         cx.note("timeout", || format!("{limit:?} for this attempt"));
-        match within(limit, self.inner.invoke(cx)).await {
+        let ask = cx.ask.clone();
+        match within(limit, ask.as_ref(), self.inner.invoke(cx)).await {
             Some(result) => result,
             None => Err(cx.unanswered(ErrorKind::Timeout, format!("no answer within {limit:?}"))),
         }

@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    Arguments, CallContext, Caller, Clock, Descriptor, DynInvoke, ExecutorSpec, Metadata, Origin, Settings,
-    Target, Tool, ToolParts, ToolState, Trust,
+    Arguments, CallContext, Caller, Clock, Descriptor, DynInvoke, ExecutorSpec, Feature, Metadata, Origin,
+    Settings, Target, Tool, ToolParts, ToolState, Trust,
 };
 use tool_schema::LazySchema;
 
@@ -22,7 +22,9 @@ impl TestTool {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let descriptor = Descriptor {
+            feature: Feature::Tool,
             name: name.into(),
+            uri: None,
             title: None,
             description: format!("The tool {name}."),
             version: None,

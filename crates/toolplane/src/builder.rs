@@ -11,6 +11,7 @@ use crate::{
     BuildError, Toolplane, executors,
     plane::Inner,
     stack::{DryRun, Run, stack},
+    views::Views,
 };
 
 /// Puts a [`Toolplane`] together.
@@ -117,6 +118,7 @@ impl Builder {
             dry_stack: stack(&Observers::default(), rules.clone(), DryRun),
             registry,
             rules,
+            views: Views::default(),
             clock: self.clock.unwrap_or_else(|| Arc::new(TokioClock::new())),
             local: Arc::new(caller(policy, Caller::local())),
             anonymous: Arc::new(caller(policy, Caller::anonymous())),

@@ -33,6 +33,7 @@ mod plane;
 mod request;
 mod stack;
 mod view;
+mod views;
 
 pub use raw_json::RawJson;
 pub use tool_core as core;

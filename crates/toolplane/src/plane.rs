@@ -1,14 +1,17 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use tool_core::{
-    CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Note, Outcome, SourceStatus, Target,
-    Tool, ToolError,
+    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Feature, Note, Outcome,
+    SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::Rules;
-use tool_registry::{Refused, Registry};
+use tool_registry::{Refused, Registry, Snapshot};
 
-use crate::{BuildError, Builder, CallRequest, View, error::NotUsable, executors::Servers};
+use crate::{
+    BuildError, Builder, CallRequest, View, error::NotUsable, executors::Servers, request::Address,
+    views::Views,
+};
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
 #[derive(Clone)]
@@ -17,6 +20,7 @@ pub struct Toolplane(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) rules: Arc<Rules>,
+    pub(crate) views: Views,
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -65,28 +69,21 @@ impl Toolplane {
         Self(Arc::new(inner))
     }
 
-    /// The tools that this caller may see. Servers that are not started yet are started for it, and those that fail
-    /// are missing: see [`Toolplane::sources`].
+    /// What this caller may see: tools, and the prompts and resources of servers. Servers that are not started yet are
+    /// started for it, and those that fail are missing: see [`Toolplane::sources`].
     pub async fn list(&self, caller: &Caller) -> View {
         let snapshot = self.0.registry.load().await;
         self.view(&snapshot, caller)
     }
 
-    /// The tools that this caller may see out of those known already: starts nothing.
+    /// What this caller may see out of what is known already: starts nothing.
     #[must_use]
     pub fn known(&self, caller: &Caller) -> View {
         self.view(&self.0.registry.snapshot(), caller)
     }
 
-    fn view(&self, snapshot: &tool_registry::Snapshot, caller: &Caller) -> View {
-        let admitted = snapshot
-            .tools()
-            .iter()
-            .filter(|tool| self.0.rules.admit(tool, caller).is_ok());
-        View {
-            revision: snapshot.revision(),
-            tools: admitted.cloned().collect(),
-        }
+    fn view(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
+        self.0.views.get(snapshot, &self.0.rules, caller)
     }
 
     /// The tool of this name.
@@ -97,7 +94,7 @@ impl Toolplane {
         let tool = self.0.registry.find(name).await;
         match tool.filter(|tool| self.0.rules.admit(tool, caller).is_ok()) {
             Some(tool) => Ok(tool),
-            None => Err(self.not_found(name, caller)),
+            None => Err(self.not_found(Feature::Tool, name, caller)),
         }
     }
 
@@ -146,26 +143,43 @@ impl Toolplane {
         let caller = request.caller.unwrap_or_else(|| inner.local.clone());
         // From where the caller began to wait: looking a tool up may start its server.
         let deadline = request.deadline.map(|deadline| inner.clock.now() + deadline);
-        let tool = match inner.registry.get(&request.tool) {
-            Some(tool) => tool,
-            None => self.find(&request.tool, &caller, request.deadline).await?,
+        let known = match &request.address {
+            Address::Tool(name) => inner.registry.get(name).map(Target::Tool),
+            _ => None,
         };
-        let mut cx = CallContext::new(Target::Tool(tool), request.arguments, caller, inner.clock.clone());
+        let target = match known {
+            Some(target) => target,
+            None => self.find(&request.address, &caller, request.deadline).await?,
+        };
+        let mut cx = CallContext::new(target, request.arguments, caller, inner.clock.clone());
         cx.correlation_id = CorrelationId(uuid::Uuid::new_v4().as_u128());
         cx.deadline = deadline;
         cx.progress = request.progress;
         cx.trace = request.trace;
+        cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
+        cx.resume = request.resume;
+        cx.meta = request.meta;
         Ok(cx)
     }
 
-    /// Looks up a tool whose server may have to be started first, within the caller's deadline.
+    /// Looks up what a call is addressed to, whose server may have to be started first, within the caller's deadline.
     async fn find(
         &self,
-        name: &str,
+        address: &Address,
         caller: &Caller,
         deadline: Option<Duration>,
-    ) -> Result<Arc<Tool>, ToolError> {
-        let find = self.0.registry.find(name);
+    ) -> Result<Target, ToolError> {
+        let registry = &self.0.registry;
+        let find = async {
+            match address {
+                Address::Tool(name) => registry.find(name).await.map(Target::Tool),
+                Address::Prompt(name) => registry.find_prompt(name).await.map(Target::Prompt),
+                Address::Resource(uri) => registry.find_resource(uri).await,
+                Address::CompletePrompt(name) => registry.find_prompt(name).await.map(Target::Completion),
+                Address::CompleteTemplate(uri) => registry.find_template(uri).await.map(Target::Completion),
+            }
+        };
+        let (feature, name) = address.wanted();
         let found = match deadline {
             Some(deadline) => tokio::time::timeout(deadline, find).await.map_err(|_| {
                 let message = format!("the server of `{name}` did not start within {deadline:?}");
@@ -173,32 +187,35 @@ impl Toolplane {
             })?,
             None => find.await,
         };
-        found.ok_or_else(|| self.not_found(name, caller))
+        found.ok_or_else(|| self.not_found(feature, name, caller))
     }
 
-    /// Says what is near, out of what this caller may see, and which failed server may have had the tool.
-    fn not_found(&self, name: &str, caller: &Caller) -> ToolError {
-        let failed = self.0.registry.failed_owner(name);
+    /// Says what is near, out of what this caller may see, and which failed server may have had it.
+    fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
+        let kind = feature.as_str();
+        let failed = self.0.registry.failed_owner(feature, name);
         if let Some((server, reason)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");
             return ToolError::new(ErrorKind::Unavailable, message).with_source(NotUsable(reason));
         }
         let snapshot = self.0.registry.snapshot();
-        if let Some(refused) = snapshot.refused().iter().find(|refused| refused.name == name) {
-            let message = format!("the tool `{name}` is there but cannot be used");
+        let is_it = |refused: &&Refused| refused.feature == feature && refused.name == name;
+        if let Some(refused) = snapshot.refused().iter().find(is_it) {
+            let message = format!("the {kind} `{name}` is there but cannot be used");
             return ToolError::new(ErrorKind::NotFound, message)
                 .with_source(NotUsable(refused.reason.clone()));
         }
         let view = self.known(caller);
         let nearest = view
-            .tools()
+            .list(feature)
             .iter()
-            .map(|tool| (strsim::damerau_levenshtein(name, tool.name()), tool.name()))
+            .map(|tool| tool.descriptor().uri.as_ref().unwrap_or(tool.name()))
+            .map(|known| (strsim::damerau_levenshtein(name, known), known))
             .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()) / 3)
             .min();
         let message = match nearest {
-            Some((_, nearest)) => format!("there is no tool `{name}`; did you mean `{nearest}`?"),
-            None => format!("there is no tool `{name}`"),
+            Some((_, nearest)) => format!("there is no {kind} `{name}`; did you mean `{nearest}`?"),
+            None => format!("there is no {kind} `{name}`"),
         };
         ToolError::new(ErrorKind::NotFound, message)
     }

@@ -1,30 +1,83 @@
 use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
-use tool_core::{Arguments, Caller, Progress, ToolError, TraceContext};
+use tool_core::{Arguments, Ask, Caller, Feature, Progress, Resume, ToolError, TraceContext};
 
 /// A call to be made.
 #[derive(Clone)]
 #[must_use]
 pub struct CallRequest {
-    pub(crate) tool: Arc<str>,
+    pub(crate) address: Address,
     pub(crate) arguments: Arc<Arguments>,
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     pub(crate) trace: Option<TraceContext>,
+    pub(crate) ask: Option<Arc<dyn Ask>>,
+    pub(crate) resume: Option<Arc<Resume>>,
+    pub(crate) meta: Option<RawJson>,
+}
+
+/// What a call is addressed to, by name.
+#[derive(Debug, Clone)]
+pub(crate) enum Address {
+    Tool(Arc<str>),
+    Prompt(Arc<str>),
+    Resource(Arc<str>),
+    CompletePrompt(Arc<str>),
+    CompleteTemplate(Arc<str>),
+}
+
+impl Address {
+    /// The kind of thing that is looked for, and by what.
+    pub(crate) fn wanted(&self) -> (Feature, &str) {
+        match self {
+            Self::Tool(name) => (Feature::Tool, name),
+            Self::Prompt(name) | Self::CompletePrompt(name) => (Feature::Prompt, name),
+            Self::Resource(uri) => (Feature::Resource, uri),
+            Self::CompleteTemplate(uri) => (Feature::ResourceTemplate, uri),
+        }
+    }
 }
 
 impl CallRequest {
     /// A call of this tool without arguments, by the local caller.
     pub fn new(tool: impl Into<Arc<str>>) -> Self {
+        Self::to(Address::Tool(tool.into()))
+    }
+
+    /// Has this prompt of a server rendered. The result is in MCP's own shape.
+    pub fn prompt(name: impl Into<Arc<str>>) -> Self {
+        Self::to(Address::Prompt(name.into()))
+    }
+
+    /// Reads the resource of this URI from its server. The result is in MCP's own shape.
+    pub fn resource(uri: impl Into<Arc<str>>) -> Self {
+        Self::to(Address::Resource(uri.into()))
+    }
+
+    /// Completes an argument of this prompt; the arguments of the call are the protocol's `argument` and `context`.
+    pub fn complete_prompt(name: impl Into<Arc<str>>) -> Self {
+        Self::to(Address::CompletePrompt(name.into()))
+    }
+
+    /// Completes a variable of this resource template; the arguments of the call are the protocol's `argument` and
+    /// `context`.
+    pub fn complete_template(uri_template: impl Into<Arc<str>>) -> Self {
+        Self::to(Address::CompleteTemplate(uri_template.into()))
+    }
+
+    fn to(address: Address) -> Self {
         Self {
-            tool: tool.into(),
+            address,
             arguments: Arc::new(Arguments::none()),
             caller: None,
             deadline: None,
             progress: None,
             trace: None,
+            ask: None,
+            resume: None,
+            meta: None,
         }
     }
 
@@ -77,6 +130,24 @@ impl CallRequest {
         self
     }
 
+    /// Gives the tool a way back to the caller's client, for questions and log messages.
+    pub fn ask(mut self, ask: Arc<dyn Ask>) -> Self {
+        self.ask = Some(ask);
+        self
+    }
+
+    /// Makes another round of a call that needed input: see [`Outcome::NeedsInput`](tool_core::Outcome::NeedsInput).
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.resume = Some(Arc::new(resume));
+        self
+    }
+
+    /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
+    pub fn meta(mut self, meta: RawJson) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
     /// Makes the call a part of this trace.
     pub fn trace(mut self, trace: TraceContext) -> Self {
         self.trace = Some(trace);
@@ -87,7 +158,7 @@ impl CallRequest {
 impl std::fmt::Debug for CallRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CallRequest")
-            .field("tool", &self.tool)
+            .field("address", &self.address)
             .field("caller", &self.caller)
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()

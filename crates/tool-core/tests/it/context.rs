@@ -6,8 +6,8 @@ use std::{
 use serde_json::json;
 use tool_core::{
     Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
-    Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Reply, Settings, Target, Tool, ToolError,
-    ToolParts, ToolState, Trust,
+    Feature, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Reply, Settings, Target, Tool,
+    ToolError, ToolParts, ToolState, Trust,
 };
 
 /// A clock that a test moves.
@@ -42,7 +42,9 @@ impl Invoke for Echo {
 
 fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
     let descriptor = Descriptor {
+        feature: Feature::Tool,
         name: "echo".into(),
+        uri: None,
         title: None,
         description: String::new(),
         version: None,

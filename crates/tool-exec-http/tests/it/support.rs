@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynInvoke, ErrorKind, Executor, ExecutorSpec, Instant, Metadata, Origin, Outcome, PrepareError,
+    DynInvoke, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, PrepareError,
     Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError, ToolParts, Trust,
 };
 use tool_exec_http::{HttpExecutor, HttpOptions};
@@ -159,7 +159,9 @@ pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
 
 pub(crate) fn descriptor(config: Value) -> Descriptor {
     Descriptor {
+        feature: Feature::Tool,
         name: "tool".into(),
+        uri: None,
         title: None,
         description: "A tool.".to_owned(),
         version: None,

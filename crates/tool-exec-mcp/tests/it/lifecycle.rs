@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use serde_json::json;
-use tool_core::{ErrorKind, SourceState, Template};
+use tool_core::{ErrorKind, Feature, SourceState, Template};
 use tool_exec_mcp::{McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
@@ -31,7 +31,7 @@ async fn nothing_is_started_before_it_is_needed() {
     let server = fixture.server("");
     let source = server.source();
     assert!(source.snapshot().tools.is_empty());
-    assert!(source.may_hold("box__echo"));
+    assert!(source.may_hold(Feature::Tool, "box__echo"));
     assert_eq!(source.status().state, SourceState::NotStarted);
     assert!(server.status().is_none());
     // Preparing a tool is no call of it.

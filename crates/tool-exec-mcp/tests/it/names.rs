@@ -2,7 +2,7 @@
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{Executor as _, Pattern, Trust, check_name};
+use tool_core::{Executor as _, Feature, Pattern, Trust, check_name};
 use tool_exec_mcp::{McpExecutor, McpServer, ServerSettings};
 
 use crate::fixture::{Fixture, NoSecrets, load, tool};
@@ -192,7 +192,7 @@ fn which_names_a_server_may_hold_is_known_before_it_is_started() {
         change(&mut settings);
         McpServer::new(settings, std::sync::Arc::new(NoSecrets))
             .source()
-            .may_hold(name)
+            .may_hold(Feature::Tool, name)
     };
     assert!(may_hold(&|_| {}, "box__anything"));
     assert!(!may_hold(&|_| {}, "other__anything"));

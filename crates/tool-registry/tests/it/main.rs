@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::sync::watch;
-use tool_core::{BoxFuture, Catalogue, Descriptor, Rejected, Source, SourceState, SourceStatus};
+use tool_core::{BoxFuture, Catalogue, Descriptor, Feature, Rejected, Source, SourceState, SourceStatus};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_testkit::{Script, TestTool};
 
@@ -39,6 +39,7 @@ impl Lazy {
         self.catalogue.send_replace(Arc::new(Catalogue {
             revision,
             tools,
+            others: Vec::new(),
             rejected: Vec::new(),
         }));
     }
@@ -68,7 +69,7 @@ impl Source for Lazy {
         })
     }
 
-    fn may_hold(&self, name: &str) -> bool {
+    fn may_hold(&self, _: Feature, name: &str) -> bool {
         name.starts_with(&self.name)
     }
 
@@ -229,21 +230,23 @@ async fn a_failed_source_is_missing_with_its_reason() {
     let registry = registry(vec![Arc::new(failed), Arc::new(Lazy::new("good", &["good__a"]))]);
     registry.load().await;
     assert_eq!(names(&registry), ["good__a"]);
-    let owner = registry.failed_owner("bad__a");
+    let owner = registry.failed_owner(Feature::Tool, "bad__a");
     assert_eq!(owner, Some(("bad".to_owned(), "it does not start".to_owned())));
-    assert_eq!(registry.failed_owner("good__b"), None);
+    assert_eq!(registry.failed_owner(Feature::Tool, "good__b"), None);
 }
 
 #[tokio::test]
 async fn what_a_source_leaves_out_is_listed() {
     let lazy = Lazy::new("srv", &[]);
     let rejected = Rejected {
+        feature: Feature::Tool,
         name: "srv__x".to_owned(),
         reason: "no schema".to_owned(),
     };
     lazy.catalogue.send_replace(Arc::new(Catalogue {
         revision: 1,
         tools: Vec::new(),
+        others: Vec::new(),
         rejected: vec![rejected],
     }));
     let registry = registry(vec![Arc::new(lazy)]);

@@ -15,7 +15,7 @@ use tokio::{
 use tool_testkit::{Script, TestTool};
 use toolplane::{
     Toolplane,
-    core::{BoxFuture, Catalogue, Source, SourceState, SourceStatus},
+    core::{BoxFuture, Catalogue, Feature, Source, SourceState, SourceStatus},
 };
 use toolplane_gateway::{Gateway, GatewayOptions, StdioOptions};
 
@@ -124,6 +124,7 @@ impl Changing {
                 .iter()
                 .map(|name| Arc::new(TestTool::new(name).descriptor))
                 .collect(),
+            others: Vec::new(),
             rejected: Vec::new(),
         });
         self.revision.send_replace(catalogue.revision);
@@ -150,7 +151,7 @@ impl Source for Changing {
         })
     }
 
-    fn may_hold(&self, _: &str) -> bool {
+    fn may_hold(&self, _: Feature, _: &str) -> bool {
         false
     }
 

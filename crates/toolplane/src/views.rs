@@ -1,0 +1,34 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tool_core::Caller;
+use tool_policy::Rules;
+use tool_registry::Snapshot;
+
+use crate::View;
+
+/// The views of the present snapshot, so that a list that nobody changed is not filtered again.
+#[derive(Debug, Default)]
+pub(crate) struct Views(Mutex<Vec<(Caller, View)>>);
+
+/// How many callers' views are kept: the oldest goes first.
+const MAX_VIEWS: usize = 64;
+
+impl Views {
+    pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &Rules, caller: &Caller) -> View {
+        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody asks for an older one again.
+        views.retain(|(_, view)| view.revision() >= snapshot.revision());
+        let known = views
+            .iter()
+            .find(|(of, view)| of == caller && view.revision() == snapshot.revision());
+        if let Some((_, view)) = known {
+            return view.clone();
+        }
+        let view = View::new(snapshot, rules, caller);
+        if views.len() >= MAX_VIEWS {
+            views.remove(0);
+        }
+        views.push((caller.clone(), view.clone()));
+        view
+    }
+}
