@@ -4,7 +4,7 @@ use mcp_client::RequestOptions;
 use raw_json::{Kind, RawJson};
 use tool_core::{CallContext, ErrorKind, InputRequest, Invoke, Outcome, Reply, ToolError};
 
-use crate::{McpServer, fault::tool_error, server::Unreachable};
+use crate::{McpServer, fault::tool_error};
 
 /// One tool of a server, ready to be called.
 pub(crate) struct McpTool {
@@ -46,14 +46,7 @@ impl McpTool {
 impl Invoke for McpTool {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let server = &self.server.settings().name;
-        let connection = match self.server.connection().await {
-            Ok(connection) => connection,
-            Err(Unreachable::Client(error)) => return Err(tool_error(cx, server, error)),
-            Err(Unreachable::Settings(error)) => {
-                let message = format!("the server `{server}` cannot be started: {error}");
-                return Err(ToolError::new(ErrorKind::Unavailable, message).with_source(error));
-            }
-        };
+        let connection = self.server.connection_for(cx).await?;
         let params = self.params(cx.arguments.raw());
         let result = connection
             .request("tools/call", Some(params), Self::options(cx))

@@ -9,6 +9,7 @@
 //! one it was renamed to, brought into the alphabet and length of [`tool_core::outward_name`].
 
 mod call;
+mod connections;
 mod describe;
 mod executor;
 mod fault;

@@ -1,21 +1,24 @@
 use std::{
     fmt,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use mcp_client::{Connection, ConnectionOptions, Error, State, Status, Upstream, UpstreamOptions};
+use mcp_client::{Connection, State, Status, Upstream};
 use raw_json::RawJson;
 use tokio::{
-    sync::{Mutex, OnceCell, watch},
+    sync::{Mutex, watch},
     time::{Instant, sleep},
 };
-use tool_core::{BoxFuture, Catalogue, Feature, Secrets, Source, SourceState, SourceStatus};
+use tool_core::{
+    BoxFuture, CallContext, Catalogue, Feature, Secrets, Source, SourceState, SourceStatus, ToolError,
+};
 
-use crate::{ServerSettings, describe::describe, settings::ResolveError};
+use crate::{
+    ServerSettings,
+    connections::{Checkout, Connections, Unreachable},
+    describe::describe,
+};
 
 /// How long a list that changed is left alone before it is read again, so that a storm of changes is one change.
 const COALESCE: Duration = Duration::from_secs(1);
@@ -24,15 +27,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// An MCP server with its tools: started when first needed, started again when it has failed.
 pub struct McpServer {
-    settings: ServerSettings,
-    secrets: Arc<dyn Secrets>,
-    upstream: OnceCell<Upstream>,
+    settings: Arc<ServerSettings>,
+    connections: Connections,
     catalogue: watch::Sender<Arc<Catalogue>>,
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
     /// The number of tries that have ended, and why the last one failed.
     tries: watch::Sender<Tries>,
-    stopped: AtomicBool,
 }
 
 #[derive(Default)]
@@ -47,33 +48,17 @@ struct Tries {
     took: Option<Duration>,
 }
 
-/// Why there is no connection.
-pub(crate) enum Unreachable {
-    Settings(ResolveError),
-    Client(Error),
-}
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Settings(error) => error.fmt(f),
-            Self::Client(error) => error.fmt(f),
-        }
-    }
-}
-
 impl McpServer {
     /// A server that is not started yet.
     #[must_use]
     pub fn new(settings: ServerSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {
+        let settings = Arc::new(settings);
         Arc::new(Self {
+            connections: Connections::new(settings.clone(), secrets),
             settings,
-            secrets,
-            upstream: OnceCell::new(),
             catalogue: watch::Sender::default(),
             listing: Mutex::default(),
             tries: watch::Sender::default(),
-            stopped: AtomicBool::new(false),
         })
     }
 
@@ -92,51 +77,22 @@ impl McpServer {
     /// How it is, in the client's own words; nothing while nobody has needed it.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
-        self.upstream.get().map(Upstream::status)
+        self.connections.known().map(Upstream::status)
     }
 
     /// Ends it in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started again.
     pub async fn shutdown(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        if let Some(upstream) = self.upstream.get() {
-            upstream.shutdown().await;
-        }
+        self.connections.shutdown().await;
     }
 
-    /// The connection to it, which is started if need be.
-    pub(crate) async fn connection(&self) -> Result<Connection, Unreachable> {
-        let upstream = match self.upstream.get() {
-            Some(upstream) => upstream,
-            None => {
-                let endpoint = self
-                    .settings
-                    .target
-                    .resolve(&*self.secrets)
-                    .await
-                    .map_err(Unreachable::Settings)?;
-                self.upstream
-                    .get_or_init(|| async { Upstream::new(endpoint, self.options()) })
-                    .await
-            }
-        };
-        if self.stopped.load(Ordering::SeqCst) {
-            upstream.shutdown().await;
-        }
-        upstream.connection().await.map_err(Unreachable::Client)
+    /// The connection to use for a call.
+    pub(crate) async fn connection_for(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
+        self.connections.checkout(cx).await
     }
 
-    fn options(&self) -> UpstreamOptions {
-        let connection = ConnectionOptions {
-            client_name: "toolplane".to_owned(),
-            era: self.settings.era,
-            start_timeout: self.settings.start_timeout,
-            max_message: self.settings.max_message,
-            ..ConnectionOptions::default()
-        };
-        UpstreamOptions {
-            connection,
-            ..UpstreamOptions::default()
-        }
+    /// The connection that lists come from.
+    async fn connection(&self) -> Result<Connection, Unreachable> {
+        self.connections.shared().await
     }
 
     /// Lists the tools unless that was done. Callers that come while a try runs share what comes of it.
@@ -221,7 +177,7 @@ fn keep_unchanged(
 async fn follow(server: Weak<McpServer>) {
     let Some(mut changes) = server
         .upgrade()
-        .and_then(|server| Some(server.upstream.get()?.changes()))
+        .and_then(|server| Some(server.connections.known()?.changes()))
     else {
         return;
     };
