@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{BoxFuture, Catalogue, Descriptor, Feature, Rejected, Source, SourceState, SourceStatus};
 use tool_registry::{FixedSource, Registry, RegistryParts};
@@ -280,4 +281,129 @@ fn definitions_show_what_a_server_says_under_our_name() {
         snapshot.get("srv__a").unwrap().definition().as_str(),
         raw.replace("\"name\": \"a\"", "\"name\": \"srv__a\"")
     );
+}
+
+/// A source whose prompts, resources and templates never change.
+fn shelf(name: &str, others: Vec<Descriptor>) -> Arc<dyn Source> {
+    let lazy = Lazy::new(name, &[]);
+    lazy.catalogue.send_replace(Arc::new(Catalogue {
+        revision: 1,
+        tools: Vec::new(),
+        others: others.into_iter().map(Arc::new).collect(),
+        rejected: Vec::new(),
+    }));
+    Arc::new(lazy)
+}
+
+fn other(feature: Feature, server: &str, key: &str) -> Descriptor {
+    let mut descriptor = TestTool::new(&format!("{server}__{key}")).descriptor;
+    descriptor.feature = feature;
+    descriptor.origin.place = format!("the server `{server}`");
+    if feature != Feature::Prompt {
+        descriptor.uri = Some(key.into());
+        descriptor.definition = Some(RawJson::from(serde_json::json!({"name": "for people"})));
+    }
+    descriptor
+}
+
+/// The name of what stands for a resource, and the name that policy knows the resource by.
+fn stands_for(registry: &Registry, uri: &str) -> Option<(String, String)> {
+    let target = registry.snapshot().resource(uri)?;
+    Some((target.tool().name().to_string(), target.name().into_owned()))
+}
+
+#[tokio::test]
+async fn a_resource_is_found_by_its_uri_then_by_a_template_then_by_its_scheme() {
+    let registry = registry(vec![
+        shelf(
+            "a",
+            vec![
+                other(Feature::Resource, "a", "demo://text/1"),
+                other(Feature::ResourceTemplate, "a", "demo://text/{id}"),
+                other(Feature::Resource, "a", "file:///shared"),
+            ],
+        ),
+        shelf("b", vec![other(Feature::Resource, "b", "file:///other")]),
+    ]);
+    let found = |uri, by: &str, name: &str| {
+        assert_eq!(stands_for(&registry, uri), Some((by.to_owned(), name.to_owned())));
+    };
+    found("demo://text/1", "a__demo://text/1", "a__demo://text/1");
+    found("demo://text/2", "a__demo://text/{id}", "a__demo://text/2");
+    found("demo://blob/2", "a__demo://text/1", "a__demo://blob/2");
+    // Two servers have files: whose this one is, nobody can tell.
+    assert_eq!(stands_for(&registry, "file:///third"), None);
+    assert_eq!(stands_for(&registry, "none://at/all"), None);
+}
+
+#[tokio::test]
+async fn of_two_resources_of_one_uri_the_first_is_taken_and_the_second_refused() {
+    let registry = registry(vec![
+        shelf("a", vec![other(Feature::Resource, "a", "demo://x")]),
+        shelf("b", vec![other(Feature::Resource, "b", "demo://x")]),
+    ]);
+    let snapshot = registry.snapshot();
+    assert_eq!(snapshot.list(Feature::Resource).len(), 1);
+    assert_eq!(&**snapshot.list(Feature::Resource)[0].name(), "a__demo://x");
+    let refused = &snapshot.refused()[0];
+    assert_eq!(
+        (refused.feature, &*refused.name),
+        (Feature::Resource, "b__demo://x")
+    );
+    assert!(
+        refused.reason.contains("already a resource of `a`"),
+        "{}",
+        refused.reason
+    );
+}
+
+#[tokio::test]
+async fn a_tool_and_a_prompt_may_have_the_same_name() {
+    let lazy = Lazy::new("srv", &[]);
+    lazy.catalogue.send_replace(Arc::new(Catalogue {
+        revision: 1,
+        tools: vec![descriptor("srv__x")],
+        others: vec![Arc::new(other(Feature::Prompt, "srv", "x"))],
+        rejected: Vec::new(),
+    }));
+    let registry = registry(vec![Arc::new(lazy)]);
+    assert_eq!(
+        registry.find("srv__x").await.expect("a tool").feature(),
+        Feature::Tool
+    );
+    let prompt = registry.find_prompt("srv__x").await.expect("a prompt");
+    assert_eq!(prompt.feature(), Feature::Prompt);
+}
+
+#[tokio::test]
+async fn a_list_that_did_not_change_keeps_its_revision() {
+    let lazy = Arc::new(Lazy::new("srv", &[]));
+    lazy.n_loads.store(1, Ordering::SeqCst);
+    let prompt = Arc::new(other(Feature::Prompt, "srv", "x"));
+    let set = |revision, tools: &[&str]| {
+        lazy.catalogue.send_replace(Arc::new(Catalogue {
+            revision,
+            tools: tools.iter().map(|name| descriptor(name)).collect(),
+            others: vec![prompt.clone()],
+            rejected: Vec::new(),
+        }));
+    };
+    set(1, &[]);
+    let registry = registry(vec![lazy.clone()]);
+    let before = registry.snapshot();
+    set(2, &["srv__new"]);
+    registry.find("srv__new").await.expect("it is there now");
+    let after = registry.snapshot();
+    assert_eq!(
+        after.revision_of(Feature::Prompt),
+        before.revision_of(Feature::Prompt)
+    );
+    assert!(after.revision_of(Feature::Tool) > before.revision_of(Feature::Tool));
+}
+
+#[tokio::test]
+async fn a_resource_is_shown_as_its_server_wrote_it() {
+    let registry = registry(vec![shelf("a", vec![other(Feature::Resource, "a", "demo://x")])]);
+    let resource = registry.snapshot().list(Feature::Resource)[0].clone();
+    assert_eq!(resource.definition().as_str(), r#"{"name":"for people"}"#);
 }

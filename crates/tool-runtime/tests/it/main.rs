@@ -2,9 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use raw_json::RawJson;
 use serde_json::json;
 use tokio::time::{Instant, advance};
-use tool_core::{CallContext, Clock, ErrorKind, Invoke, Layer, Layers, Metadata, Outcome, ToolError};
+use tool_core::{
+    Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, Invoke, Layer, Layers,
+    Metadata, Outcome, Question, Reply, ToolError,
+};
 use tool_runtime::{Deadline, Timeout, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -100,4 +104,79 @@ async fn the_clock_is_the_runtimes() {
     advance(3 * SECOND).await;
     assert_eq!(clock.now().since(start), 3 * SECOND);
     assert_eq!(start.since(clock.now()), Duration::ZERO);
+}
+
+/// A client that takes this long for every answer.
+struct Slow(Duration);
+
+impl Ask for Slow {
+    fn client(&self) -> ClientKey {
+        ClientKey::Session("slow".into())
+    }
+
+    fn capabilities(&self) -> RawJson {
+        RawJson::object()
+    }
+
+    fn ask(&self, _: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
+        Box::pin(async {
+            tokio::time::sleep(self.0).await;
+            Ok(RawJson::object())
+        })
+    }
+
+    fn log_level(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    fn log(&self, _: &RawJson) {}
+}
+
+/// A tool that works, asks so many questions at once, and works on.
+struct Asking {
+    works: Duration,
+    n_questions: usize,
+}
+
+impl Invoke for Asking {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        tokio::time::sleep(self.works).await;
+        let asker = cx.ask.clone().expect("the test gives a way back");
+        let question = || Question {
+            method: "elicitation/create".to_owned(),
+            params: None,
+        };
+        let questions = (0..self.n_questions).map(|_| asker.ask(question()));
+        for answer in futures_util::future::join_all(questions).await {
+            answer.expect("the client answers");
+        }
+        tokio::time::sleep(self.works).await;
+        Ok(Reply::value(RawJson::object()).into())
+    }
+}
+
+/// A call of a tool that may work for 5 s in all, by a client that takes a minute for an answer.
+async fn ask(works: Duration, n_questions: usize) -> (Result<Outcome, ToolError>, Duration) {
+    let script = Script::new([]);
+    let mut cx = context(&script, TestTool::new("asks").limits(6 * SECOND, 5 * SECOND));
+    cx.ask = Some(Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
+    let start = Instant::now();
+    let stack = Layers::outermost(Deadline)
+        .then(Timeout)
+        .around(Asking { works, n_questions });
+    (stack.invoke(&mut cx).await, start.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_the_caller_takes_is_not_the_tools() {
+    let (result, took) = ask(2 * SECOND, 1).await;
+    assert!(is_reply(&result), "{result:?}");
+    assert_eq!(took, 64 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_that_are_open_together_count_once() {
+    let (result, took) = ask(3 * SECOND, 3).await;
+    assert_eq!(result.expect_err("it works too long").kind(), ErrorKind::Timeout);
+    assert_eq!(took, 65 * SECOND);
 }
