@@ -211,7 +211,8 @@ impl Connection {
         let opened = self.0.opened.get();
         let meta = opened
             .filter(|opened| opened.server.era() == Era::Modern)
-            .map(|opened| opened.meta.as_slice());
+            .map(|opened| options.modern_meta(&opened.meta));
+        let meta = meta.as_deref();
         if meta.is_some() && method == method::TOOLS_CALL && matches!(self.0.link, Link::Http(_)) {
             return self.call_with_headers(params.as_ref(), meta, options).await;
         }

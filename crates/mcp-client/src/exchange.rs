@@ -70,6 +70,7 @@ impl Exchange {
             method::TOOLS_LIST_CHANGED
                 | method::RESOURCES_LIST_CHANGED
                 | method::PROMPTS_LIST_CHANGED
+                | method::RESOURCES_UPDATED
                 | method::CANCELLED
         );
         match &self.options.on_notification {

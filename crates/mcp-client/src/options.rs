@@ -1,5 +1,6 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
+use mcp_wire::meta_key;
 use raw_json::RawJson;
 
 use crate::{Event, Handlers};
@@ -22,7 +23,7 @@ pub struct RequestOptions {
     /// Takes progress, in order and before the answer. Runs on the connection's reader, so it must not block.
     pub on_progress: Option<OnProgress>,
     /// Takes what else the server sends together with the answer, such as log messages, in order and before the
-    /// answer. Only HTTP tells which request such a message belongs to; without this, and over stdio, it is one of
+    /// answer; not what is about lists and resources, which is everybody's. Only HTTP tells which request such a message belongs to; without this, and over stdio, it is one of
     /// [`Connection::events`](crate::Connection::events).
     pub on_notification: Option<OnNotification>,
     /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
@@ -30,6 +31,13 @@ pub struct RequestOptions {
     pub on_sent: Option<Hook>,
     /// Is called when the answer has arrived, before the caller has it.
     pub on_answered: Option<Hook>,
+    /// What a modern server is told that this request's client can be asked, in the place of what the handlers of the
+    /// connection stand for: who sets it answers `input_required` itself. A legacy server is told once, when the
+    /// connection is opened.
+    pub capabilities: Option<RawJson>,
+    /// The lowest level of log messages, such as `info`, that a modern server is to send with this request; none if
+    /// absent. A legacy server is told with [`Connection::set_log_level`](crate::Connection::set_log_level).
+    pub log_level: Option<Arc<str>>,
 }
 
 impl Default for RequestOptions {
@@ -41,6 +49,8 @@ impl Default for RequestOptions {
             on_notification: None,
             on_sent: None,
             on_answered: None,
+            capabilities: None,
+            log_level: None,
         }
     }
 }
@@ -63,6 +73,26 @@ impl RequestOptions {
             max_total: timeout,
             ..Self::default()
         }
+    }
+
+    /// What `_meta` of this request says to a modern server: what the connection says, and what is said otherwise of
+    /// this request.
+    pub(crate) fn modern_meta<'a>(
+        &self,
+        connection: &'a [(&'static str, RawJson)],
+    ) -> Cow<'a, [(&'static str, RawJson)]> {
+        let own = [
+            (meta_key::CLIENT_CAPABILITIES, self.capabilities.clone()),
+            (meta_key::LOG_LEVEL, self.log_level.as_deref().map(RawJson::from)),
+        ];
+        let mut meta = Cow::Borrowed(connection);
+        for (key, value) in own {
+            if let Some(value) = value {
+                meta.to_mut().retain(|(other, _)| *other != key);
+                meta.to_mut().push((key, value));
+            }
+        }
+        meta
     }
 }
 

@@ -30,6 +30,12 @@ pub const PROMPTS_GET: &str = "prompts/get";
 pub const COMPLETION_COMPLETE: &str = "completion/complete";
 /// Sets the lowest level of log messages (legacy).
 pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
+/// Asks how a task is.
+pub const TASKS_GET: &str = "tasks/get";
+/// Waits for the result of a task (2025-11-25).
+pub const TASKS_RESULT: &str = "tasks/result";
+/// Ends a task before it is done.
+pub const TASKS_CANCEL: &str = "tasks/cancel";
 /// Opens a stream of notifications (modern).
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 /// Says which of the notifications that [`SUBSCRIPTIONS_LISTEN`] asked for will come (modern).

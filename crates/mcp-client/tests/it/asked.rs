@@ -288,6 +288,36 @@ fn results_that_ask_for_nothing() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_one_request_alone() {
+    let (options, _gate) = with_handlers(EraChoice::Modern, 0);
+    let (connection, mut peer) = connect_modern(options).await;
+    let mut own = within(5);
+    own.capabilities = Some(raw(r#"{"sampling":{ "x-vendor":1e2 }}"#));
+    own.log_level = Some("debug".into());
+    let of_connection = json!({"elicitation": {"form": {}}, "roots": {}, "sampling": {}});
+    let cases = [
+        (own, json!({"sampling": {"x-vendor": 1e2}}), json!("debug")),
+        (within(5), of_connection, json!(null)),
+    ];
+    for (options, capabilities, level) in cases {
+        let params = raw(
+            r#"{"_meta":{"vendor":1,"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/protocolVersion":"1"}}"#,
+        );
+        let calling = connection.request("tools/call", Some(params), options);
+        let (result, ()) = tokio::join!(calling, async {
+            let message = peer.next().await;
+            let meta = &message["params"]["_meta"];
+            assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], capabilities);
+            assert_eq!(meta["io.modelcontextprotocol/logLevel"], level);
+            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+            assert_eq!(meta["vendor"], 1, "the caller's own members stay");
+            peer.answer(message["id"].as_u64().unwrap(), "{}").await;
+        });
+        result.unwrap();
+    }
+}
+
 /// A modern HTTP server with a tool whose arguments are mirrored.
 #[tokio::test]
 async fn arguments_are_mirrored_once_the_list_is_known() {

@@ -262,9 +262,10 @@ async fn notifications_of_a_call() {
     let server = Server::start(|seen| {
         opening(seen).unwrap_or_else(|| {
             let changed = r#"{"method":"notifications/tools/list_changed"}"#;
+            let updated = r#"{"method":"notifications/resources/updated","params":{"uri":"a:b"}}"#;
             let answer = format!(r#"{{"id":{},"result":{{}}}}"#, seen.body["id"]);
             stream(&format!(
-                "data: {}\n\ndata: {changed}\n\ndata: {answer}\n\n",
+                "data: {}\n\ndata: {changed}\n\ndata: {updated}\n\ndata: {answer}\n\n",
                 log(1)
             ))
         })
@@ -290,8 +291,15 @@ async fn notifications_of_a_call() {
         (1, 1)
     );
     connection.request("tools/call", None, within(20)).await.unwrap();
-    for expected in ["notifications/tools/list_changed", "notifications/message"] {
-        assert_eq!(events.next().await.unwrap().method, expected);
+    // What the first call's hook did not take, then all of the second call's.
+    for expected in [
+        "tools/list_changed",
+        "resources/updated",
+        "message",
+        "tools/list_changed",
+    ] {
+        let method = events.next().await.unwrap().method;
+        assert_eq!(method.strip_prefix("notifications/").unwrap(), expected);
     }
 }
 
