@@ -63,6 +63,11 @@ impl Exchange {
         }
     }
 
+    /// What the caller knows the request by.
+    pub(crate) fn tag(&self) -> Option<u64> {
+        self.options.tag
+    }
+
     /// Hands over what came together with the answer; returns it when it is no matter of the caller's.
     pub(crate) fn notification(&self, note: Notification) -> Option<Notification> {
         let of_connection = matches!(

@@ -11,6 +11,8 @@ pub struct ServerRequest {
     pub method: String,
     /// The parameters as the server wrote them.
     pub params: Option<RawJson>,
+    /// The tag of the request in whose answer it came, see [`RequestOptions::tag`](crate::RequestOptions::tag).
+    pub tag: Option<u64>,
 }
 
 impl ServerRequest {

@@ -35,9 +35,11 @@ impl Incoming {
     }
 
     /// Answers a request of the server without waiting: `send` queues the frame, and says whether there was room.
+    /// `tag` is that of our own request in whose answer it came.
     pub(crate) fn request(
         self: &Arc<Self>,
         request: Request,
+        tag: Option<u64>,
         send: impl FnOnce(Vec<u8>) -> bool + Send + 'static,
     ) {
         let Request { id, method, params } = request;
@@ -62,7 +64,7 @@ impl Incoming {
             };
             let handlers = self.handlers.clone();
             let task = tokio::spawn(async move {
-                let answer = handlers.answer(ServerRequest { method, params });
+                let answer = handlers.answer(ServerRequest { method, params, tag });
                 let answer = answer.expect("there is a handler").await;
                 reply.send(match answer {
                     Ok(result) => mcp_wire::result(&reply.id, &result),

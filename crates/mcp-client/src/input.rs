@@ -29,6 +29,7 @@ impl InputRequired {
                 params: request
                     .get("params")
                     .filter(|params| params.kind() == Kind::Object),
+                tag: None,
             };
             (name.into_owned(), request)
         });

@@ -26,6 +26,9 @@ pub struct RequestOptions {
     /// answer; not what is about lists and resources, which is everybody's. Only HTTP tells which request such a message belongs to; without this, and over stdio, it is one of
     /// [`Connection::events`](crate::Connection::events).
     pub on_notification: Option<OnNotification>,
+    /// A number of the caller's own, which [`ServerRequest::tag`](crate::ServerRequest::tag) repeats when the server
+    /// asks for something together with the answer. Only HTTP tells which request a question belongs to.
+    pub tag: Option<u64>,
     /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
     /// Over HTTP it is called again when a request that did not run is sent a second time, to a session opened anew.
     pub on_sent: Option<Hook>,
@@ -47,6 +50,7 @@ impl Default for RequestOptions {
             max_total: Duration::from_secs(300),
             on_progress: None,
             on_notification: None,
+            tag: None,
             on_sent: None,
             on_answered: None,
             capabilities: None,

@@ -228,7 +228,7 @@ impl Stream<'_> {
                 self.others += 1;
                 self.shared.incoming.counting.unmatched.add();
             }
-            Ok(Message::Request(request)) => self.shared.reply(request),
+            Ok(Message::Request(request)) => self.shared.reply(request, self.exchange.tag()),
             Ok(Message::Notification(note)) => match incoming::progress_of(&note) {
                 Some((id, params)) if id == self.id => self.exchange.progress(params.clone()),
                 Some(_) => self.shared.incoming.counting.notifications.add(),

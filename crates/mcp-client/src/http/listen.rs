@@ -145,7 +145,7 @@ async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>) ->
             }
             match Message::from_server(event.data) {
                 Ok(Message::Notification(note)) => shared.incoming.note(note),
-                Ok(Message::Request(request)) => shared.reply(request),
+                Ok(Message::Request(request)) => shared.reply(request, None),
                 Ok(Message::Response(response))
                     if id.is_some() && response.id.as_ref().and_then(integer) == id =>
                 {

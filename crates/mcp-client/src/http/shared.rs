@@ -215,11 +215,11 @@ impl HttpShared {
         }
     }
 
-    /// Answers a request of the server, without waiting.
-    pub(super) fn reply(&self, request: Request) {
+    /// Answers a request of the server, without waiting; `tag` is that of our own request in whose answer it came.
+    pub(super) fn reply(&self, request: Request, tag: Option<u64>) {
         let postman = self.postman.clone();
         self.incoming
-            .request(request, move |frame| postman.try_send(frame.into()).is_ok());
+            .request(request, tag, move |frame| postman.try_send(frame.into()).is_ok());
     }
 
     /// Opens a stream of what the server tells by itself, behind the event that was seen last.

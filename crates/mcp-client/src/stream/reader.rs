@@ -119,7 +119,7 @@ impl Reading {
                         let outgoing = self.outgoing.clone();
                         self.shared
                             .incoming
-                            .request(request, move |frame| send(&outgoing, frame));
+                            .request(request, None, move |frame| send(&outgoing, frame));
                     }
                 }
             }

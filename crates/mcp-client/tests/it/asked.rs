@@ -318,6 +318,45 @@ async fn what_is_said_of_one_request_alone() {
     }
 }
 
+#[tokio::test]
+async fn a_question_in_an_answer_over_http_names_the_request_it_belongs_to() {
+    let server = Server::start(|seen| {
+        if seen.method == "GET" {
+            return stream(&format!("data: {}\n\n", question(r#""g""#)));
+        }
+        opening(seen).unwrap_or_else(|| {
+            let (id, question) = (&seen.body["id"], question(r#""q""#));
+            stream(&format!(
+                "data: {question}\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n\n"
+            ))
+        })
+    })
+    .await;
+    let tags = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&tags);
+    let handlers = Handlers::new().elicitation(RawJson::object(), move |request| {
+        told.lock().unwrap().push(request.tag);
+        async { Ok(RawJson::object()) }
+    });
+    let options = ConnectionOptions {
+        era: EraChoice::Legacy,
+        handlers,
+        ..ConnectionOptions::default()
+    };
+    let connection = open(&server, options).await.unwrap();
+    let mut options = within(20);
+    options.tag = Some(7);
+    connection.request("tools/call", None, options).await.unwrap();
+    let asked = async {
+        while tags.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, asked).await.unwrap();
+    let tags = tags.lock().unwrap().clone();
+    assert!(tags.contains(&None) && tags.contains(&Some(7)), "{tags:?}");
+}
+
 /// A modern HTTP server with a tool whose arguments are mirrored.
 #[tokio::test]
 async fn arguments_are_mirrored_once_the_list_is_known() {
