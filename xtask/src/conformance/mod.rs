@@ -1,8 +1,10 @@
 //! The official conformance suite of MCP, run against our server and our client.
 
+mod gateway;
 mod report;
 mod suite;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -39,6 +41,7 @@ pub fn conformance(repository: &Repository, check: bool) -> Result<()> {
     peers::install_node(repository)?;
     let suite = Suite::new(repository)?;
     let mut runs = servers(repository, &suite)?;
+    runs.extend(gateway::runs(repository, &suite)?);
     runs.extend(clients(repository, &suite)?);
     say(summary(&runs));
     let failures: Vec<_> = runs.iter().flat_map(Run::failures).collect();
@@ -55,10 +58,10 @@ fn servers(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     let program = executable(&built, name)?;
     let mut runs = Vec::new();
     for revision in REVISIONS {
-        let (server, port) = start(&program)?;
+        let (server, port) = start(&program, &[])?;
         say(format_args!("conformance: servers, {revision} ..."));
         let url = format!("http://127.0.0.1:{port}/mcp");
-        runs.push(suite.run(Side::Server, revision, &["--url", &url])?);
+        runs.push(suite.run(Side::Server, revision, None, &["--url", &url])?);
         drop(server);
     }
     Ok(runs)
@@ -82,7 +85,7 @@ fn clients(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     for revision in REVISIONS {
         say(format_args!("conformance: clients, {revision} ..."));
         let arguments = ["--command", command, "--expected-failures", expected];
-        runs.push(suite.run(Side::Client, revision, &arguments)?);
+        runs.push(suite.run(Side::Client, revision, None, &arguments)?);
     }
     Ok(runs)
 }
@@ -98,10 +101,11 @@ impl Drop for Started {
     }
 }
 
-/// Starts a server on a free port of this machine, and waits until it listens.
-fn start(program: &Path) -> Result<(Started, u16)> {
+/// Starts a server on a free port of this machine, which it is told as its last argument, and waits until it listens.
+fn start(program: &Path, arguments: &[&OsStr]) -> Result<(Started, u16)> {
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child = Command::new(program)
+        .args(arguments)
         .arg(format!("127.0.0.1:{port}"))
         .stdin(Stdio::null())
         .spawn()

@@ -11,12 +11,12 @@ pub(super) fn summary(runs: &[Run]) -> String {
         .map(|run| {
             let (passed, known) = (count(run, Run::has_passed), count(run, Run::is_expected_to_fail));
             format!(
-                "conformance: {:<8} {} {passed:>3} of {:>3} scenarios{}",
-                run.side.plural(),
-                run.revision,
+                "conformance: {:<62} {passed:>3} of {:>3} scenarios{}",
+                run.name(),
                 run.required.len(),
                 match known {
-                    0 => String::new(),
+                    0 if run.is_demanded() => String::new(),
+                    0 => ", between the eras".to_owned(),
                     _ => format!(", {known} of them may fail"),
                 }
             )
@@ -45,28 +45,50 @@ pub(super) fn tables(runs: &[Run]) -> String {
                 failed: sum.failed + checks.failed,
             });
         text += &format!(
-            "| {}, {} | {passed} of {} | {} of {} | {} |\n",
-            run.side.plural(),
-            run.revision,
+            "| {} | {passed} of {} | {} of {} | {} |\n",
+            run.name(),
             counted.len(),
             checks.passed,
             checks.passed + checks.failed,
             count(run, Run::is_expected_to_fail),
         );
     }
+    text += &between_eras(runs);
+    let direct: Vec<&Run> = runs.iter().filter(|run| run.upstream.is_none()).collect();
     text += "\n| scenario |";
-    runs.iter()
-        .for_each(|run| text += &format!(" {}, {} |", run.side.plural(), run.revision));
-    text += &format!("\n|---|{}\n", "---|".repeat(runs.len()));
-    for (scenario, cells) in by_scenario(runs) {
+    direct
+        .iter()
+        .for_each(|run| text += &format!(" {} |", run.name()));
+    text += &format!("\n|---|{}\n", "---|".repeat(direct.len()));
+    for (scenario, cells) in by_scenario(&direct) {
         text += &format!("| `{scenario}` | {} |\n", cells.join(" | "));
     }
     text
 }
 
+/// What does not pass where the gateway translates between the eras.
+fn between_eras(runs: &[Run]) -> String {
+    let mixed = runs.iter().filter(|run| !run.is_demanded());
+    let lines: Vec<_> = mixed
+        .map(|run| {
+            let failed: Vec<_> = run.failed().map(|scenario| format!("`{scenario}`")).collect();
+            let failed = if failed.is_empty() {
+                "nothing".to_owned()
+            } else {
+                failed.join(", ")
+            };
+            format!("- {}: {failed}", run.name())
+        })
+        .collect();
+    match lines.as_slice() {
+        [] => String::new(),
+        lines => format!("\nNot passed between the eras:\n\n{}\n", lines.join("\n")),
+    }
+}
+
 /// A row of cells for every scenario but those that are known to fail.
-fn by_scenario(runs: &[Run]) -> BTreeMap<&str, Vec<String>> {
-    let mut rows: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+fn by_scenario<'a>(runs: &[&'a Run]) -> BTreeMap<&'a str, Vec<String>> {
+    let mut rows: BTreeMap<&'a str, Vec<String>> = BTreeMap::new();
     for (index, run) in runs.iter().enumerate() {
         for scenario in run
             .required

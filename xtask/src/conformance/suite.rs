@@ -31,12 +31,25 @@ pub(super) enum Side {
 pub(super) struct Run {
     pub(super) side: Side,
     pub(super) revision: &'static str,
+    /// What the gateway stands in front of, if the set was run through it.
+    pub(super) upstream: Option<Upstream>,
     /// The scenarios that count, in the order of the suite.
     pub(super) required: Vec<String>,
     /// Every scenario that was run.
     pub(super) results: BTreeMap<String, Checks>,
     /// Whether the suite itself is content.
     is_content: bool,
+}
+
+/// A server behind the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Upstream {
+    /// `HTTP` or `stdio`.
+    pub(super) transport: &'static str,
+    /// The era that it is spoken to in: `legacy` or `modern`.
+    pub(super) era: &'static str,
+    /// Whether the set is of the same era, so that nothing may be lost.
+    pub(super) is_same_era: bool,
 }
 
 /// The checks of one scenario.
@@ -62,7 +75,13 @@ impl Suite {
     }
 
     /// Runs the requirement set of one revision.
-    pub(super) fn run(&self, side: Side, revision: &'static str, arguments: &[&str]) -> Result<Run> {
+    pub(super) fn run(
+        &self,
+        side: Side,
+        revision: &'static str,
+        upstream: Option<Upstream>,
+        arguments: &[&str],
+    ) -> Result<Run> {
         let required = required(
             &output(self.command().args(["list", "--requirements", revision]))?,
             side,
@@ -72,7 +91,11 @@ impl Suite {
             "the suite names no scenarios for {} of {revision}",
             side.plural()
         );
-        let folder = self.results.join(format!("{}-{revision}", side.word()));
+        let mut name = format!("{}-{revision}", side.word());
+        if let Some(upstream) = upstream {
+            name += &format!("-{}-{}", upstream.transport, upstream.era);
+        }
+        let folder = self.results.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder).with_context(|| format!("failed to clear `{}`", folder.display()))?;
         }
@@ -90,6 +113,7 @@ impl Suite {
         Ok(Run {
             side,
             revision,
+            upstream,
             required,
             results: results(&said),
             is_content: ran.status.success(),
@@ -120,6 +144,29 @@ impl Side {
 }
 
 impl Run {
+    /// What was run.
+    pub(super) fn name(&self) -> String {
+        let name = format!("{}, {}", self.side.plural(), self.revision);
+        match self.upstream {
+            Some(Upstream { transport, era, .. }) => {
+                format!("{name}, through the gateway to {transport}, {era}")
+            }
+            None => name,
+        }
+    }
+
+    /// Tells whether every scenario must pass: between the eras some things cannot be said.
+    pub(super) fn is_demanded(&self) -> bool {
+        self.upstream.is_none_or(|upstream| upstream.is_same_era)
+    }
+
+    /// Returns the required scenarios that failed.
+    pub(super) fn failed(&self) -> impl Iterator<Item = &String> {
+        self.required
+            .iter()
+            .filter(|scenario| !self.has_passed(scenario) && !self.is_expected_to_fail(scenario))
+    }
+
     /// Tells whether a scenario passed: one without a check has shown nothing.
     pub(super) fn has_passed(&self, scenario: &str) -> bool {
         let checks = self.results.get(scenario);
@@ -133,12 +180,12 @@ impl Run {
 
     /// Returns what must not be.
     pub(super) fn failures(&self) -> Vec<String> {
-        let place = format!("{}, {}", self.side.plural(), self.revision);
-        let failed = |scenario: &&String| !self.has_passed(scenario) && !self.is_expected_to_fail(scenario);
+        if !self.is_demanded() {
+            return Vec::new();
+        }
+        let place = self.name();
         let mut failures: Vec<_> = self
-            .required
-            .iter()
-            .filter(failed)
+            .failed()
             .map(|scenario| format!("{place}: `{scenario}` failed"))
             .collect();
         if failures.is_empty() && !self.is_content {
@@ -211,6 +258,7 @@ mod tests {
         let run = |side, said: &str| Run {
             side,
             revision: "2025-11-25",
+            upstream: None,
             required: vec!["a".to_owned(), "auth/b".to_owned()],
             results: results(said),
             is_content: true,

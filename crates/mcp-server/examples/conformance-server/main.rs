@@ -1,4 +1,5 @@
-//! The server that the official conformance suite of MCP tests: `conformance-server 127.0.0.1:7081`.
+//! The server that the official conformance suite of MCP tests: `conformance-server 127.0.0.1:7081`, or with `--stdio` on
+//! its standard input and output, for a gateway in between.
 //!
 //! It offers the tools, resources and prompts that the suite's scenarios call. All of the protocol is the library's:
 //! what stands here is what any service would write.
@@ -9,16 +10,20 @@ mod prompts;
 mod resources;
 mod tools;
 
-use std::{env, error::Error, sync::Arc, time::Duration};
+use std::{env, error::Error, future::pending, sync::Arc, time::Duration};
 
 use mcp_server::{
     Answer, HttpOptions, HttpService, MirroredParams, Notices, RequestContext, ServeOptions, ServerInfo,
-    Service, StateSeal, serve_http, unknown_method,
+    Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Request, Revision, RpcError, method};
 use raw_json::RawJson;
 use serde_json::json;
-use tokio::{net::TcpListener, signal::ctrl_c};
+use tokio::{
+    io::{stdin, stdout},
+    net::TcpListener,
+    signal::ctrl_c,
+};
 
 /// What the suite tests.
 #[derive(Debug)]
@@ -71,7 +76,6 @@ impl Service for Fixture {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
-    let listener = TcpListener::bind(address).await?;
     let notices = Notices::default();
     let options = HttpOptions {
         path: Some("/mcp".to_owned()),
@@ -83,6 +87,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         seal: StateSeal::new(Duration::from_secs(600))?,
         mirrored: MirroredParams::in_schema(&tools::mirrored().into()).map(Arc::new),
     };
+    if address == "--stdio" {
+        let options = StdioOptions {
+            notices,
+            ..StdioOptions::default()
+        };
+        return Ok(serve_stdio(fixture, stdin(), stdout(), options, pending()).await?);
+    }
+    let listener = TcpListener::bind(address).await?;
     let service = HttpService::new(fixture, options);
     let shutdown = async {
         let _ = ctrl_c().await;
