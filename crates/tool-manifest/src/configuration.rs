@@ -77,6 +77,8 @@ pub struct GatewaySpec {
     pub allowed_hosts: Vec<String>,
     /// Origins that a browser may send requests from.
     pub allowed_origins: Vec<String>,
+    /// The path at which clients of HTTP+SSE, the transport of 2024-11-05, are served; they are not if absent.
+    pub sse_path: Option<String>,
 }
 
 impl Default for GatewaySpec {
@@ -85,6 +87,7 @@ impl Default for GatewaySpec {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7080)),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            sse_path: None,
         }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         draft.set_defaults(cx, at, sections::defaults(cx, body));
     }
     if let Some((at, body)) = body.gateway.located() {
-        draft.set_gateway(cx, at, sections::gateway(body));
+        draft.set_gateway(cx, at, sections::gateway(cx, body));
     }
     if let Some((_, body)) = body.policy.located() {
         draft.add_policy(cx, body);

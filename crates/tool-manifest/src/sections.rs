@@ -39,6 +39,9 @@ pub(crate) struct GatewayBody {
     allowed_hosts: Field<Vec<Field<String>>>,
     /// Origins that a browser may send requests from, such as `https://inspector.example.com`.
     allowed_origins: Field<Vec<Field<String>>>,
+    /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
+    /// are not served if it is not given.
+    sse_path: Field<String>,
 }
 
 /// Who may call what.
@@ -83,7 +86,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     defaults
 }
 
-pub(crate) fn gateway(body: GatewayBody) -> GatewaySpec {
+pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     let mut gateway = GatewaySpec {
         allowed_hosts: texts(body.allowed_hosts),
         allowed_origins: texts(body.allowed_origins),
@@ -92,8 +95,23 @@ pub(crate) fn gateway(body: GatewayBody) -> GatewaySpec {
     if let Some(Listen(listen)) = body.listen.get() {
         gateway.listen = listen;
     }
+    if let Some((at, path)) = body.sse_path.located() {
+        if !path.starts_with('/') || path.contains(['?', '#']) {
+            cx.error(at, format!("`{path}` is no path"), "write one such as `/sse`");
+        } else if TAKEN.contains(&path.as_str()) {
+            cx.error(
+                at,
+                format!("something else is served at `{path}`"),
+                "take another path, such as `/sse`",
+            );
+        }
+        gateway.sse_path = Some(path);
+    }
     gateway
 }
+
+/// The paths at which the gateway serves other things.
+const TAKEN: [&str; 4] = ["/mcp", "/healthz", "/readyz", "/metrics"];
 
 /// What each principal is permitted.
 pub(crate) fn permissions(field: Field<Entries<Vec<Field<String>>>>) -> BTreeMap<String, Vec<String>> {

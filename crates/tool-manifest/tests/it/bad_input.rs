@@ -108,6 +108,8 @@ fn values_of_the_wrong_kind() {
                 "units.yaml",
                 "defaults: {call_timeout: 10, start_timeout: 0s, max_result_bytes: lots}\ngateway: {listen: here}\n",
             ),
+            ("sse.yaml", "gateway: {sse_path: sse}\n"),
+            ("taken.yaml", "gateway: {sse_path: /mcp}\n"),
             (
                 "schema.yaml",
                 "tools: {a: {description: x, input_schema: object, executor: {kind: mock}}}\n",

@@ -10,6 +10,7 @@ defaults:
 gateway:
   listen: localhost:8080
   allowed_hosts: [tools.example.com]
+  sse_path: /sse
 policy:
   blocklist: ["files__delete*"]
   permissions:
@@ -58,12 +59,13 @@ fn all_of_it() {
     assert_eq!(configuration.defaults.attempt_timeout, Duration::from_secs(30));
     assert_eq!(configuration.defaults.max_result_bytes, 1 << 20);
     assert_eq!(configuration.gateway.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(configuration.gateway.sse_path.as_deref(), Some("/sse"));
     assert!(configuration.policy.blocklist[0].matches("files__delete_all"));
 
     let files = &configuration.servers[0];
     assert_eq!(files.prefix(), "files__");
     assert_eq!(files.timeout, Some(Duration::from_secs(5)));
-    assert_eq!(files.origin.place, "toolplane.yaml:16");
+    assert_eq!(files.origin.place, "toolplane.yaml:17");
     let ServerTransport::Stdio { args, env, .. } = &files.transport else {
         panic!()
     };

@@ -105,6 +105,7 @@ async fn serve_http(
     let options = HttpOptions {
         allowed_hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
         allowed_origins: spec.allowed_origins.clone(),
+        old_clients: spec.sse_path.clone(),
         ..HttpOptions::default()
     };
     let connections = ServeOptions {
