@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_testkit::{PeerCommand, Peers};
 
-use crate::support::{Configuration, Gateway, base_environment, binary, installed};
+use crate::support::{Configuration, Gateway, base_environment, binary, healthy_server, installed};
 
 /// The Inspector's command line. Its home is a folder of its own.
 struct Inspector {
@@ -78,7 +78,7 @@ fn configuration() -> Configuration {
         "input_schema": {"type": "object"},
         "executor": {"kind": "mock", "result": {"temperature": 72}},
     });
-    let healthy = json!({"command": env!("CARGO_BIN_EXE_toolplane-hostile-server"), "args": ["healthy"]});
+    let healthy = healthy_server();
     Configuration::default()
         .tool("fixed", fixed)
         .server("healthy", healthy)

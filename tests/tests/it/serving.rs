@@ -87,8 +87,7 @@ fn a_signal_to_end_lets_calls_finish_and_reaps_every_server() {
 
 #[test]
 fn a_second_signal_ends_at_once() {
-    let server =
-        json!({"command": env!("CARGO_BIN_EXE_toolplane-hostile-server"), "args": ["never-answers"]});
+    let server = json!({"command": env!("CARGO_BIN_EXE_toolplane-hostile-server"), "args": ["stdio", "legacy", "never-answers"]});
     let mut gateway = Gateway::stdio(&Configuration::default().server("slow", server));
     gateway.client.tools();
     gateway.client.begin_call("slow__act", "{}");

@@ -53,7 +53,7 @@ impl Answer {
 }
 
 /// Which of the two ways to speak.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Era {
     /// A handshake, and a session if the server wants one: 2025-11-25.
     Legacy,
@@ -62,6 +62,13 @@ pub(crate) enum Era {
 }
 
 impl Era {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+
     /// Parameters with what the era wants in them.
     pub(crate) fn params(self, params: &str) -> String {
         if self == Self::Legacy {

@@ -95,10 +95,15 @@ pub(crate) struct HttpGateway {
 impl Gateway {
     /// Serves on stdio and opens the connection.
     pub(crate) fn stdio(configuration: &Configuration) -> Self {
+        Self::stdio_in(Era::Legacy, configuration)
+    }
+
+    /// Serves a client of this era on stdio.
+    pub(crate) fn stdio_in(era: Era, configuration: &Configuration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(&configuration.write(folder.path()));
         Self {
-            client: StdioClient::start(command.arg("--stdio"), Era::Legacy),
+            client: StdioClient::start(command.arg("--stdio"), era),
             _folder: folder,
         }
     }

@@ -3,6 +3,7 @@
 mod client;
 mod compare;
 mod gateway;
+mod hostile;
 mod http;
 mod peers;
 mod process;
@@ -12,6 +13,7 @@ pub(crate) use self::{
     client::{Answer, Client, Era, StdioClient},
     compare::{assert_same_result, assert_same_tool, members, text},
     gateway::{Configuration, Gateway, HttpGateway, binary},
+    hostile::{Carrier, Stage, healthy_server},
     http::HttpClient,
     peers::{installed, listening_peer},
     process::{Process, base_environment},

@@ -1,0 +1,88 @@
+//! Servers that do not open the connection, or whose list of tools is none.
+
+use super::{GRACE, LONG, SHORT, assert_healthy, healthy};
+use crate::support::{Carrier, Client as _, Era, Gateway, Stage, Stopwatch};
+
+/// Servers without a tool that can be called.
+const UNUSABLE: [&str; 7] = [
+    "never-opens",
+    "opens-with-nothing",
+    "opens-with-a-list",
+    "opens-in-another-age",
+    "lists-nothing",
+    "lists-in-circles",
+    "lists-without-end",
+];
+
+fn check(carrier: Carrier, era: Era) {
+    let stage = Stage::new(carrier, era);
+    let usable = healthy().server("junk", stage.server("lists-junk", LONG));
+    // Nobody listens there.
+    let usable = usable.server("nobody", serde_json::json!({"url": "http://127.0.0.1:1/mcp"}));
+    let configuration = UNUSABLE.iter().fold(usable, |configuration, mode| {
+        let mut server = stage.server(mode, LONG);
+        if *mode == "never-opens" {
+            server["start_timeout_ms"] = serde_json::json!(SHORT.as_millis() as u64);
+        }
+        configuration.server(mode, server)
+    });
+    let mut gateway = Gateway::stdio_in(era, &configuration);
+    let watch = Stopwatch::start();
+    let tools = gateway.client.tools();
+    assert!(
+        watch.elapsed() < LONG,
+        "{carrier:?} {era:?}: {:?}",
+        watch.elapsed()
+    );
+    let names: Vec<_> = tools.iter().map(|(name, _)| name.as_str()).collect();
+    // Names are brought into the protocol's alphabet; what has none is no tool.
+    let expected = [
+        "healthy__act",
+        "healthy__echo",
+        "junk__a_b",
+        "junk__act",
+        "junk__echo",
+        "junk__loop",
+    ];
+    assert_eq!(names, expected, "{carrier:?} {era:?}");
+    assert!(
+        tools[4].1.contains("the first of two"),
+        "of two tools with one name the first counts: {tools:?}"
+    );
+    // Its schema would have to be fetched.
+    let answer = gateway.client.call("junk__loop", "{}");
+    assert!(answer.error_kind().is_some(), "{answer:?}");
+    for mode in UNUSABLE.iter().chain(&["nobody"]) {
+        let watch = Stopwatch::start();
+        let answer = gateway.client.call(&format!("{mode}__echo"), "{}");
+        assert_eq!(
+            answer.error_kind().as_deref(),
+            Some("unavailable"),
+            "{mode}: {answer:?}"
+        );
+        assert!(watch.elapsed() < SHORT + GRACE, "{mode}: {:?}", watch.elapsed());
+    }
+    for server in ["healthy", "junk"] {
+        gateway.client.call(&format!("{server}__echo"), "{}").result();
+    }
+    assert_healthy(&mut gateway);
+    assert_eq!(gateway.end().code(), Some(0));
+}
+
+#[test]
+fn of_servers_over_stdio() {
+    check(Carrier::Stdio, Era::Legacy);
+    check(Carrier::Stdio, Era::Modern);
+}
+
+#[test]
+fn of_servers_in_bodies() {
+    check(Carrier::Json, Era::Legacy);
+    check(Carrier::Json, Era::Modern);
+}
+
+#[test]
+fn of_servers_in_events() {
+    check(Carrier::Events, Era::Legacy);
+    check(Carrier::Events, Era::Modern);
+}
