@@ -32,7 +32,14 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<Part>> {
             "MCP servers and Inspector from npm",
             npm(&pins, &folder.join("node")),
         ),
-        part("MCP servers from PyPI", python(&pins, &folder.join("python"))),
+        part(
+            "MCP servers from PyPI",
+            python(&pins, "requirements.txt", &folder.join("python")),
+        ),
+        part(
+            "`mcp-server-sqlite` from PyPI",
+            python(&pins, "requirements-sqlite.txt", &folder.join("python-sqlite")),
+        ),
         part("git", program("git", "git")),
     ])
 }
@@ -97,8 +104,8 @@ fn npm(pins: &Path, folder: &Path) -> Result<()> {
     stamp.write()
 }
 
-fn python(pins: &Path, folder: &Path) -> Result<()> {
-    let stamp = Stamp::new(pins, &["requirements.txt"], folder)?;
+fn python(pins: &Path, requirements: &str, folder: &Path) -> Result<()> {
+    let stamp = Stamp::new(pins, &[requirements], folder)?;
     if stamp.is_current() {
         return Ok(());
     }
@@ -129,7 +136,7 @@ fn python(pins: &Path, folder: &Path) -> Result<()> {
                 "--disable-pip-version-check",
                 "--requirement",
             ])
-            .arg(pins.join("requirements.txt")),
+            .arg(pins.join(requirements)),
     )?;
     stamp.write()
 }

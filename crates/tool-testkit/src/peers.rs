@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
+/// The folder of the servers from PyPI that live together.
+const PYTHON: &str = "python";
+
 /// Knows where the installed peers are and how each is started.
 ///
 /// A test asks for what it needs and reports what the machine lacks, so that a missing Python never hides the
@@ -89,13 +92,24 @@ impl Peers {
         Ok(command.env("MEMORY_FILE_PATH", file))
     }
 
+    /// Starts `server-sequential-thinking` over stdio.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn sequential_thinking(&self) -> Result<PeerCommand, Skip> {
+        self.node_program(
+            "@modelcontextprotocol/server-sequential-thinking",
+            "dist/index.js",
+        )
+    }
+
     /// Starts `mcp-server-time` over stdio, in UTC.
     ///
     /// # Errors
     /// When it is not installed.
     pub fn time(&self) -> Result<PeerCommand, Skip> {
         Ok(self
-            .python_program("mcp-server-time")?
+            .python_program(PYTHON, "mcp-server-time")?
             .arg("--local-timezone")
             .arg("UTC"))
     }
@@ -106,9 +120,31 @@ impl Peers {
     /// When it is not installed.
     pub fn git(&self, repository: &Path) -> Result<PeerCommand, Skip> {
         Ok(self
-            .python_program("mcp-server-git")?
+            .python_program(PYTHON, "mcp-server-git")?
             .arg("--repository")
             .arg(repository))
+    }
+
+    /// Starts `mcp-server-fetch` over stdio; it fetches from this machine too.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn fetch(&self) -> Result<PeerCommand, Skip> {
+        let command = self.python_program(PYTHON, "mcp-server-fetch")?;
+        // It reads pages by a Node program, which it installs while it answers, where it finds a Node. Here it finds none.
+        let programs = self.folder.join(PYTHON).join("bin");
+        Ok(command.arg("--allow-private-ips").env("PATH", programs))
+    }
+
+    /// Starts `mcp-server-sqlite` over stdio; it keeps its tables in `file`.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn sqlite(&self, file: &Path) -> Result<PeerCommand, Skip> {
+        Ok(self
+            .python_program("python-sqlite", "mcp-server-sqlite")?
+            .arg("--db-path")
+            .arg(file))
     }
 
     /// Starts the MCP Inspector's command line, an independent client: append the server's command or address.
@@ -140,9 +176,10 @@ impl Peers {
         }
     }
 
-    fn python_program(&self, name: &str) -> Result<PeerCommand, Skip> {
-        let program = self.folder.join("python/bin").join(name);
-        if self.folder.join("python/installed").is_file() && program.is_file() {
+    fn python_program(&self, folder: &str, name: &str) -> Result<PeerCommand, Skip> {
+        let folder = self.folder.join(folder);
+        let program = folder.join("bin").join(name);
+        if folder.join("installed").is_file() && program.is_file() {
             Ok(PeerCommand::new(program))
         } else {
             Err(Skip::new(format!(

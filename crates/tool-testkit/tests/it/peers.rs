@@ -63,6 +63,23 @@ async fn memory_answers() {
 }
 
 #[tokio::test]
+async fn sequential_thinking_answers() {
+    check_answers(Peers::from_env().and_then(|peers| peers.sequential_thinking())).await;
+}
+
+#[tokio::test]
+async fn fetch_answers() {
+    check_answers(Peers::from_env().and_then(|peers| peers.fetch())).await;
+}
+
+#[tokio::test]
+async fn sqlite_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tables.db");
+    check_answers(Peers::from_env().and_then(|peers| peers.sqlite(&file))).await;
+}
+
+#[tokio::test]
 async fn time_answers() {
     check_answers(Peers::from_env().and_then(|peers| peers.time())).await;
 }

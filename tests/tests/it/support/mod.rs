@@ -7,6 +7,7 @@ mod hostile;
 mod http;
 mod peers;
 mod process;
+mod site;
 mod time;
 
 pub(crate) use self::{
@@ -17,5 +18,6 @@ pub(crate) use self::{
     http::HttpClient,
     peers::{installed, listening_peer},
     process::{Process, base_environment},
+    site::Site,
     time::{Stopwatch, eventually},
 };
