@@ -14,6 +14,8 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The subscription that a notification belongs to (2026-07-28).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The task that a message belongs to (2025-11-25).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The trace that a request belongs to (W3C trace context).
 pub const TRACE_PARENT: &str = "traceparent";
 /// What tracing systems add to [`TRACE_PARENT`].

@@ -13,6 +13,7 @@ use crate::{ErrorKind, ToolError};
 #[derive(Debug)]
 pub struct Arguments {
     raw: RawJson,
+    given: bool,
     parsed: OnceLock<Value>,
     digest: OnceLock<[u8; 32]>,
 }
@@ -47,7 +48,10 @@ impl Arguments {
     /// No arguments at all: the empty object.
     #[must_use]
     pub fn none() -> Self {
-        Self::unchecked(RawJson::object())
+        Self {
+            given: false,
+            ..Self::unchecked(RawJson::object())
+        }
     }
 
     /// Takes arguments that were built here and so need no check.
@@ -81,9 +85,16 @@ impl Arguments {
     fn unchecked(raw: RawJson) -> Self {
         Self {
             raw,
+            given: true,
             parsed: OnceLock::new(),
             digest: OnceLock::new(),
         }
+    }
+
+    /// Whether the caller gave any, if only the empty object: protocols may tell that from nothing.
+    #[must_use]
+    pub fn are_given(&self) -> bool {
+        self.given
     }
 
     /// The text as the caller wrote it.

@@ -1,77 +1,194 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use mcp_client::RequestOptions;
+use mcp_wire::{Era, meta_key, method};
 use raw_json::{Kind, RawJson};
-use tool_core::{CallContext, ErrorKind, InputRequest, Invoke, Outcome, Reply, ToolError};
+use tool_core::{
+    CallContext, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target, Tool, ToolError,
+};
 
-use crate::{McpServer, fault::tool_error};
+use crate::{McpServer, fault::tool_error, task};
 
-/// One tool of a server, ready to be called.
-pub(crate) struct McpTool {
-    server: Arc<McpServer>,
-    /// The tool's own name as a JSON string.
-    name: RawJson,
+/// A tool, prompt, resource or template of a server, ready to be called.
+pub(crate) struct McpCall {
+    pub(crate) server: Arc<McpServer>,
+    /// The server's own name for it, or its URI, as a JSON string.
+    pub(crate) own: RawJson,
+    /// Whether it can be called as a task only.
+    pub(crate) is_task: bool,
 }
 
-impl McpTool {
-    pub(crate) fn new(server: Arc<McpServer>, name: &str) -> Self {
-        Self {
-            server,
-            name: RawJson::from(name),
+/// Members of `_meta` that speak of one hop: the caller's are not the server's business, ours are put in below.
+const OF_ONE_HOP: [&str; 8] = [
+    meta_key::PROGRESS_TOKEN,
+    meta_key::PROTOCOL_VERSION,
+    meta_key::CLIENT_CAPABILITIES,
+    meta_key::CLIENT_INFO,
+    meta_key::SERVER_INFO,
+    meta_key::LOG_LEVEL,
+    meta_key::SUBSCRIPTION_ID,
+    meta_key::RELATED_TASK,
+];
+
+impl McpCall {
+    /// The method, and its parameters with the caller's own text in them.
+    fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, RawJson), ToolError> {
+        let arguments = ("arguments", cx.arguments.raw().clone());
+        let mut members: Vec<(&str, RawJson)> = Vec::new();
+        let method = match &cx.target {
+            Target::Tool(_) => {
+                members.extend([("name", self.own.clone()), arguments]);
+                method::TOOLS_CALL
+            }
+            Target::Prompt(_) => {
+                members.push(("name", self.own.clone()));
+                // A prompt may refuse an empty object where it takes nothing, and the other way round.
+                members.extend(cx.arguments.are_given().then_some(arguments));
+                method::PROMPTS_GET
+            }
+            Target::Resource { uri, .. } => {
+                members.push(("uri", RawJson::from(&**uri)));
+                method::RESOURCES_READ
+            }
+            Target::Completion(tool) => return Ok((method::COMPLETION_COMPLETE, self.completion(cx, tool))),
+            _ => {
+                let message = "servers of MCP have nothing that is called in this way";
+                return Err(ToolError::new(ErrorKind::Internal, message));
+            }
+        };
+        if let Some(resume) = cx.resume.as_ref().filter(|_| era == Era::Modern) {
+            members.push(("inputResponses", resume.responses.clone()));
+            members.extend(resume.state.clone().map(|state| ("requestState", state)));
         }
+        members.extend(meta(cx).map(|meta| ("_meta", meta)));
+        Ok((method, object(&members)))
     }
 
-    /// `{"name": …, "arguments": …}` with the caller's own text in it.
-    fn params(&self, arguments: &RawJson) -> RawJson {
-        RawJson::object()
-            .with_members(&[("name", self.name.clone()), ("arguments", arguments.clone())])
-            .expect("an empty object is an object")
+    /// What the caller says of the argument, with a reference to what it belongs to.
+    fn completion(&self, cx: &CallContext, tool: &Tool) -> RawJson {
+        let (kind, key) = match tool.descriptor().feature {
+            Feature::Prompt => ("ref/prompt", "name"),
+            _ => ("ref/resource", "uri"),
+        };
+        let reference = object(&[("type", RawJson::from(kind)), (key, self.own.clone())]);
+        let rest: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
+        let rest = rest.iter().filter(|(key, _)| key != "ref" && key != "_meta");
+        let mut members = vec![("ref", reference)];
+        members.extend(rest.map(|(key, value)| (&**key, value.clone())));
+        members.extend(meta(cx).map(|meta| ("_meta", meta)));
+        object(&members)
     }
 
-    /// The attempt's own limit is kept by the layers above; the client's is a net below it.
-    fn options(cx: &CallContext) -> RequestOptions {
-        let limit = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
-        let mut options = RequestOptions::within(limit);
-        let sent = cx.dispatch().clone();
-        options.on_sent = Some(Arc::new(move || sent.sent()));
-        let answered = cx.dispatch().clone();
-        options.on_answered = Some(Arc::new(move || answered.answered()));
-        if let Some(progress) = cx.progress.clone() {
-            options.on_progress = Some(Arc::new(move |report| progress.report(report)));
-        }
-        options
-    }
-}
-
-impl Invoke for McpTool {
-    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let server = &self.server.settings().name;
-        let connection = self.server.connection_for(cx).await?;
-        let params = self.params(cx.arguments.raw());
-        let result = connection
-            .request("tools/call", Some(params), Self::options(cx))
-            .await
-            .map_err(|error| tool_error(cx, server, error))?;
+    /// What came of the call, as the result says.
+    fn outcome(&self, cx: &CallContext, era: Era, result: RawJson) -> Result<Outcome, ToolError> {
+        let protocol = |what: &str| {
+            let message = format!(
+                "the server `{}` answered with {what}",
+                self.server.settings().name
+            );
+            Err(ToolError::new(ErrorKind::Protocol, message))
+        };
         if result.kind() != Kind::Object {
-            let message = format!("the server `{server}` answered with a result that is no object");
-            return Err(ToolError::new(ErrorKind::Protocol, message));
+            return protocol("a result that is no object");
         }
-        let (mut is_error, mut asks) = (false, false);
+        let (mut is_error, mut kind) = (false, None);
         for (key, value) in result.members() {
             match &*key {
                 "isError" => is_error = value.as_str() == "true",
-                "resultType" => asks = value.as_str() == "\"input_required\"",
+                "resultType" if era == Era::Modern => kind = Some(value.string().unwrap_or_default()),
                 _ => {}
             }
         }
-        if asks {
-            let requests = result.get("inputRequests").unwrap_or(RawJson::object());
-            let request = InputRequest {
-                requests,
-                state: result.get("requestState"),
-            };
-            return Ok(Outcome::NeedsInput(Box::new(request)));
+        match kind.as_deref() {
+            None | Some("complete") => {
+                let is_error = is_error && matches!(cx.target, Target::Tool(_));
+                Ok(Reply::result(result, is_error).into())
+            }
+            Some("input_required") => {
+                let requests = result.get("inputRequests");
+                let state = result.get("requestState");
+                if requests.is_none() && state.is_none() {
+                    return protocol("a question that asks for nothing");
+                }
+                let requests = requests.unwrap_or(RawJson::object());
+                if requests.kind() != Kind::Object {
+                    return protocol("questions that are no object");
+                }
+                Ok(Outcome::NeedsInput(Box::new(InputRequest { requests, state })))
+            }
+            Some("task") => protocol("a task, although it was not told that tasks are followed"),
+            Some(_) => protocol("a result of a type that is not known"),
         }
-        Ok(Reply::result(result, is_error).into())
     }
+}
+
+impl Invoke for McpCall {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let connection = self.server.connection_for(cx).await?;
+        let era = connection.connection.server().era();
+        let (method, params) = self.request(cx, era)?;
+        let server = &self.server.settings().name;
+        let result = if self.is_task && era == Era::Legacy {
+            task::drive(cx, server, &connection, &params).await?
+        } else {
+            connection
+                .request(method, Some(params), options(cx))
+                .await
+                .map_err(|error| tool_error(cx, server, error))?
+        };
+        self.outcome(cx, era, result)
+    }
+}
+
+/// How the call is made. The attempt's own limit is kept by the layers above; the client's is a net below it.
+pub(crate) fn options(cx: &CallContext) -> RequestOptions {
+    let limit = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
+    let mut options = RequestOptions::within(limit);
+    let sent = cx.dispatch().clone();
+    options.on_sent = Some(Arc::new(move || sent.sent()));
+    let answered = cx.dispatch().clone();
+    options.on_answered = Some(Arc::new(move || answered.answered()));
+    if let Some(progress) = cx.progress.clone() {
+        options.on_progress = Some(Arc::new(move |report| progress.report(report)));
+    }
+    if let Some(ask) = &cx.ask {
+        options.capabilities = Some(ask.client().capabilities());
+        options.log_level = ask.client().log_level();
+        let client = ask.client().clone();
+        options.on_notification = Some(Arc::new(move |event| {
+            if let Some(message) = event.params.filter(|_| event.method == method::LOG_MESSAGE) {
+                client.log(&message);
+            }
+        }));
+    }
+    options
+}
+
+/// What goes with the call beside its arguments: what the caller sent, and its trace.
+fn meta(cx: &CallContext) -> Option<RawJson> {
+    let sent = cx.meta.as_ref().filter(|meta| meta.kind() == Kind::Object);
+    let sent = sent.map(|meta| meta.without_members(&OF_ONE_HOP).expect("an object"));
+    let meta = sent.unwrap_or(RawJson::object());
+    let mut trace = Vec::new();
+    if let Some(context) = cx
+        .trace
+        .as_ref()
+        .filter(|_| meta.get(meta_key::TRACE_PARENT).is_none())
+    {
+        trace.push((meta_key::TRACE_PARENT, RawJson::from(&*context.traceparent)));
+        trace.extend(
+            context
+                .tracestate
+                .as_deref()
+                .map(|state| (meta_key::TRACE_STATE, RawJson::from(state))),
+        );
+    }
+    let meta = meta.with_members(&trace).expect("an object");
+    meta.members().next().is_some().then_some(meta)
+}
+
+fn object(members: &[(&str, RawJson)]) -> RawJson {
+    RawJson::object()
+        .with_members(members)
+        .expect("an empty object is an object")
 }

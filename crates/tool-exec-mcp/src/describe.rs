@@ -1,84 +1,252 @@
-//! From a server's list of tools to descriptors.
+//! From a server's lists to descriptors.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
+use mcp_client::ServerInfo;
+use mcp_wire::Era;
 use raw_json::{Kind, RawJson};
-use serde_json::json;
-use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Origin, Rejected, Trust};
+use serde_json::{Value, json};
+use tool_core::{
+    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Rejected, Trust, outward_name,
+};
 
 use crate::{McpExecutor, ServerSettings};
 
-/// Makes descriptors of the tools on a server's list. A tool that cannot be used is left out with the reason, and
-/// the rest is taken.
+/// What a list comes to: what can be used, and what cannot with the reason.
+pub(crate) type Described = (Vec<Arc<Descriptor>>, Vec<Rejected>);
+
+/// Makes descriptors of what is on one of a server's lists. What cannot be used is left out with the reason, and the
+/// rest is taken.
 pub(crate) fn describe(
     settings: &ServerSettings,
-    tools: &[RawJson],
-) -> (Vec<Arc<Descriptor>>, Vec<Rejected>) {
+    server: &ServerInfo,
+    feature: Feature,
+    list: &[RawJson],
+) -> Described {
     let mut names = HashSet::new();
-    let (mut descriptors, mut rejected) = (Vec::with_capacity(tools.len()), Vec::new());
-    for tool in tools {
-        match descriptor(settings, tool) {
-            Ok(None) => {}
-            Ok(Some(descriptor)) if names.insert(descriptor.name.clone()) => {
-                descriptors.push(Arc::new(descriptor));
+    let (mut descriptors, mut rejected) = (Vec::with_capacity(list.len()), Vec::new());
+    for definition in list {
+        let entry = Entry {
+            settings,
+            server,
+            feature,
+            definition,
+        };
+        let descriptor = match entry.descriptor() {
+            Ok(None) => continue,
+            Ok(Some(descriptor)) => descriptor,
+            Err(reject) => {
+                rejected.push(reject);
+                continue;
             }
-            Ok(Some(descriptor)) => rejected.push(Rejected {
-                feature: Feature::Tool,
-                name: descriptor.name.to_string(),
-                reason: "another tool of the server has this name".to_owned(),
-            }),
-            Err(reject) => rejected.push(reject),
+        };
+        if names.insert(descriptor.name.clone()) {
+            descriptors.push(Arc::new(descriptor));
+        } else {
+            let what = if descriptor.uri.is_some() { "URI" } else { "name" };
+            let reason = format!("another {} of the server has this {what}", feature.as_str());
+            rejected.push(entry.reject(descriptor.name.to_string(), &reason));
         }
     }
     (descriptors, rejected)
 }
 
-/// The descriptor of one tool; nothing if the configuration leaves the tool out.
-fn descriptor(settings: &ServerSettings, tool: &RawJson) -> Result<Option<Descriptor>, Rejected> {
-    let text = |key: &str| tool.get(key).and_then(|value| value.string());
-    let Some(own) = text("name").filter(|name| !name.is_empty()) else {
-        let reason = "it has no name".to_owned();
-        return Err(Rejected {
-            feature: Feature::Tool,
-            name: format!("{}?", settings.prefix),
-            reason,
-        });
+/// The catalogue with these lists in the place of those before; the others stay, and so do descriptors that did not
+/// change, so that their tools are not resolved again.
+pub(crate) fn replaced(before: &Catalogue, mut lists: HashMap<Feature, Described>) -> Catalogue {
+    let known: HashMap<_, _> = before
+        .tools
+        .iter()
+        .chain(&before.others)
+        .map(|descriptor| ((descriptor.feature, &descriptor.name), descriptor))
+        .collect();
+    let mut after = Catalogue {
+        revision: before.revision + 1,
+        ..Catalogue::default()
     };
-    if !settings.takes(&own) {
-        return Ok(None);
+    for feature in Feature::ALL {
+        let (descriptors, rejected) = lists
+            .remove(&feature)
+            .unwrap_or_else(|| entries_of(before, feature));
+        let place = match feature {
+            Feature::Tool => &mut after.tools,
+            _ => &mut after.others,
+        };
+        place.extend(descriptors.into_iter().map(
+            |descriptor| match known.get(&(feature, &descriptor.name)) {
+                Some(same) if ***same == *descriptor => Arc::clone(same),
+                _ => descriptor,
+            },
+        ));
+        after.rejected.extend(rejected);
     }
-    let name = settings.outward(&own);
-    let Some(input_schema) = tool
-        .get("inputSchema")
-        .filter(|schema| schema.kind() == Kind::Object)
-    else {
-        return Err(Rejected {
-            feature: Feature::Tool,
+    after
+}
+
+fn entries_of(catalogue: &Catalogue, feature: Feature) -> Described {
+    let descriptors = catalogue.tools.iter().chain(&catalogue.others);
+    (
+        descriptors
+            .filter(|descriptor| descriptor.feature == feature)
+            .cloned()
+            .collect(),
+        catalogue
+            .rejected
+            .iter()
+            .filter(|rejected| rejected.feature == feature)
+            .cloned()
+            .collect(),
+    )
+}
+
+/// One entry of a list.
+struct Entry<'a> {
+    settings: &'a ServerSettings,
+    server: &'a ServerInfo,
+    feature: Feature,
+    definition: &'a RawJson,
+}
+
+impl Entry<'_> {
+    /// The descriptor; nothing if the configuration leaves the entry out.
+    fn descriptor(&self) -> Result<Option<Descriptor>, Rejected> {
+        match self.feature {
+            Feature::Tool => self.tool(),
+            Feature::Prompt => self.prompt(),
+            Feature::Resource => self.resource("uri"),
+            _ => self.resource("uriTemplate"),
+        }
+    }
+
+    fn tool(&self) -> Result<Option<Descriptor>, Rejected> {
+        let own = self.identity("name")?;
+        if !self.settings.takes(&own) {
+            return Ok(None);
+        }
+        let name = self.settings.outward(&own);
+        let Some(input_schema) = self.schema("inputSchema") else {
+            return Err(self.reject(name, "its `inputSchema` is no object"));
+        };
+        let mut config = json!({"server": self.settings.name, "tool": own});
+        let mut definition = self.definition.clone();
+        if self.is_task() {
+            if !self.runs_tasks() {
+                let reason = "it can be called as a task only, and the server does not offer to run tasks";
+                return Err(self.reject(name, reason));
+            }
+            config["task"] = Value::Bool(true);
+            definition = plainly_callable(&definition);
+        }
+        Ok(Some(Descriptor {
+            input_schema,
+            output_schema: self.schema("outputSchema"),
+            definition: Some(definition),
+            ..self.with(name, config)
+        }))
+    }
+
+    fn prompt(&self) -> Result<Option<Descriptor>, Rejected> {
+        let own = self.identity("name")?;
+        if !self.settings.takes(&own) {
+            return Ok(None);
+        }
+        let name = outward_name(&format!("{}{own}", self.settings.prefix));
+        let config = json!({"server": self.settings.name, "prompt": own});
+        Ok(Some(self.with(name, config)))
+    }
+
+    fn resource(&self, key: &str) -> Result<Option<Descriptor>, Rejected> {
+        let uri = self.identity(key)?;
+        if !self.settings.takes(&uri) {
+            return Ok(None);
+        }
+        let config = json!({"server": self.settings.name, "uri": uri});
+        let mut descriptor = self.with(format!("{}{uri}", self.settings.prefix), config);
+        descriptor.title = descriptor.title.or_else(|| self.text("name"));
+        descriptor.uri = Some(uri.into());
+        Ok(Some(descriptor))
+    }
+
+    /// What all descriptors of the server's entries have in common.
+    fn with(&self, name: String, config: Value) -> Descriptor {
+        Descriptor {
+            feature: self.feature,
+            name: name.into(),
+            uri: None,
+            title: self.text("title"),
+            description: self.text("description").unwrap_or_default(),
+            version: None,
+            input_schema: RawJson::from(json!({"type": "object"})),
+            output_schema: None,
+            executor: ExecutorSpec {
+                kind: McpExecutor::KIND.to_owned(),
+                config,
+            },
+            timeout: self.settings.timeout,
+            metadata: Metadata::default(),
+            definition: Some(self.definition.clone()),
+            origin: Origin {
+                place: format!("the server `{}`", self.settings.name),
+                trust: Trust::Upstream,
+            },
+        }
+    }
+
+    /// What the server knows the entry by.
+    fn identity(&self, key: &str) -> Result<String, Rejected> {
+        let given = |key| self.text(key).filter(|text| !text.is_empty());
+        given(key).ok_or_else(|| {
+            let name = given("name").unwrap_or_else(|| "?".to_owned());
+            let name = format!("{}{name}", self.settings.prefix);
+            self.reject(name, &format!("it has no `{key}`"))
+        })
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.definition.get(key)?.string()
+    }
+
+    fn schema(&self, key: &str) -> Option<RawJson> {
+        self.definition
+            .get(key)
+            .filter(|schema| schema.kind() == Kind::Object)
+    }
+
+    /// Whether the tool can be called as a task only (2025-11-25; later revisions leave that to the server).
+    fn is_task(&self) -> bool {
+        let execution = self.definition.get("execution");
+        let support = execution.and_then(|execution| execution.get("taskSupport"));
+        self.server.era() == Era::Legacy && support.is_some_and(|support| support.as_str() == "\"required\"")
+    }
+
+    /// Whether the server runs calls of tools as tasks.
+    fn runs_tasks(&self) -> bool {
+        ["tasks", "requests", "tools", "call"]
+            .into_iter()
+            .try_fold(self.server.capabilities.clone(), |offers, key| offers.get(key))
+            .is_some()
+    }
+
+    fn reject(&self, name: String, reason: &str) -> Rejected {
+        Rejected {
+            feature: self.feature,
             name,
-            reason: "its `inputSchema` is no object".to_owned(),
-        });
-    };
-    Ok(Some(Descriptor {
-        feature: Feature::Tool,
-        name: name.into(),
-        uri: None,
-        title: text("title"),
-        description: text("description").unwrap_or_default(),
-        version: None,
-        input_schema,
-        output_schema: tool
-            .get("outputSchema")
-            .filter(|schema| schema.kind() == Kind::Object),
-        executor: ExecutorSpec {
-            kind: McpExecutor::KIND.to_owned(),
-            config: json!({"server": settings.name, "tool": own}),
-        },
-        timeout: settings.timeout,
-        metadata: Metadata::default(),
-        definition: Some(tool.clone()),
-        origin: Origin {
-            place: format!("the server `{}`", settings.name),
-            trust: Trust::Upstream,
-        },
-    }))
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// The definition of a tool whose tasks we drive. Clients call it like any other tool, and there are some that refuse
+/// to call one that still says `required`.
+fn plainly_callable(definition: &RawJson) -> RawJson {
+    let execution = definition.get("execution").expect("it says that it needs tasks");
+    let execution = execution
+        .with_members(&[("taskSupport", RawJson::from("forbidden"))])
+        .expect("what has members is an object");
+    definition
+        .with_members(&[("execution", execution)])
+        .expect("what has members is an object")
 }

@@ -3,11 +3,11 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use raw_json::RawJson;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, DynInvoke, Executor, PrepareError};
+use tool_core::{Descriptor, DynInvoke, Executor, Feature, PrepareError};
 
-use crate::{McpServer, call::McpTool};
+use crate::{McpServer, call::McpCall};
 
-/// Runs tools of MCP servers.
+/// Runs what MCP servers offer.
 pub struct McpExecutor {
     servers: HashMap<String, Arc<McpServer>>,
 }
@@ -20,13 +20,59 @@ struct McpSettings {
     server: String,
     /// The tool's own name there.
     tool: String,
+    /// Whether the server wants it called as a task, as it does when the tool's `taskSupport` is `required`. The call
+    /// waits for the task's result.
+    #[serde(default)]
+    task: bool,
+}
+
+/// Which prompt of which server to render; only a server's own list makes these.
+#[derive(Deserialize)]
+struct PromptSettings {
+    server: String,
+    prompt: String,
+}
+
+/// Which resource or template of which server; only a server's own list makes these.
+#[derive(Deserialize)]
+struct ResourceSettings {
+    server: String,
+    uri: String,
+}
+
+/// What settings say, of whatever kind.
+struct Address {
+    server: String,
+    own: String,
+    is_task: bool,
+}
+
+impl Address {
+    fn read(descriptor: &Descriptor) -> Result<Self, serde_json::Error> {
+        let config = &descriptor.executor.config;
+        let (server, own, is_task) = match descriptor.feature {
+            Feature::Tool => {
+                let McpSettings { server, tool, task } = Deserialize::deserialize(config)?;
+                (server, tool, task)
+            }
+            Feature::Prompt => {
+                let PromptSettings { server, prompt } = Deserialize::deserialize(config)?;
+                (server, prompt, false)
+            }
+            _ => {
+                let ResourceSettings { server, uri } = Deserialize::deserialize(config)?;
+                (server, uri, false)
+            }
+        };
+        Ok(Self { server, own, is_task })
+    }
 }
 
 impl McpExecutor {
     /// What descriptors name it by.
     pub const KIND: &'static str = "mcp";
 
-    /// An executor for the tools of these servers.
+    /// An executor for what these servers offer.
     #[must_use]
     pub fn new(servers: impl IntoIterator<Item = Arc<McpServer>>) -> Self {
         Self {
@@ -44,19 +90,23 @@ impl Executor for McpExecutor {
     }
 
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        let settings = McpSettings::deserialize(&descriptor.executor.config)
-            .map_err(|error| vec![PrepareError::at("", error.to_string())])?;
-        let Some(server) = self.servers.get(&settings.server) else {
+        let address =
+            Address::read(descriptor).map_err(|error| vec![PrepareError::at("", error.to_string())])?;
+        let Some(server) = self.servers.get(&address.server) else {
             let mut known: Vec<_> = self.servers.keys().map(|name| format!("`{name}`")).collect();
             known.sort();
             let hint = match known.as_slice() {
                 [] => "add it to `servers`".to_owned(),
                 known => format!("there are {}", known.join(", ")),
             };
-            let error = PrepareError::at("/server", format!("there is no server `{}`", settings.server));
+            let error = PrepareError::at("/server", format!("there is no server `{}`", address.server));
             return Err(vec![error.with_hint(hint)]);
         };
-        Ok(Arc::new(McpTool::new(server.clone(), &settings.tool)))
+        Ok(Arc::new(McpCall {
+            server: server.clone(),
+            own: RawJson::from(address.own.as_str()),
+            is_task: address.is_task,
+        }))
     }
 
     fn config_schema(&self) -> RawJson {

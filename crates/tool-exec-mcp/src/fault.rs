@@ -74,7 +74,7 @@ fn http_status(cx: &CallContext, server: &str, status: u16, retry_after: Option<
 }
 
 /// A server's words, kept to a length that fits a message.
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     const MAX: usize = 500;
     let clean: String = text
         .chars()

@@ -1,20 +1,28 @@
-//! Tools of MCP servers: found on the server's own list, named by one rule, and called with arguments and results
-//! untouched.
+//! Tools, prompts and resources of MCP servers: found on the server's own lists, named by one rule, and called with
+//! arguments and results untouched.
 //!
-//! An [`McpServer`] is a [`tool_core::Source`] of tools; [`McpExecutor`] runs them, and also tools of a manifest that
+//! An [`McpServer`] is a [`tool_core::Source`] of them; [`McpExecutor`] runs them, and also tools of a manifest that
 //! name a server and one of its tools. A server is started by the first thing that needs it, once however many do.
 //!
 //! # Names
-//! A tool is shown as the server's prefix (its name and `__` unless told otherwise) followed by its own name or the
-//! one it was renamed to, brought into the alphabet and length of [`tool_core::outward_name`].
+//! A tool or prompt is shown as the server's prefix (its name and `__` unless told otherwise) followed by its own
+//! name, or the one a tool was renamed to, brought into the alphabet and length of [`tool_core::outward_name`].
+//! Resources and templates keep their URIs. What the configuration includes and excludes goes by own names and URIs.
+//!
+//! # Tasks
+//! A tool of a legacy server that can be called as a task only (`taskSupport: required`) is called like any other:
+//! the task is made and followed here. Its definition says `forbidden` instead, since that is what holds for our
+//! callers.
 
 mod call;
 mod connections;
 mod describe;
 mod executor;
 mod fault;
+mod listing;
 mod server;
 mod settings;
+mod task;
 
 pub use mcp_client::EraChoice;
 

@@ -1,11 +1,11 @@
 use std::{
+    collections::HashMap,
     fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use mcp_client::{Connection, State, Status, Upstream};
-use raw_json::RawJson;
+use mcp_client::{Changes, Connection, State, Status, Upstream};
 use tokio::{
     sync::{Mutex, watch},
     time::{Instant, sleep},
@@ -17,7 +17,8 @@ use tool_core::{
 use crate::{
     ServerSettings,
     connections::{Checkout, Connections, Unreachable},
-    describe::describe,
+    describe::{describe, replaced},
+    listing,
 };
 
 /// How long a list that changed is left alone before it is read again, so that a storm of changes is one change.
@@ -25,7 +26,7 @@ const COALESCE: Duration = Duration::from_secs(1);
 /// How long a list that could not be read is left alone at most before it is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// An MCP server with its tools: started when first needed, started again when it has failed.
+/// An MCP server with its tools, prompts and resources: started when first needed, started again when it has failed.
 pub struct McpServer {
     settings: Arc<ServerSettings>,
     connections: Connections,
@@ -68,7 +69,7 @@ impl McpServer {
         &self.settings
     }
 
-    /// It as a source of tools.
+    /// It as a source of tools, prompts and resources.
     #[must_use]
     pub fn source(self: &Arc<Self>) -> Arc<dyn Source> {
         Arc::new(ServerSource(self.clone()))
@@ -95,7 +96,7 @@ impl McpServer {
         self.connections.shared().await
     }
 
-    /// Lists the tools unless that was done. Callers that come while a try runs share what comes of it.
+    /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it.
     async fn load(self: &Arc<Self>) {
         let tries = self.tries.borrow().n;
         let mut listing = self.listing.lock().await;
@@ -103,12 +104,15 @@ impl McpServer {
             return;
         }
         let start = Instant::now();
-        let failure = self.list().await.err();
-        if failure.is_none() {
-            listing.listed = true;
-            // The first good list is followed from then on.
-            tokio::spawn(follow(Arc::downgrade(self)));
-        }
+        let failure = match self.list(&Feature::ALL).await {
+            Ok(unread) => {
+                listing.listed = true;
+                // The first good list is followed from then on.
+                tokio::spawn(follow(Arc::downgrade(self), unread));
+                None
+            }
+            Err(reason) => Some(reason),
+        };
         self.tries.send_modify(|tries| {
             *tries = Tries {
                 n: tries.n + 1,
@@ -118,94 +122,85 @@ impl McpServer {
         });
     }
 
-    /// Reads the list of tools and puts it in the place of the one before.
-    async fn list(&self) -> Result<(), String> {
+    /// Reads these lists and puts them in the place of those before. Returns which could not be read and so are as
+    /// they were: what a server has beside tools is worth no failure of its tools.
+    ///
+    /// # Errors
+    /// When the server is not there, or the list of tools cannot be read.
+    async fn list(&self, features: &[Feature]) -> Result<Vec<Feature>, String> {
         let connection = self.connection().await.map_err(|error| error.to_string())?;
-        let listing = async {
-            if connection.server().offers("tools") {
-                connection.list_tools().await
-            } else {
-                Ok(Vec::new())
+        let (mut lists, mut unread) = (HashMap::new(), Vec::new());
+        for (feature, list) in listing::read(&connection, features, self.settings.start_timeout).await {
+            match list {
+                Ok(list) => {
+                    let described = describe(&self.settings, connection.server(), feature, &list);
+                    lists.insert(feature, described);
+                }
+                Err(reason) if feature == Feature::Tool => {
+                    return Err(format!("it did not list its tools: {reason}"));
+                }
+                Err(reason) => {
+                    let (server, what) = (&self.settings.name, feature.as_str());
+                    tracing::warn!(server, "the list of {what}s cannot be read: {reason}");
+                    unread.push(feature);
+                }
             }
-        };
-        let tools: Vec<RawJson> = tokio::time::timeout(self.settings.start_timeout, listing)
-            .await
-            .map_err(|_| {
-                format!(
-                    "it did not list its tools within {:?}",
-                    self.settings.start_timeout
-                )
-            })?
-            .map_err(|error| format!("it did not list its tools: {error}"))?;
-        let (tools, rejected) = describe(&self.settings, &tools);
+        }
         self.catalogue.send_if_modified(|catalogue| {
-            let changed =
-                catalogue.tools != tools || catalogue.rejected != rejected || catalogue.revision == 0;
+            let now = replaced(catalogue, lists);
+            let same = (&now.tools, &now.others, &now.rejected)
+                == (&catalogue.tools, &catalogue.others, &catalogue.rejected);
+            let changed = !same || catalogue.revision == 0;
             if changed {
-                let tools = keep_unchanged(&catalogue.tools, tools);
-                *catalogue = Arc::new(Catalogue {
-                    revision: catalogue.revision + 1,
-                    tools,
-                    others: Vec::new(),
-                    rejected,
-                });
+                *catalogue = Arc::new(now);
             }
             changed
         });
-        Ok(())
+        Ok(unread)
     }
 }
 
-/// Keeps the descriptors that did not change, so that their tools are not resolved again.
-fn keep_unchanged(
-    before: &[Arc<tool_core::Descriptor>],
-    now: Vec<Arc<tool_core::Descriptor>>,
-) -> Vec<Arc<tool_core::Descriptor>> {
-    let known: std::collections::HashMap<_, _> = before.iter().map(|tool| (&tool.name, tool)).collect();
-    now.into_iter()
-        .map(|tool| {
-            known
-                .get(&tool.name)
-                .filter(|same| ***same == tool)
-                .map_or(tool.clone(), |same| (*same).clone())
-        })
-        .collect()
-}
-
-/// Reads the list again whenever the server says that it changed, at most once a second, for as long as the server
-/// is held by anyone else.
-async fn follow(server: Weak<McpServer>) {
+/// Reads lists again whenever the server says that they changed, at most once a second, for as long as the server is
+/// held by anyone else. `unread` are those that could not be read at first.
+async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
     let Some(mut changes) = server
         .upgrade()
         .and_then(|server| Some(server.connections.known()?.changes()))
     else {
         return;
     };
-    // Counted from the start of the server: what changed while the first list was read counts as well.
-    let mut seen = Some(0);
+    // Counted from the start of the server: what changed while the first lists were read counts as well.
+    let mut seen = Changes::default();
     let mut pause = COALESCE;
     loop {
-        if seen == Some(changes.borrow_and_update().tools) {
+        if unread.is_empty() && seen == *changes.borrow_and_update() {
             if changes.changed().await.is_err() {
                 return;
             }
             continue;
         }
         sleep(pause).await;
-        seen = Some(changes.borrow_and_update().tools);
+        let now = *changes.borrow_and_update();
+        let mut due = listing::changed(seen, now);
+        unread.retain(|feature| !due.contains(feature));
+        due.append(&mut unread);
+        seen = now;
         let Some(server) = server.upgrade() else { return };
-        let Err(reason) = server.list().await else {
+        unread = server.list(&due).await.unwrap_or_else(|reason| {
+            tracing::warn!(
+                server = server.settings.name,
+                "the list of tools changed and cannot be read: {reason}"
+            );
+            due
+        });
+        if unread.is_empty() {
             pause = COALESCE;
             continue;
-        };
-        tracing::warn!(
-            server = server.settings.name,
-            "the list of tools changed and cannot be read: {reason}"
-        );
+        }
         pause = (2 * pause).min(LONGEST_PAUSE);
         // A server that runs is asked again. One that does not tells of a change when it is started again.
-        if server.status().is_some_and(|status| status.state == State::Ready) {
-            seen = None;
+        if server.status().is_none_or(|status| status.state != State::Ready) {
+            unread.clear();
         }
     }
 }
@@ -234,9 +229,12 @@ impl Source for ServerSource {
         })
     }
 
-    /// Any name could be a renamed tool's, so those count as well.
-    fn may_hold(&self, _feature: Feature, name: &str) -> bool {
+    /// Any name could be a renamed tool's, so those count as well. A URI says nothing of the server that has it.
+    fn may_hold(&self, feature: Feature, name: &str) -> bool {
         let settings = &self.0.settings;
+        if matches!(feature, Feature::Resource | Feature::ResourceTemplate) {
+            return true;
+        }
         let renamed = settings.rename.keys().any(|own| settings.outward(own) == name);
         // A prefix as long as a name may be is cut with the name.
         let prefix = tool_core::outward_name(&settings.prefix);

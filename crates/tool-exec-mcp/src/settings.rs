@@ -15,13 +15,13 @@ pub struct ServerSettings {
     pub timeout: Option<Duration>,
     /// How long it may take to start and list its tools.
     pub start_timeout: Duration,
-    /// The only tools to take, by their own names; all of them if absent.
+    /// The only tools and prompts to take, by their own names, and resources, by their URIs; all of them if absent.
     pub include: Option<Vec<Pattern>>,
-    /// Tools to leave out, by their own names.
+    /// Tools and prompts to leave out, by their own names, and resources, by their URIs.
     pub exclude: Vec<Pattern>,
     /// Other names for tools, by their own names.
     pub rename: BTreeMap<String, String>,
-    /// What stands before a tool's name.
+    /// What stands before the name of a tool or prompt. URIs of resources are never changed.
     pub prefix: String,
     /// Which era of the protocol it speaks.
     pub era: EraChoice,
@@ -71,13 +71,13 @@ impl ServerSettings {
         }
     }
 
-    /// Whether a tool is taken, by its own name.
-    pub(crate) fn takes(&self, tool: &str) -> bool {
+    /// Whether a tool or prompt of this name, or a resource or template of this URI, is taken.
+    pub(crate) fn takes(&self, own: &str) -> bool {
         let included = self
             .include
             .as_ref()
-            .is_none_or(|list| list.iter().any(|pattern| pattern.matches(tool)));
-        included && !self.exclude.iter().any(|pattern| pattern.matches(tool))
+            .is_none_or(|list| list.iter().any(|pattern| pattern.matches(own)));
+        included && !self.exclude.iter().any(|pattern| pattern.matches(own))
     }
 
     /// The name under which a tool is shown.

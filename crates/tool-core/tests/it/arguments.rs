@@ -33,3 +33,11 @@ fn keeps_the_text_and_digests_its_meaning() {
     let other = Arguments::parse(r#"{"a":12345678901234567890124,"b":100}"#).unwrap();
     assert_ne!(one.digest(), other.digest(), "the last digit counts");
 }
+
+#[test]
+fn nothing_and_the_empty_object_are_told_apart() {
+    let none = Arguments::none();
+    let empty = Arguments::parse("{}").unwrap();
+    assert_eq!(none.raw(), empty.raw());
+    assert_eq!((none.are_given(), empty.are_given()), (false, true));
+}

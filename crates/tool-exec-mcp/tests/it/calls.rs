@@ -1,16 +1,13 @@
 //! What becomes of a call, and how its failures are told apart.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{Arguments, DispatchState, ErrorKind, Outcome, Progress};
+use tool_core::{Arguments, DispatchState, ErrorKind};
 use tool_exec_mcp::McpServer;
 
-use crate::fixture::{Call, Fixture, NoSecrets, load, tool};
+use crate::fixture::{Call, Fixture, NoSecrets, Reports, load, tool};
 
 #[tokio::test]
 async fn arguments_and_results_keep_their_text() {
@@ -37,23 +34,6 @@ async fn a_tool_that_says_it_failed_has_answered() {
         reply.raw().as_str(),
         r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#
     );
-    server.shutdown().await;
-}
-
-#[tokio::test]
-async fn a_tool_that_asks_has_not_finished() {
-    let fixture = Fixture::new(&[tool("asks")]);
-    let server = fixture.server("");
-    let mut call = Call::new(&server, "asks", json!({}));
-    let executor = call.cx.tool().executor().clone();
-    let Outcome::NeedsInput(request) = executor.invoke_boxed(&mut call.cx).await.unwrap() else {
-        panic!("a question is no reply");
-    };
-    assert_eq!(
-        request.requests.as_str(),
-        r#"{"who":{"method":"elicitation/create"}}"#
-    );
-    assert_eq!(request.state.unwrap().as_str(), r#""s1""#);
     server.shutdown().await;
 }
 
@@ -87,14 +67,22 @@ async fn failures_have_their_kinds() {
 async fn what_the_server_said_of_its_error_is_kept() {
     let fixture = Fixture::new(&[]);
     let server = fixture.server("");
-    let error = Call::new(&server, "rpc-error", json!({}))
-        .make()
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.detail().unwrap().as_str(),
-        r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#
-    );
+    let cases = [
+        (
+            "rpc-error",
+            r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#,
+        ),
+        // What the caller is to do first is in the data (2025-11-25).
+        (
+            "visit",
+            r#"{"code":-32042,"message":"look there first","data":{"elicitations":[{"mode":"url","url":"https://a.test","elicitationId":"e1","message":"?"}]}}"#,
+        ),
+    ];
+    for (tool, detail) in cases {
+        let error = Call::new(&server, tool, json!({})).make().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UpstreamError, "{tool}");
+        assert_eq!(error.detail().unwrap().as_str(), detail, "{tool}");
+    }
     server.shutdown().await;
 }
 
@@ -167,16 +155,6 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     fixture.noted("notifications", "notifications/cancelled").await;
     assert!(Call::new(&server, "echo", json!({})).make().await.is_ok());
     server.shutdown().await;
-}
-
-/// Keeps every report.
-#[derive(Default)]
-struct Reports(Mutex<Vec<RawJson>>);
-
-impl Progress for Reports {
-    fn report(&self, report: RawJson) {
-        self.0.lock().unwrap().push(report);
-    }
 }
 
 #[tokio::test]

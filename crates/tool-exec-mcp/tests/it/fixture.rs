@@ -3,17 +3,18 @@
 use std::{
     fs, future,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
+use raw_json::RawJson;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_core::{
-    BoxFuture, CallContext, Clock, Descriptor, DynInvoke, Executor as _, Instant, Invoke, Outcome, Reference,
-    Reply, Secret, SecretError, Secrets, Settings, Template, ToolError,
+    BoxFuture, CallContext, Clock, Descriptor, DynInvoke, Executor as _, Instant, Invoke, Outcome, Progress,
+    Reference, Reply, Secret, SecretError, Secrets, Settings, Target, Template, Tool, ToolError,
 };
-use tool_exec_mcp::{McpExecutor, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{EraChoice, McpExecutor, McpServer, ServerSettings, ServerTarget};
 use tool_testkit::TestTool;
 
 /// How long anything may take before it counts as hung.
@@ -43,10 +44,20 @@ impl Fixture {
                 definition => definition.clone(),
             })
             .collect();
+        self.has("tools", &Value::from(tools).to_string());
+    }
+
+    /// Has this listed under a key of the protocol, such as `prompts`.
+    pub(crate) fn has(&self, key: &str, list: &str) {
         // Never seen half written by a server that reads it meanwhile.
-        let next = self.path("tools.json.next");
-        fs::write(&next, Value::from(tools).to_string()).unwrap();
-        fs::rename(next, self.path("tools.json")).unwrap();
+        let next = self.path("next");
+        fs::write(&next, list).unwrap();
+        fs::rename(next, self.path(&format!("{key}.json"))).unwrap();
+    }
+
+    /// Has the server declare these capabilities when it is started.
+    pub(crate) fn offers(&self, capabilities: &Value) {
+        fs::write(self.path("capabilities.json"), capabilities.to_string()).unwrap();
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {
@@ -83,7 +94,11 @@ impl Fixture {
     }
 
     pub(crate) fn server(&self, mode: &str) -> Arc<McpServer> {
-        McpServer::new(self.settings(mode), Arc::new(NoSecrets))
+        let mut settings = self.settings(mode);
+        if mode == "modern" {
+            settings.era = EraChoice::Modern;
+        }
+        McpServer::new(settings, Arc::new(NoSecrets))
     }
 }
 
@@ -123,6 +138,12 @@ impl Call {
         }
     }
 
+    /// Of what stands for the tool, such as its completion.
+    pub(crate) fn to(mut self, target: impl FnOnce(Arc<Tool>) -> Target) -> Self {
+        self.cx.target = target(self.cx.tool().clone());
+        self
+    }
+
     /// Has to be over within this time.
     pub(crate) fn within(mut self, limit: Duration) -> Self {
         self.cx.limit(limit);
@@ -130,12 +151,27 @@ impl Call {
     }
 
     pub(crate) async fn make(&mut self) -> Result<Reply, ToolError> {
-        let executor = self.cx.tool().executor().clone();
-        let outcome = tokio::time::timeout(LIMIT, executor.invoke_boxed(&mut self.cx)).await;
-        match outcome.unwrap()? {
+        match self.come().await? {
             Outcome::Reply(reply) => Ok(reply),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// What comes of it, finished or not.
+    pub(crate) async fn come(&mut self) -> Result<Outcome, ToolError> {
+        let executor = self.cx.tool().executor().clone();
+        let outcome = tokio::time::timeout(LIMIT, executor.invoke_boxed(&mut self.cx)).await;
+        outcome.unwrap()
+    }
+}
+
+/// Keeps every report.
+#[derive(Default)]
+pub(crate) struct Reports(pub(crate) Mutex<Vec<RawJson>>);
+
+impl Progress for Reports {
+    fn report(&self, report: RawJson) {
+        self.0.lock().unwrap().push(report);
     }
 }
 

@@ -117,9 +117,9 @@ async fn a_tool_that_cannot_be_used_is_left_out_with_the_reason() {
         [
             ("box__unknown-schema", "its `inputSchema` is no object"),
             ("box__odd-schema", "its `inputSchema` is no object"),
-            ("box__?", "it has no name"),
-            ("box__?", "it has no name"),
-            ("box__?", "it has no name"),
+            ("box__?", "it has no `name`"),
+            ("box__?", "it has no `name`"),
+            ("box__?", "it has no `name`"),
             ("box__good", "another tool of the server has this name"),
             ("box__two_words", "another tool of the server has this name"),
         ]
@@ -174,7 +174,8 @@ async fn a_descriptor_says_what_the_server_says_and_is_trusted_no_further() {
 #[tokio::test]
 async fn a_server_without_tools_offers_none() {
     let fixture = Fixture::new(&[tool("unlisted")]);
-    let server = fixture.server("no-tools");
+    fixture.offers(&json!({}));
+    let server = fixture.server("");
     assert!(load(&server).await.tools.is_empty());
     assert_eq!(server.source().status().state.as_str(), "ready");
     assert!(

@@ -1,5 +1,6 @@
 //! An MCP server over stdio for the tests of `tool-exec-mcp`. Its first argument is a folder: the tools it lists are
-//! in `tools.json` there, and what happens to it goes into files beside that. Its second argument says how it is.
+//! in `tools.json` there, what else it lists and its capabilities in files of their own, and what happens to it goes
+//! into files beside that. Its second argument says how it is.
 
 use std::{
     fs::{self, OpenOptions},
@@ -11,9 +12,15 @@ use std::{
 
 use raw_json::RawJson;
 
-const INFO: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"fixture","version":"1.2"}}"#;
-const BARE: &str =
-    r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"fixture","version":"1.2"}}"#;
+const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
+
+/// Where the server keeps what it does and has.
+struct Server {
+    folder: PathBuf,
+    mode: String,
+    /// Of each task that was made: its id, what it is found to be at each look, and what it comes to.
+    tasks: Vec<(String, Vec<RawJson>, RawJson)>,
+}
 
 fn main() -> io::Result<()> {
     let mut args = std::env::args().skip(1);
@@ -28,42 +35,137 @@ fn main() -> io::Result<()> {
         "never-opens" => sleep(),
         _ => {}
     }
+    let mut server = Server {
+        folder,
+        mode,
+        tasks: Vec::new(),
+    };
     for line in io::stdin().lock().lines() {
         let message = RawJson::parse(line?).map_err(io::Error::other)?;
-        let method = message
-            .get("method")
-            .and_then(|method| method.string())
-            .unwrap_or_default();
+        let method = text(&message, "method");
         match message.get("id") {
-            Some(id) => answer(&folder, &mode, &id, &method, message.get("params"))?,
-            None => note(&folder, "notifications", &method)?,
+            Some(id) => server.answer(&id, &method, &message.get("params").unwrap_or_default())?,
+            None => note(&server.folder, "notifications", &method)?,
         }
     }
     Ok(())
 }
 
-fn answer(folder: &Path, mode: &str, id: &RawJson, method: &str, params: Option<RawJson>) -> io::Result<()> {
-    match method {
-        "initialize" => result(id, if mode == "no-tools" { BARE } else { INFO }),
-        "tools/list" => {
-            note(folder, "lists", method)?;
-            match fs::read_to_string(folder.join("tools.json")) {
-                Ok(tools) => result(id, &format!(r#"{{"tools":{}}}"#, tools.trim())),
-                Err(_) => error(id, r#"{"code":-32603,"message":"the tools are being written"}"#),
-            }
+impl Server {
+    fn answer(&mut self, id: &RawJson, method: &str, params: &RawJson) -> io::Result<()> {
+        match method {
+            "initialize" if self.mode != "modern" => result(
+                id,
+                &format!(
+                    r#"{{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{{"name":"fixture","version":"1.2"}}}}"#,
+                    self.capabilities()
+                ),
+            ),
+            "server/discover" if self.mode == "modern" => result(
+                id,
+                &format!(
+                    r#"{{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+                    self.capabilities()
+                ),
+            ),
+            "tools/list" => self.list(id, method, "tools"),
+            "prompts/list" => self.list(id, method, "prompts"),
+            "resources/list" => self.list(id, method, "resources"),
+            "resources/templates/list" => self.list(id, method, "resourceTemplates"),
+            "prompts/get" | "resources/read" | "completion/complete" => ask(id, method, params),
+            "tools/call" if params.get("task").is_some() => self.make_task(id, params),
+            "tools/call" => call(id, params),
+            "tasks/get" | "tasks/result" | "tasks/cancel" => self.task(id, method, &text(params, "taskId")),
+            _ => error(id, r#"{"code":-32601,"message":"Method not found"}"#),
         }
-        "tools/call" => call(id, &params.unwrap_or_default()),
-        _ => error(id, r#"{"code":-32601,"message":"Method not found"}"#),
     }
+
+    fn capabilities(&self) -> String {
+        let told = fs::read_to_string(self.folder.join("capabilities.json"));
+        told.unwrap_or_else(|_| CAPABILITIES.to_owned())
+    }
+
+    /// Lists what is in the file.
+    fn list(&self, id: &RawJson, method: &str, key: &str) -> io::Result<()> {
+        note(&self.folder, "lists", method)?;
+        match fs::read_to_string(self.folder.join(format!("{key}.json"))) {
+            Ok(list) => result(id, &format!(r#"{{"{key}":{}}}"#, list.trim())),
+            Err(_) if key == "tools" => {
+                error(id, r#"{"code":-32603,"message":"the tools are being written"}"#)
+            }
+            Err(_) => error(id, r#"{"code":-32601,"message":"Method not found"}"#),
+        }
+    }
+
+    /// Makes the task that the arguments describe.
+    fn make_task(&mut self, id: &RawJson, params: &RawJson) -> io::Result<()> {
+        let arguments = params.get("arguments").unwrap_or_default();
+        let Some(made) = arguments.get("made") else {
+            return result(id, r#"{"content":["at once"]}"#);
+        };
+        let looks = arguments.get("looks").unwrap_or_default();
+        let looks = looks.items().collect::<Vec<_>>().into_iter().rev().collect();
+        self.tasks.push((text(&made, "taskId"), looks, arguments));
+        result(id, &format!(r#"{{"task":{made}}}"#))
+    }
+
+    fn task(&mut self, id: &RawJson, method: &str, task: &str) -> io::Result<()> {
+        note(&self.folder, "tasks", &format!("{method} {task}"))?;
+        let known = self.tasks.iter_mut().rev().find(|(known, ..)| known == task);
+        let Some((_, looks, arguments)) = known else {
+            return error(id, r#"{"code":-32602,"message":"Task not found"}"#);
+        };
+        if method == "tasks/get" {
+            // The last look is repeated.
+            let look = if looks.len() > 1 {
+                looks.pop()
+            } else {
+                looks.last().cloned()
+            };
+            return match look.unwrap_or_default() {
+                gone if gone.as_str() == "\"gone\"" => {
+                    error(id, r#"{"code":-32602,"message":"Task not found"}"#)
+                }
+                look => result(id, look.as_str()),
+            };
+        }
+        match (arguments.get("result"), arguments.get("error")) {
+            (Some(outcome), _) => result(id, outcome.as_str()),
+            (None, Some(outcome)) => error(id, outcome.as_str()),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Answers with what was asked.
+fn ask(id: &RawJson, method: &str, params: &RawJson) -> io::Result<()> {
+    if text(params, "name") == "rpc-error" || text(params, "uri") == "box:none" {
+        return error(
+            id,
+            r#"{"code":-32002,"message":"not here","data":{ "uri":"box:none" }}"#,
+        );
+    }
+    if text(params, "name") == "asks" && params.get("inputResponses").is_none() {
+        return result(id, QUESTION);
+    }
+    result(
+        id,
+        &format!(r#"{{"method":"{method}","params":{params},"isError":true}}"#),
+    )
+}
+
+const QUESTION: &str = r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create"}},"requestState":"s1"}"#;
+
+fn text(value: &RawJson, key: &str) -> String {
+    value
+        .get(key)
+        .and_then(|value| value.string())
+        .unwrap_or_default()
 }
 
 /// Does what the tool's name says.
 fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
-    let name = params
-        .get("name")
-        .and_then(|name| name.string())
-        .unwrap_or_default();
-    match name.as_str() {
+    match text(params, "name").as_str() {
         "progress" => {
             let token = params
                 .get("_meta")
@@ -82,13 +184,22 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
             }
             result(id, r#"{"content":[]}"#)
         }
+        "changes" => {
+            let kind = text(&params.get("arguments").unwrap_or_default(), "change");
+            send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/{kind}/list_changed"}}"#
+            ))?;
+            result(id, r#"{"content":[]}"#)
+        }
         "is-error" => result(
             id,
             r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#,
         ),
-        "asks" => result(
+        "asks" if params.get("inputResponses").is_none() => result(id, QUESTION),
+        "says" => result(id, params.get("arguments").unwrap_or_default().as_str()),
+        "visit" => error(
             id,
-            r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create"}},"requestState":"s1"}"#,
+            r#"{"code":-32042,"message":"look there first","data":{"elicitations":[{"mode":"url","url":"https://a.test","elicitationId":"e1","message":"?"}]}}"#,
         ),
         "rpc-error" => error(
             id,

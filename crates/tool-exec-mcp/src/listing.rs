@@ -1,0 +1,76 @@
+//! What a server lists.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mcp_client::{Changes, Connection, Error, ListLimits};
+use mcp_wire::{code, method};
+use raw_json::RawJson;
+use tool_core::Feature;
+
+/// What came of reading one list.
+pub(crate) type Listed = (Feature, Result<Vec<RawJson>, String>);
+
+/// Reads these lists at the same time. A list of something that the server does not offer is empty.
+pub(crate) async fn read(connection: &Connection, features: &[Feature], limit: Duration) -> Vec<Listed> {
+    let lists = features.iter().map(|feature| async move {
+        let list = read_one(connection, *feature, limit).await;
+        (*feature, list)
+    });
+    join_all(lists).await
+}
+
+async fn read_one(
+    connection: &Connection,
+    feature: Feature,
+    limit: Duration,
+) -> Result<Vec<RawJson>, String> {
+    let Some((capability, method, key)) = list_of(feature) else {
+        return Ok(Vec::new());
+    };
+    if !connection.server().offers(capability) {
+        return Ok(Vec::new());
+    }
+    let listing = connection.list(method, key, ListLimits::default());
+    match tokio::time::timeout(limit, listing).await {
+        Ok(Ok(list)) => Ok(list),
+        // A server with resources need not have templates of them.
+        Ok(Err(error)) if feature == Feature::ResourceTemplate && is_unknown_method(&error) => Ok(Vec::new()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {limit:?}")),
+    }
+}
+
+/// The capability under which a server offers the feature, and how it is listed.
+fn list_of(feature: Feature) -> Option<(&'static str, &'static str, &'static str)> {
+    match feature {
+        Feature::Tool => Some(("tools", method::TOOLS_LIST, "tools")),
+        Feature::Prompt => Some(("prompts", method::PROMPTS_LIST, "prompts")),
+        Feature::Resource => Some(("resources", method::RESOURCES_LIST, "resources")),
+        Feature::ResourceTemplate => {
+            Some(("resources", method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"))
+        }
+        _ => None,
+    }
+}
+
+fn is_unknown_method(error: &Error) -> bool {
+    error
+        .as_rpc()
+        .is_some_and(|error| error.code == code::METHOD_NOT_FOUND)
+}
+
+/// The lists that have changed from one count of changes to the next.
+pub(crate) fn changed(before: Changes, now: Changes) -> Vec<Feature> {
+    let mut changed = Vec::new();
+    if now.tools != before.tools {
+        changed.push(Feature::Tool);
+    }
+    if now.prompts != before.prompts {
+        changed.push(Feature::Prompt);
+    }
+    if now.resources != before.resources {
+        changed.extend([Feature::Resource, Feature::ResourceTemplate]);
+    }
+    changed
+}

@@ -1,0 +1,364 @@
+//! Prompts, resources and templates: which are offered, and how they are used.
+
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{Arguments, Catalogue, Descriptor, ErrorKind, Feature, Pattern, Target, TraceContext};
+use tool_exec_mcp::McpServer;
+
+use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
+
+const PROMPTS: &str = r#"[{"name":"greet me", "title":"Greet", "arguments":[{"name":"who"}], "x":1e2}]"#;
+const RESOURCES: &str = r#"[{"uri":"box:a","name":"a","mimeType":"text/x"},{"uri":"box:b","name":"b"}]"#;
+const TEMPLATES: &str = r#"[{"uriTemplate":"box:{id}","name":"one","description":"One of them."}]"#;
+
+/// A server that offers one tool and something of everything else.
+fn everything() -> Fixture {
+    let fixture = Fixture::new(&[tool("t")]);
+    fixture.offers(&json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}}));
+    fixture.has("prompts", PROMPTS);
+    fixture.has("resources", RESOURCES);
+    fixture.has("resourceTemplates", TEMPLATES);
+    fixture
+}
+
+fn names(catalogue: &Catalogue) -> Vec<(Feature, &str)> {
+    let all = catalogue.tools.iter().chain(&catalogue.others);
+    all.map(|descriptor| (descriptor.feature, &*descriptor.name))
+        .collect()
+}
+
+fn only(catalogue: &Catalogue, feature: Feature) -> Descriptor {
+    let found = catalogue.others.iter().find(|other| other.feature == feature);
+    (**found.unwrap()).clone()
+}
+
+#[tokio::test]
+async fn what_a_server_has_beside_tools_is_described_as_it_is_listed() {
+    let fixture = everything();
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    assert_eq!(
+        names(&catalogue),
+        [
+            (Feature::Tool, "box__t"),
+            (Feature::Prompt, "box__greet_me"),
+            (Feature::Resource, "box__box:a"),
+            (Feature::Resource, "box__box:b"),
+            (Feature::ResourceTemplate, "box__box:{id}"),
+        ]
+    );
+    let prompt = only(&catalogue, Feature::Prompt);
+    assert_eq!(prompt.uri, None);
+    assert_eq!(prompt.title.as_deref(), Some("Greet"));
+    let definition = prompt.definition.unwrap();
+    assert_eq!(format!("[{definition}]"), PROMPTS, "its own bytes");
+    let template = only(&catalogue, Feature::ResourceTemplate);
+    assert_eq!(template.uri.as_deref(), Some("box:{id}"));
+    assert_eq!(
+        (template.title.as_deref(), template.description.as_str()),
+        (Some("one"), "One of them.")
+    );
+    assert_eq!(template.input_schema.as_str(), r#"{"type":"object"}"#);
+    assert!(catalogue.rejected.is_empty());
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_what_the_server_offers_is_asked_for() {
+    let fixture = everything();
+    fixture.offers(&json!({"prompts": {}}));
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    assert_eq!(names(&catalogue), [(Feature::Prompt, "box__greet_me")]);
+    assert_eq!(fixture.notes("lists"), ["prompts/list"]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_nothing_can_be_called_by_is_left_out_with_the_reason() {
+    let fixture = everything();
+    fixture.has("prompts", r#"[{"title":"x"},{"name":"p"},{"name":"p"},7]"#);
+    fixture.has("resources", r#"[{"name":"x"},{"uri":"box:a"},{"uri":"box:a"}]"#);
+    fixture.has("resourceTemplates", r#"[{"uri":"box:a","name":"y"}]"#);
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    let rejected: Vec<_> = catalogue
+        .rejected
+        .iter()
+        .map(|rejected| (rejected.feature, rejected.name.as_str(), rejected.reason.as_str()))
+        .collect();
+    assert_eq!(
+        rejected,
+        [
+            (Feature::Prompt, "box__?", "it has no `name`"),
+            (
+                Feature::Prompt,
+                "box__p",
+                "another prompt of the server has this name"
+            ),
+            (Feature::Prompt, "box__?", "it has no `name`"),
+            (Feature::Resource, "box__x", "it has no `uri`"),
+            (
+                Feature::Resource,
+                "box__box:a",
+                "another resource of the server has this URI"
+            ),
+            (Feature::ResourceTemplate, "box__y", "it has no `uriTemplate`"),
+        ]
+    );
+    assert_eq!(catalogue.others.len(), 2);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_configuration_takes_and_leaves_out_by_names_and_uris() {
+    let fixture = everything();
+    let mut settings = fixture.settings("");
+    settings.include = Some(["greet*", "box:*"].map(Pattern::new).into());
+    settings.exclude = vec![Pattern::new("box:b")];
+    settings.rename = [("greet me", "hello"), ("box:a", "no")]
+        .map(|(own, new)| (own.to_owned(), new.to_owned()))
+        .into();
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let catalogue = load(&server).await;
+    assert_eq!(
+        names(&catalogue),
+        [
+            (Feature::Prompt, "box__greet_me"),
+            (Feature::Resource, "box__box:a"),
+            (Feature::ResourceTemplate, "box__box:{id}"),
+        ],
+        "only tools are renamed"
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn lists_beside_that_of_tools_may_fail() {
+    let fixture = everything();
+    fixture.has("prompts", "7");
+    fixture.has("resourceTemplates", "{}");
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    assert_eq!(
+        names(&catalogue),
+        [
+            (Feature::Tool, "box__t"),
+            (Feature::Resource, "box__box:a"),
+            (Feature::Resource, "box__box:b"),
+        ]
+    );
+    assert_eq!(server.source().status().state.as_str(), "ready");
+    // What could not be read is tried again, and only that.
+    fixture.has("prompts", PROMPTS);
+    fixture.has("resourceTemplates", "[]");
+    tokio::time::timeout(LIMIT, server.source().changed(catalogue.revision))
+        .await
+        .unwrap();
+    let catalogue = server.source().snapshot();
+    assert_eq!(names(&catalogue)[1], (Feature::Prompt, "box__greet_me"));
+    let n_tool_lists = fixture
+        .notes("lists")
+        .iter()
+        .filter(|list| *list == "tools/list")
+        .count();
+    assert_eq!(n_tool_lists, 1);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_need_not_have_templates() {
+    let fixture = everything();
+    std::fs::remove_file(fixture.path("resourceTemplates.json")).unwrap();
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    assert_eq!(names(&catalogue).len(), 4);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_list_that_changed_is_read_again_and_the_others_stay() {
+    let fixture = everything();
+    let server = fixture.server("");
+    let before = load(&server).await;
+    let lists = fixture.notes("lists").len();
+    for (kind, key, list, read) in [
+        ("prompts", "prompts", "[]", vec!["prompts/list"]),
+        (
+            "resources",
+            "resourceTemplates",
+            "[]",
+            vec!["resources/list", "resources/templates/list"],
+        ),
+    ] {
+        let before = server.source().snapshot();
+        let lists = fixture.notes("lists").len();
+        fixture.has(key, list);
+        let says = json!({"change": kind});
+        Call::new(&server, "changes", says).make().await.unwrap();
+        tokio::time::timeout(LIMIT, server.source().changed(before.revision))
+            .await
+            .unwrap();
+        let mut seen = fixture.notes("lists").split_off(lists);
+        seen.sort();
+        assert_eq!(seen, read);
+    }
+    let after = server.source().snapshot();
+    assert_eq!(names(&after).len(), 3, "{after:?}");
+    assert!(Arc::ptr_eq(&before.tools[0], &after.tools[0]));
+    let resource = |catalogue: &Catalogue| {
+        catalogue
+            .others
+            .iter()
+            .find(|other| &*other.name == "box__box:a")
+            .cloned()
+    };
+    assert!(Arc::ptr_eq(
+        &resource(&before).unwrap(),
+        &resource(&after).unwrap()
+    ));
+    assert!(fixture.notes("lists").len() > lists);
+    server.shutdown().await;
+}
+
+/// A call of the first of what a server has of this feature.
+async fn of(server: &Arc<McpServer>, feature: Feature, arguments: Value) -> Call {
+    Call::of(server, only(&*load(server).await, feature), arguments)
+}
+
+#[tokio::test]
+async fn what_is_asked_of_the_server() {
+    let fixture = everything();
+    let server = fixture.server("");
+    let argument = json!({"argument": {"name": "id", "value": "a"}, "context": {"arguments": {}}, "ref": 7});
+    let uri: Arc<str> = "box:17".into();
+    let read = |resource| Target::Resource { resource, uri };
+    let mut without = of(&server, Feature::Prompt, json!({})).await.to(Target::Prompt);
+    without.cx.arguments = Arc::new(Arguments::none());
+    let mut spelled = of(&server, Feature::Prompt, json!({})).await.to(Target::Prompt);
+    spelled.cx.arguments = Arc::new(Arguments::parse(r#"{ "who": "A" }"#).unwrap());
+    let cases = [
+        (
+            spelled,
+            "prompts/get",
+            r#"{"name":"greet me","arguments":{ "who": "A" }}"#,
+        ),
+        (without, "prompts/get", r#"{"name":"greet me"}"#),
+        (
+            of(&server, Feature::Prompt, json!({})).await.to(Target::Prompt),
+            "prompts/get",
+            r#"{"name":"greet me","arguments":{}}"#,
+        ),
+        (
+            of(&server, Feature::ResourceTemplate, json!({})).await.to(read),
+            "resources/read",
+            r#"{"uri":"box:17"}"#,
+        ),
+        (
+            of(&server, Feature::ResourceTemplate, argument.clone())
+                .await
+                .to(Target::Completion),
+            "completion/complete",
+            r#"{"ref":{"type":"ref/resource","uri":"box:{id}"},"argument":{"name":"id","value":"a"},"context":{"arguments":{}}}"#,
+        ),
+        (
+            of(&server, Feature::Prompt, argument)
+                .await
+                .to(Target::Completion),
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"greet me"},"argument":{"name":"id","value":"a"},"context":{"arguments":{}}}"#,
+        ),
+    ];
+    for (mut call, method, params) in cases {
+        let reply = call.make().await.unwrap();
+        assert_eq!(
+            reply.raw().as_str(),
+            format!(r#"{{"method":"{method}","params":{params},"isError":true}}"#)
+        );
+        assert!(!reply.is_error, "only tools fail in this way");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn errors_keep_code_message_and_data() {
+    let fixture = everything();
+    let server = fixture.server("");
+    let uri: Arc<str> = "box:none".into();
+    let mut call = of(&server, Feature::Resource, json!({}))
+        .await
+        .to(|resource| Target::Resource { resource, uri });
+    let error = call.make().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UpstreamError);
+    assert_eq!(
+        error.detail().unwrap().as_str(),
+        r#"{"code":-32002,"message":"not here","data":{ "uri":"box:none" }}"#
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
+    let fixture = everything();
+    let server = fixture.server("");
+    let trace = TraceContext {
+        traceparent: "00-1-2-01".into(),
+        tracestate: Some("a=b".into()),
+    };
+    let cases = [
+        (r#"{"vendor/x": 1e2 }"#, None, Some(r#"{"vendor/x": 1e2 }"#)),
+        ("{}", None, None),
+        // Tokens and the like are a matter of one hop.
+        (
+            r#"{"progressToken":7,"v":{"a":"\u0041"},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/related-task":{"taskId":"1"}}"#,
+            None,
+            Some(r#"{"v":{"a":"\u0041"}}"#),
+        ),
+        (
+            "{}",
+            Some(&trace),
+            Some(r#"{"traceparent":"00-1-2-01","tracestate":"a=b"}"#),
+        ),
+        (
+            r#"{"traceparent":"own"}"#,
+            Some(&trace),
+            Some(r#"{"traceparent":"own"}"#),
+        ),
+    ];
+    let uri: Arc<str> = "box:a".into();
+    let read = |resource| Target::Resource {
+        resource,
+        uri: uri.clone(),
+    };
+    for (meta, trace, expected) in cases {
+        let calls = [
+            Call::new(&server, "echo", json!({})),
+            of(&server, Feature::Prompt, json!({})).await.to(Target::Prompt),
+            of(&server, Feature::Prompt, json!({}))
+                .await
+                .to(Target::Completion),
+            of(&server, Feature::Resource, json!({})).await.to(read),
+        ];
+        for mut call in calls {
+            call.cx.meta = Some(RawJson::parse(meta).unwrap());
+            call.cx.trace = trace.cloned();
+            let reply = call.make().await.unwrap();
+            let params = reply.raw().get("params").unwrap_or(reply.raw().clone());
+            let seen = params.get("_meta");
+            assert_eq!(seen.as_ref().map(RawJson::as_str), expected, "{meta}");
+        }
+    }
+    server.shutdown().await;
+}
+
+#[test]
+fn any_server_may_have_a_resource() {
+    let fixture = Fixture::new(&[]);
+    let source = fixture.server("").source();
+    assert!(source.may_hold(Feature::Resource, "file:///a"));
+    assert!(source.may_hold(Feature::ResourceTemplate, "file:///{a}"));
+    assert!(source.may_hold(Feature::Prompt, "box__p"));
+    assert!(!source.may_hold(Feature::Prompt, "other__p"));
+}

@@ -1,0 +1,156 @@
+//! What only a modern server does: it ends a call with a question, and reads in each request who calls.
+
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{
+    Ask, AskError, Asker, BoxFuture, ClientKey, ErrorKind, Feature, Outcome, Question, Resume, Target,
+};
+
+use crate::fixture::{Call, Fixture, load, tool};
+
+/// A client that can be asked and wants log messages.
+struct Client;
+
+impl Ask for Client {
+    fn client(&self) -> ClientKey {
+        ClientKey::Principal("p".into())
+    }
+
+    fn capabilities(&self) -> RawJson {
+        RawJson::parse(r#"{"elicitation":{ "form":{} }}"#).unwrap()
+    }
+
+    fn ask(&self, _: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
+        Box::pin(async { Err(AskError::Unanswered) })
+    }
+
+    fn log_level(&self) -> Option<Arc<str>> {
+        Some("info".into())
+    }
+
+    fn log(&self, _: &RawJson) {}
+}
+
+fn fixture() -> Fixture {
+    let fixture = Fixture::new(&[tool("asks")]);
+    fixture.offers(&json!({"tools": {}, "prompts": {}, "resources": {}}));
+    fixture.has("prompts", r#"[{"name":"asks"}]"#);
+    fixture
+}
+
+#[tokio::test]
+async fn who_asks_has_not_finished_and_goes_on_with_the_answers() {
+    let fixture = fixture();
+    let server = fixture.server("modern");
+    let catalogue = load(&server).await;
+    let prompt = (*catalogue.others[0]).clone();
+    assert_eq!(prompt.feature, Feature::Prompt);
+    let calls = [
+        Call::new(&server, "asks", json!({})),
+        Call::of(&server, prompt, json!({})).to(Target::Prompt),
+    ];
+    for mut call in calls {
+        let Outcome::NeedsInput(request) = call.come().await.unwrap() else {
+            panic!("a question is no reply");
+        };
+        assert_eq!(
+            request.requests.as_str(),
+            r#"{"who":{"method":"elicitation/create"}}"#
+        );
+        assert_eq!(request.state.as_ref().unwrap().as_str(), r#""s1""#);
+        let responses = RawJson::parse(r#"{"who":{ "action":"accept" }}"#).unwrap();
+        call.cx.resume = Some(Arc::new(Resume {
+            responses: responses.clone(),
+            state: request.state,
+        }));
+        let reply = call.make().await.unwrap();
+        let params = reply.raw().get("params").unwrap_or(reply.raw().clone());
+        assert_eq!(params.get("inputResponses"), Some(responses));
+        assert_eq!(params.get("requestState"), Some(RawJson::from("s1")));
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn results_that_are_none() {
+    let fixture = fixture();
+    let server = fixture.server("modern");
+    let cases = [
+        (json!({"resultType": "input_required"}), "asks for nothing"),
+        (
+            json!({"resultType": "input_required", "inputRequests": [1]}),
+            "no object",
+        ),
+        (
+            json!({"resultType": "task", "taskId": "1", "status": "working"}),
+            "a task",
+        ),
+        (json!({"resultType": "later"}), "not known"),
+        (json!({"resultType": 7}), "not known"),
+    ];
+    for (result, message) in cases {
+        let error = Call::new(&server, "says", result.clone())
+            .make()
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{result}");
+        assert!(error.message().contains(message), "{result}: {error}");
+    }
+    let complete = json!({"resultType": "complete", "content": []});
+    let reply = Call::new(&server, "says", complete.clone()).make().await.unwrap();
+    assert_eq!(reply.raw(), &RawJson::from(complete));
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_legacy_server_may_use_the_words_of_a_modern_one() {
+    let fixture = fixture();
+    let server = fixture.server("");
+    let result = json!({"content": [], "resultType": "vendor"});
+    let mut call = Call::new(&server, "says", result.clone());
+    call.cx.resume = Some(Arc::new(Resume {
+        responses: RawJson::object(),
+        state: None,
+    }));
+    let reply = call.make().await.unwrap();
+    assert_eq!(reply.raw(), &RawJson::from(result));
+    let reply = Call::new(&server, "echo", json!({})).make().await.unwrap();
+    assert_eq!(reply.raw().get("inputResponses"), None);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn each_request_says_what_its_client_can_be_asked() {
+    let fixture = fixture();
+    let server = fixture.server("modern");
+    let meta = |ask: Option<Arc<dyn Ask>>| {
+        let server = &server;
+        async move {
+            let mut call = Call::new(server, "echo", json!({}));
+            let clock = call.cx.clock.clone();
+            call.cx.ask = ask.map(|ask| Asker::new(ask, clock));
+            call.cx.meta =
+                Some(RawJson::parse(r#"{"io.modelcontextprotocol/logLevel":"debug","v":1}"#).unwrap());
+            let reply = call.make().await.unwrap();
+            let meta: Value = reply.raw().get("_meta").unwrap().to().unwrap();
+            meta
+        }
+    };
+    let seen = meta(Some(Arc::new(Client))).await;
+    assert_eq!(
+        seen["io.modelcontextprotocol/clientCapabilities"],
+        json!({"elicitation": {"form": {}}})
+    );
+    assert_eq!(seen["io.modelcontextprotocol/logLevel"], "info");
+    assert_eq!(seen["v"], 1);
+    let seen = meta(None).await;
+    assert_eq!(seen["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    assert_eq!(
+        seen["io.modelcontextprotocol/logLevel"],
+        json!(null),
+        "nobody reads them"
+    );
+    server.shutdown().await;
+}
