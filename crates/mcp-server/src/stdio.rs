@@ -197,7 +197,7 @@ impl<S: Service> Connection<S> {
                 }
             }
             Err(error) => {
-                let frame = mcp_wire::error(error.id(), &error.to_rpc_error());
+                let frame = mcp_wire::error(error.answer_id(), &error.to_rpc_error());
                 self.send(frame).await;
             }
         }

@@ -1,6 +1,6 @@
 use raw_json::RawJson;
 
-use crate::{RpcError, code};
+use crate::{Id, RpcError, code};
 
 /// Why bytes are no message, and which call they were about as far as that can be told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +91,13 @@ impl ParseError {
     #[must_use]
     pub fn id(&self) -> Option<&RawJson> {
         self.id.as_ref()
+    }
+
+    /// The id to answer under: that of the message if it is one that a request may have. Any other is answered as if
+    /// it could not be read, since its sender may not be able to read it either.
+    #[must_use]
+    pub fn answer_id(&self) -> Option<&RawJson> {
+        self.id().filter(|id| Id::new(id).is_some())
     }
 
     /// The error to answer with.

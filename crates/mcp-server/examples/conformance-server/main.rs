@@ -83,7 +83,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ..HttpOptions::default()
     };
     let fixture = Fixture {
-        notices,
+        notices: notices.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
         mirrored: MirroredParams::in_schema(&tools::mirrored().into()).map(Arc::new),
     };

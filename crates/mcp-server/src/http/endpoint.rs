@@ -154,7 +154,7 @@ impl<S: Service> Endpoint<S> {
             Ok(Message::Request(request)) => self.request(inbound, request).await,
             Ok(Message::Notification(notification)) => self.notification(inbound, &notification),
             Ok(Message::Response(response)) => self.response(&inbound, response),
-            Err(error) => response::error(StatusCode::BAD_REQUEST, error.id(), &error.to_rpc_error()),
+            Err(error) => response::error(StatusCode::BAD_REQUEST, error.answer_id(), &error.to_rpc_error()),
         }
     }
 

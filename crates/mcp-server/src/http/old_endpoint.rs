@@ -80,7 +80,7 @@ impl<S: Service> Endpoint<S> {
             Ok(Message::Notification(notification)) => notification.params,
             Ok(Message::Response(_)) => None,
             Err(error) => {
-                return response::error(StatusCode::BAD_REQUEST, error.id(), &error.to_rpc_error());
+                return response::error(StatusCode::BAD_REQUEST, error.answer_id(), &error.to_rpc_error());
             }
         };
         // What is modern has headers to be checked, which this transport does not know.

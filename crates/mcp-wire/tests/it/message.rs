@@ -151,6 +151,26 @@ fn what_clients_may_not_send() {
 }
 
 #[test]
+fn only_an_id_that_a_request_may_have_is_answered_under() {
+    let long = format!("\"{}\"", "x".repeat(1025));
+    for (id, expected) in [
+        ("7", Some("7")),
+        (r#""a\u0062""#, Some(r#""a\u0062""#)),
+        ("1.5", None),
+        ("1e400", None),
+        ("null", None),
+        ("true", None),
+        ("{}", None),
+        ("[7]", None),
+        (&long, None),
+    ] {
+        let error = client(&format!(r#"{{"id":{id},"method":"m"}}"#)).unwrap_err();
+        assert_eq!(error.id().map(RawJson::as_str), Some(id));
+        assert_eq!(error.answer_id().map(RawJson::as_str), expected, "{id}");
+    }
+}
+
+#[test]
 fn what_servers_may_be_loose_about() {
     let result = |text: &str| match server(text) {
         Ok(Message::Response(response)) => response,

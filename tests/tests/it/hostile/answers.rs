@@ -171,7 +171,7 @@ fn check(carrier: Carrier, era: Era) {
         }
     }
     assert_healthy(&mut gateway);
-    assert_memory(&gateway);
+    assert_memory(&gateway.client.process);
     assert_eq!(gateway.end().code(), Some(0));
 }
 

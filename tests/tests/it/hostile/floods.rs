@@ -31,7 +31,7 @@ fn check(carrier: Carrier, era: Era) {
     }
     let answer = gateway.client.call("too-much__echo", "{}");
     assert_eq!(answer.error_kind().as_deref(), Some("unavailable"), "{answer:?}");
-    assert_memory(&gateway);
+    assert_memory(&gateway.client.process);
     assert_eq!(gateway.end().code(), Some(0));
 }
 
@@ -80,7 +80,7 @@ fn changes_without_end_are_few_changes() {
             "{carrier:?} {era:?}: {n_lists} in {:?}",
             watch.elapsed()
         );
-        assert_memory(&gateway);
+        assert_memory(&gateway.client.process);
         assert_eq!(gateway.end().code(), Some(0));
     }
 }

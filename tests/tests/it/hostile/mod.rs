@@ -1,6 +1,8 @@
 //! Peers that misbehave: no call outlives its deadline, no other call suffers, nothing stays behind.
 
 mod answers;
+mod clients_http;
+mod clients_stdio;
 mod floods;
 mod openings;
 mod processes;
@@ -9,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Client as _, Configuration, Gateway, Stopwatch, healthy_server};
+use crate::support::{Client as _, Configuration, Gateway, Process, Stopwatch, healthy_server};
 
 /// How long a call may take that is expected to end at its limit.
 const SHORT: Duration = Duration::from_secs(3);
@@ -39,8 +41,8 @@ fn assert_lives_on(gateway: &mut Gateway, mode: &str) {
 }
 
 /// At no time the gateway has had more memory than it needs itself and a few messages of the largest size take.
-fn assert_memory(gateway: &Gateway) {
-    let peak = gateway.client.process.peak_memory() / 1024 / 1024;
+fn assert_memory(gateway: &Process) {
+    let peak = gateway.peak_memory() / 1024 / 1024;
     assert!(peak < 200, "{peak} MiB");
 }
 

@@ -2,7 +2,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus},
+    process::{ChildStdin, ChildStdout, Command, ExitStatus},
 };
 
 use rustix::process::Signal;
@@ -106,6 +106,17 @@ impl Gateway {
             client: StdioClient::start(command.arg("--stdio"), era),
             _folder: folder,
         }
+    }
+
+    /// Serves on stdio, for a client that is none: the process, its input and its output.
+    pub(crate) fn pipes(configuration: &Configuration) -> (Process, ChildStdin, ChildStdout) {
+        let folder = tempfile::tempdir().unwrap();
+        let pipes = Process::spawn(serve(&configuration.write(folder.path())).arg("--stdio"));
+        // The file is read before anything is answered, and not again.
+        eventually("the gateway has read its configuration", || {
+            !pipes.0.descendants().is_empty()
+        });
+        pipes
     }
 
     /// Serves on a free port of the loopback interface.

@@ -1,5 +1,5 @@
 use std::{
-    io::{BufRead, BufReader, Read as _, Write as _},
+    io::{BufRead, BufReader, Write as _},
     net::{SocketAddr, TcpStream},
 };
 
@@ -126,17 +126,27 @@ impl Response {
     }
 }
 
-/// Sends a request and reads the response by its own framing: not every server closes the connection when asked to.
-pub(crate) fn exchange(address: SocketAddr, request: &str) -> Response {
-    let mut stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
+/// A connection on which nothing takes for ever.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.set_write_timeout(Some(LIMIT)).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut reader = BufReader::new(stream);
-    let status = line(&mut reader).split(' ').nth(1).unwrap().parse().unwrap();
+    stream
+}
+
+/// Sends a request and reads the response by its own framing: not every server closes the connection when asked to.
+pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Response {
+    let mut stream = connect(address);
+    stream.write_all(request.as_ref()).unwrap();
+    receive(&mut BufReader::new(stream))
+}
+
+/// Reads one response.
+pub(crate) fn receive(reader: &mut impl BufRead) -> Response {
+    let status = line(reader).split(' ').nth(1).unwrap().parse().unwrap();
     let mut headers = Vec::new();
     loop {
-        let line = line(&mut reader);
+        let line = line(reader);
         let Some((name, value)) = line.split_once(':') else {
             break;
         };
@@ -149,7 +159,9 @@ pub(crate) fn exchange(address: SocketAddr, request: &str) -> Response {
     };
     let mut body = Vec::new();
     if response.header("transfer-encoding") == Some("chunked") {
-        read_chunks(&mut reader, &mut body);
+        read_chunks(reader, &mut body);
+    } else if status == 204 {
+        // It has no body, so it need not say how long that is.
     } else if let Some(length) = response.header("content-length") {
         body.resize(length.parse().unwrap(), 0);
         reader.read_exact(&mut body).unwrap();

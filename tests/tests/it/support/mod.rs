@@ -15,9 +15,9 @@ pub(crate) use self::{
     compare::{assert_same_result, assert_same_tool, members, text},
     gateway::{Configuration, Gateway, HttpGateway, binary},
     hostile::{Carrier, Stage, healthy_server},
-    http::HttpClient,
+    http::{HttpClient, Response, connect, exchange, receive},
     peers::{installed, listening_peer},
-    process::{Process, base_environment},
+    process::{Process, assert_all_end, base_environment},
     site::Site,
-    time::{Stopwatch, eventually},
+    time::{LIMIT, Stopwatch, eventually},
 };
