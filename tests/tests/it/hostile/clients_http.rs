@@ -301,7 +301,7 @@ fn bodies_that_are_wrong() {
         "Content-Length: 0\r\nTransfer-Encoding: chunked",
     ] {
         let head = head.replace("Content-Length: 0", smuggled);
-        let status = exchange(gateway.address, &format!("{head}{PING}")).status;
+        let status = exchange(gateway.address, format!("{head}{PING}")).status;
         assert_ne!(status, 200, "{smuggled}");
     }
     assert_served(&gateway);

@@ -54,7 +54,7 @@ impl HttpClient {
         if let Some(session) = &self.session {
             head += &format!("Mcp-Session-Id: {session}\r\n");
         }
-        exchange(self.address, &format!("{head}\r\n{body}"))
+        exchange(self.address, format!("{head}\r\n{body}"))
     }
 
     /// The headers that the era wants for a request.
