@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use mcp_wire::{Id, Notification, Request, RpcError, code, integer, method};
+use mcp_wire::{Id, Notification, Request, RpcError, code, integer, meta, meta_key, method, with_meta};
 use raw_json::RawJson;
 use tokio::task::AbortHandle;
 
@@ -63,11 +63,13 @@ impl Incoming {
                 incoming: Arc::downgrade(self),
             };
             let handlers = self.handlers.clone();
+            let related = params.as_ref().and_then(meta);
+            let related = related.and_then(|meta| meta.get(meta_key::RELATED_TASK));
             let task = tokio::spawn(async move {
                 let answer = handlers.answer(ServerRequest { method, params, tag });
                 let answer = answer.expect("there is a handler").await;
                 reply.send(match answer {
-                    Ok(result) => mcp_wire::result(&reply.id, &result),
+                    Ok(result) => mcp_wire::result(&reply.id, &in_task(result, related)),
                     Err(error) => mcp_wire::error(Some(reply.id.as_raw()), &error),
                 });
             });
@@ -133,6 +135,14 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// The answer to a question that belongs to a task, which says so as the protocol asks.
+fn in_task(result: RawJson, task: Option<RawJson>) -> RawJson {
+    match task {
+        Some(task) => with_meta(Some(&result), &[(meta_key::RELATED_TASK, task)]),
+        None => result,
     }
 }
 

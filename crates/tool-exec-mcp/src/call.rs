@@ -154,18 +154,15 @@ pub(crate) fn options(cx: &CallContext) -> RequestOptions {
     if let Some(ask) = &cx.ask {
         options.capabilities = Some(ask.client().capabilities());
         options.log_level = ask.client().log_level();
-        let client = ask.client().clone();
-        options.on_notification = Some(Arc::new(move |event| {
-            if let Some(message) = event.params.filter(|_| event.method == method::LOG_MESSAGE) {
-                client.log(&message);
-            }
-        }));
     }
     options
 }
 
 /// What goes with the call beside its arguments: what the caller sent, and its trace.
 fn meta(cx: &CallContext) -> Option<RawJson> {
+    if cx.meta.is_none() && cx.trace.is_none() {
+        return None;
+    }
     let sent = cx.meta.as_ref().filter(|meta| meta.kind() == Kind::Object);
     let sent = sent.map(|meta| meta.without_members(&OF_ONE_HOP).expect("an object"));
     let meta = sent.unwrap_or(RawJson::object());

@@ -34,8 +34,13 @@ async fn read_one(
     let listing = connection.list(method, key, ListLimits::default());
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
-        // A server with resources need not have templates of them.
-        Ok(Err(error)) if feature == Feature::ResourceTemplate && is_unknown_method(&error) => Ok(Vec::new()),
+        // A server with resources need not have templates of them, and none is asked again for what it does not know.
+        Ok(Err(error)) if feature != Feature::Tool && is_unknown_method(&error) => {
+            if feature != Feature::ResourceTemplate {
+                tracing::warn!("a server declares `{capability}` and does not know `{method}`");
+            }
+            Ok(Vec::new())
+        }
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {limit:?}")),
     }

@@ -25,9 +25,10 @@ pub struct ServerSpec {
     pub timeout: Option<Duration>,
     /// How long it may take to start; the default of the configuration if absent.
     pub start_timeout: Option<Duration>,
-    /// The only tools that are offered, by the server's own names; all if absent.
+    /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
+    /// absent.
     pub include: Option<Vec<Pattern>>,
-    /// Tools that are not offered, by the server's own names.
+    /// Tools and prompts that are not offered, by the server's own names, and resources, by their URIs.
     pub exclude: Vec<Pattern>,
     /// Other names for tools, by the server's own names. The prefix goes before the new names too.
     pub rename: BTreeMap<String, String>,
@@ -136,16 +137,18 @@ pub(crate) struct ServerBody {
     pub(crate) timeout_ms: Field<u64>,
     /// How long the server may take to start, in milliseconds.
     pub(crate) start_timeout_ms: Field<u64>,
-    /// The only tools to offer, by the server's own names; `*` stands for any characters.
+    /// The only tools and prompts to offer, by the server's own names, and resources, by their URIs; `*` stands for any
+    /// characters. With `[read_*]` no resource is offered.
     #[serde(alias = "includeTools")]
     pub(crate) include: Field<Vec<Field<String>>>,
-    /// Tools not to offer, by the server's own names; `*` stands for any characters.
+    /// Tools and prompts not to offer, by the server's own names, and resources, by their URIs; `*` stands for any
+    /// characters.
     #[serde(alias = "excludeTools", alias = "disabledTools")]
     pub(crate) exclude: Field<Vec<Field<String>>>,
     /// Other names for tools: the server's own name, then the new one.
     pub(crate) rename: Field<Entries<String>>,
-    /// What goes before the names of the tools; the server's name and `__` if it is not given. An empty text means
-    /// nothing.
+    /// What goes before the names of tools and prompts; the server's name and `__` if it is not given. An empty text
+    /// means nothing. URIs of resources stay as they are.
     pub(crate) prefix: Field<String>,
     /// Whether the server is left alone.
     pub(crate) disabled: Field<bool>,

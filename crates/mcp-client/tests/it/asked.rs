@@ -145,6 +145,22 @@ async fn what_is_answered_to_requests_that_go_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_in_a_task_says_so() {
+    let (options, _gate) = with_handlers(EraChoice::Legacy, 1);
+    let (_connection, mut peer) = connect_with(options, 64 * 1024).await;
+    let related = r#"{"io.modelcontextprotocol/related-task":{"taskId":"t1"},"other":1}"#;
+    peer.send(question("7").replace(r#""params":{"#, &format!(r#""params":{{"_meta":{related},"#)))
+        .await;
+    let answer = peer.next().await;
+    assert_eq!(answer["id"], 7);
+    assert_eq!(
+        answer["result"]["_meta"],
+        json!({"io.modelcontextprotocol/related-task": {"taskId": "t1"}})
+    );
+    assert_eq!(answer["result"]["action"], "accept");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_is_taken_back_is_not_answered() {
     let (options, gate) = with_handlers(EraChoice::Legacy, 0);
     let (connection, mut peer) = connect_with(options, 64 * 1024).await;

@@ -169,12 +169,18 @@ async fn lists_beside_that_of_tools_may_fail() {
 }
 
 #[tokio::test]
-async fn a_server_need_not_have_templates() {
+async fn a_list_that_the_server_does_not_know_is_empty() {
     let fixture = everything();
-    std::fs::remove_file(fixture.path("resourceTemplates.json")).unwrap();
+    for key in ["resourceTemplates", "prompts"] {
+        std::fs::remove_file(fixture.path(&format!("{key}.json"))).unwrap();
+    }
     let server = fixture.server("");
     let catalogue = load(&server).await;
-    assert_eq!(names(&catalogue).len(), 4);
+    let features: Vec<_> = names(&catalogue)
+        .into_iter()
+        .map(|(feature, _)| feature)
+        .collect();
+    assert_eq!(features, [Feature::Tool, Feature::Resource, Feature::Resource]);
     server.shutdown().await;
 }
 
