@@ -105,6 +105,8 @@ pub(crate) enum Verb {
     Call(Call),
     /// Serve all tools over MCP
     Serve(Serve),
+    /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
+    MockServer(MockServer),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Print the completions of a shell
@@ -210,6 +212,20 @@ pub(crate) struct Serve {
     /// How long calls may go on after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,
+}
+
+/// `toolplane mock-server`
+#[derive(Debug, Args)]
+pub(crate) struct MockServer {
+    /// What the server offers and how it answers, in YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: PathBuf,
+    /// Serve one client on stdin and stdout
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) stdio: bool,
+    /// Serve over HTTP at this address
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address, default_value = "127.0.0.1:7090")]
+    pub(crate) http: SocketAddr,
 }
 
 /// `toolplane completions`

@@ -49,7 +49,7 @@ fn run(arguments: &[OsString]) -> Exit {
 fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
     let options = &cli.options;
     // A verb that ends says itself what went wrong; only one that stays has nobody to tell.
-    let level = if matches!(cli.verb, Verb::Serve(_)) {
+    let level = if matches!(cli.verb, Verb::Serve(_) | Verb::MockServer(_)) {
         "warn"
     } else {
         "error"
@@ -63,6 +63,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
         Verb::Servers(servers) => verbs::servers::run(options, &servers, console),
         Verb::Call(call) => verbs::call::run(options, &call, console),
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
+        Verb::MockServer(mock) => verbs::mock_server::run(&mock, console),
         Verb::Schema => verbs::schema::run(console),
         Verb::Completions(completions) => verbs::completions::run(&completions, console),
         Verb::Version => verbs::version::run(console),

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod init;
+pub(crate) mod mock_server;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod servers;

@@ -1,4 +1,4 @@
-mod pipes;
+pub(super) mod pipes;
 
 use std::{
     future::Future,
@@ -117,7 +117,7 @@ async fn serve_http(
 }
 
 /// Binds the address. Only this machine may reach it: there is no authentication yet.
-async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     if !is_loopback(address.ip()) {
         return Err(Failure::configuration(format!(
             "refusing to listen at `{address}`: others could call every tool, since there is no authentication yet"
@@ -135,8 +135,8 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// Says where the gateway is: for people on stderr, as data for programs.
-fn announce(listener: &TcpListener, console: Console) -> Result<(), Failure> {
+/// Says where the server is: for people on stderr, as data for programs.
+pub(super) fn announce(listener: &TcpListener, console: Console) -> Result<(), Failure> {
     let address = listener
         .local_addr()
         .map_err(|error| Failure::failed("the address is not known").with_source(&error))?;

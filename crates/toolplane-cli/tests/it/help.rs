@@ -15,6 +15,7 @@ fn help() {
         "servers ls",
         "call",
         "serve",
+        "mock-server",
         "schema",
     ] {
         let mut arguments: Vec<&str> = verb.split_whitespace().collect();

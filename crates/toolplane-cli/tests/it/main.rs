@@ -8,5 +8,6 @@ mod exits;
 mod flow;
 mod help;
 mod lists;
+mod mock_server;
 mod serve;
 mod signals;

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 /// Requests from the client.
-pub(super) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
+pub(in crate::verbs) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
     match ready(&io::stdin(), Receiver::from_owned_fd) {
         Ok(Stream::Pipe(pipe)) => Box::new(pipe),
         Ok(Stream::Socket(socket)) => Box::new(socket),
@@ -36,7 +36,7 @@ pub(super) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
 }
 
 /// Answers to the client.
-pub(super) fn stdout() -> Box<dyn AsyncWrite + Send + Unpin> {
+pub(in crate::verbs) fn stdout() -> Box<dyn AsyncWrite + Send + Unpin> {
     match ready(&io::stdout(), Sender::from_owned_fd) {
         Ok(Stream::Pipe(pipe)) => Box::new(pipe),
         Ok(Stream::Socket(socket)) => Box::new(socket),

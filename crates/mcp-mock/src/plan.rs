@@ -1,0 +1,231 @@
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderMap;
+use mcp_wire::{Era, Id, Message, Notification, Request, Revision, RpcError, meta_key, method};
+use raw_json::RawJson;
+use serde_json::json;
+
+use crate::{Misbehaviour, Reply, log::Received, offer::Entry, reply::Outcome, script::Script, state::State};
+
+/// How one request is answered, decided when it arrives.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) id: Id,
+    pub(crate) method: String,
+    pub(crate) reply: Reply,
+    pub(crate) entry: Option<Arc<Entry>>,
+    /// The number of the request among those about the same, from one.
+    pub(crate) call: usize,
+    /// The number of the request among those of its method, if there are replies for the method.
+    rule: usize,
+    /// Whether the one modern revision is all that discovery may name.
+    is_modern_only: bool,
+    /// Whether the service has answered; it never sees the protocol's own housekeeping.
+    is_served: AtomicBool,
+}
+
+/// What becomes of a message that has arrived.
+#[derive(Debug)]
+pub(crate) enum Intake {
+    /// A request that is answered as planned.
+    Request(Arc<Plan>),
+    /// A request that is answered with an error.
+    Refused(Id, RpcError),
+    /// A notification of this kind; `requestId` says what it cancels.
+    Notification(Option<RawJson>),
+    /// Nothing that is planned for: an answer, or no message.
+    Other,
+}
+
+impl State {
+    /// Takes note of a message and decides how it is answered.
+    pub(crate) fn take_in(&self, bytes: bytes::Bytes, headers: &HeaderMap) -> Intake {
+        match Message::from_client(bytes) {
+            Ok(Message::Request(request)) => self.request(&request, headers),
+            Ok(Message::Notification(Notification { method, params })) => {
+                let cancelled = params
+                    .as_ref()
+                    .filter(|_| method == method::CANCELLED)
+                    .and_then(|params| params.get("requestId"));
+                self.log.add(Received {
+                    method,
+                    id: None,
+                    params,
+                    headers: headers.clone(),
+                });
+                Intake::Notification(cancelled)
+            }
+            Ok(Message::Response(_)) | Err(_) => Intake::Other,
+        }
+    }
+
+    fn request(&self, request: &Request, headers: &HeaderMap) -> Intake {
+        let params = request.params.as_ref();
+        self.log.add(Received {
+            method: request.method.clone(),
+            id: Some(request.id.as_raw().clone()),
+            params: request.params.clone(),
+            headers: headers.clone(),
+        });
+        let meta = params.and_then(mcp_wire::meta);
+        let is_modern = meta.is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some());
+        let version = params.and_then(|params| params.get("protocolVersion")?.string());
+        if let Some(error) = self.refusal(&request.method, is_modern, version.as_deref()) {
+            return Intake::Refused(request.id.clone(), error);
+        }
+        Intake::Request(Arc::new(self.plan(request)))
+    }
+
+    pub(crate) fn plan(&self, request: &Request) -> Plan {
+        let params = request.params.as_ref();
+        let entry = self.entry(&request.method, params);
+        let rule = self.rule(&request.method);
+        let (call, rule_call) = Round::of(params).map_or_else(
+            || {
+                (
+                    entry.as_ref().map_or(0, |entry| entry.script.take()),
+                    rule.map_or(0, Script::take),
+                )
+            },
+            |round| (round.call, round.rule),
+        );
+        let inner = entry.as_ref().map(|entry| entry.script.reply(call));
+        let inner = inner.unwrap_or_default();
+        let reply = match rule {
+            Some(rule) => rule.reply(rule_call).over(&inner),
+            None => inner,
+        };
+        Plan {
+            id: request.id.clone(),
+            method: request.method.clone(),
+            reply,
+            entry,
+            call: if call == 0 { rule_call } else { call },
+            rule: rule_call,
+            is_modern_only: self.era == Some(Era::Modern),
+            is_served: AtomicBool::new(false),
+        }
+    }
+}
+
+/// What is answered without the service, so that a scripted answer takes the place of another one.
+const HOUSEKEEPING: [&str; 4] = [
+    method::INITIALIZE,
+    method::DISCOVER,
+    method::PING,
+    method::LOGGING_SET_LEVEL,
+];
+
+impl Plan {
+    pub(crate) fn serve(&self) {
+        self.is_served.store(true, Ordering::Relaxed);
+    }
+
+    fn is_served(&self) -> bool {
+        self.is_served.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn never_answers(&self) -> bool {
+        matches!(self.reply.outcome, Outcome::Never)
+    }
+
+    /// How long to wait before an answer that the service had no hand in.
+    pub(crate) fn delay(&self) -> Duration {
+        if self.is_served() {
+            return Duration::ZERO;
+        }
+        self.reply.delays()
+    }
+
+    /// The answer as it is to be sent: another one where the protocol's own housekeeping was scripted.
+    pub(crate) fn frame(&self, frame: Vec<u8>) -> Vec<u8> {
+        if self.is_served() || !HOUSEKEEPING.contains(&&*self.method) {
+            return frame;
+        }
+        match &self.reply.outcome {
+            Outcome::Result(result) => mcp_wire::result(&self.id, result),
+            Outcome::Error(error) => mcp_wire::error(Some(self.id.as_raw()), error),
+            _ if self.is_modern_only && self.method == method::DISCOVER => narrowed(&self.id, frame),
+            _ => frame,
+        }
+    }
+
+    /// Whether the answer passes as it is.
+    pub(crate) fn is_harmless(&self) -> bool {
+        self.is_served() && self.reply.misbehaviours.is_empty() && !self.never_answers()
+    }
+
+    pub(crate) fn misbehaviours(&self) -> &[Misbehaviour] {
+        &self.reply.misbehaviours
+    }
+
+    /// The round that a client of the modern era gives back with its answers.
+    pub(crate) fn round(&self, answers: &RawJson) -> String {
+        let round = json!({"call": self.call, "rule": self.rule});
+        let round = RawJson::from(round).with_members(&[("answers", answers.clone())]);
+        round.expect("it is an object").to_string()
+    }
+}
+
+/// The answer to discovery of a server that speaks one revision only.
+fn narrowed(id: &Id, frame: Vec<u8>) -> Vec<u8> {
+    let versions = json!([Revision::LATEST.as_str()]);
+    let result = RawJson::parse(frame.clone())
+        .ok()
+        .and_then(|message| message.get("result"))
+        .and_then(|result| {
+            result
+                .with_members(&[("supportedVersions", versions.into())])
+                .ok()
+        });
+    result.map_or(frame, |result| mcp_wire::result(id, &result))
+}
+
+/// What the state that a client gives back says of the round before. A mock trusts its clients: it is not sealed.
+pub(crate) struct Round {
+    call: usize,
+    rule: usize,
+    pub(crate) answers: RawJson,
+}
+
+impl Round {
+    pub(crate) fn of(params: Option<&RawJson>) -> Option<Self> {
+        let state = params?.get("requestState")?.string()?;
+        let state = RawJson::parse(state).ok()?;
+        let number = |key| state.get(key)?.to::<usize>().ok();
+        Some(Self {
+            call: number("call")?,
+            rule: number("rule")?,
+            answers: state.get("answers").unwrap_or(RawJson::object()),
+        })
+    }
+}
+
+/// The plans of a connection's requests that are not answered yet, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Plans(Mutex<HashMap<RawJson, Arc<Plan>>>);
+
+impl Plans {
+    pub(crate) fn put(&self, plan: Arc<Plan>) {
+        self.lock().insert(plan.id.as_raw().clone(), plan);
+    }
+
+    pub(crate) fn get(&self, id: &Id) -> Option<Arc<Plan>> {
+        self.lock().get(id.as_raw()).cloned()
+    }
+
+    pub(crate) fn take(&self, id: &RawJson) -> Option<Arc<Plan>> {
+        self.lock().remove(id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RawJson, Arc<Plan>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

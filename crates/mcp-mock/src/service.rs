@@ -1,0 +1,166 @@
+use std::{fmt, sync::Arc};
+
+use mcp_server::{Answer, AskError, InputRequired, RequestContext, ServerInfo, Service};
+use mcp_wire::{Era, Request, Revision, RpcError};
+use raw_json::RawJson;
+use tokio::time::sleep;
+
+use crate::{
+    plan::{Plan, Plans, Round},
+    reply::{Outcome, Question, Step},
+    shape,
+    state::State,
+    template, usual,
+};
+
+/// The mock as a service: answers as was planned when the request came in.
+pub(crate) struct MockService {
+    state: Arc<State>,
+    /// The plans of the one connection over stdio; over HTTP a request carries its own.
+    plans: Arc<Plans>,
+}
+
+impl MockService {
+    pub(crate) fn new(state: Arc<State>, plans: Arc<Plans>) -> Self {
+        Self { state, plans }
+    }
+
+    fn plan(&self, request: &Request, cx: &RequestContext) -> Arc<Plan> {
+        let carried = cx.http().and_then(|head| head.extensions.get::<Arc<Plan>>());
+        carried
+            .cloned()
+            .or_else(|| self.plans.get(&request.id))
+            // Its plan is gone when it was cancelled a moment ago.
+            .unwrap_or_else(|| Arc::new(self.state.plan(request)))
+    }
+}
+
+impl fmt::Debug for MockService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockService").finish_non_exhaustive()
+    }
+}
+
+impl Service for MockService {
+    fn info(&self) -> ServerInfo {
+        self.state.info.clone()
+    }
+
+    fn capabilities(&self, _: Revision) -> RawJson {
+        self.state.capabilities()
+    }
+
+    async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+        let plan = self.plan(&request, cx);
+        plan.serve();
+        let performance = Performance {
+            state: &self.state,
+            plan: &plan,
+            request: &request,
+            cx,
+        };
+        performance.run().await
+    }
+}
+
+/// One request on its way through its script.
+struct Performance<'a> {
+    state: &'a State,
+    plan: &'a Plan,
+    request: &'a Request,
+    cx: &'a RequestContext,
+}
+
+impl Performance<'_> {
+    async fn run(&self) -> Result<Answer, RpcError> {
+        let (mut answers, first) = self.before();
+        for step in &self.plan.reply.steps[first..] {
+            match step {
+                Step::Delay(time) => sleep(*time).await,
+                Step::Progress(report) => self.cx.progress().report(report),
+                Step::Log(level, message) => self.cx.log(*level, message),
+                Step::Notify(method, params) => self.state.notices.send(method, params.as_ref()),
+                Step::Change(change) => self.state.change(change),
+                Step::Ask(question) if self.cx.era() == Era::Modern => {
+                    return InputRequired::new()
+                        .ask(&question.key, &question.method, question.params.clone())
+                        .state(self.plan.round(&answers))
+                        .answer(self.request, self.cx);
+                }
+                Step::Ask(question) => match self.ask(question).await {
+                    Ok(answer) => answers = with(&answers, &question.key, answer),
+                    Err(AskError::NotDeclared(error)) => return Err(error),
+                    Err(error) => return shape::failure(&self.request.method, &said(&error)),
+                },
+            }
+        }
+        self.outcome(&answers)
+    }
+
+    /// What the client has given in earlier rounds, and the step to go on with.
+    fn before(&self) -> (RawJson, usize) {
+        let Some(round) = Round::of(self.request.params.as_ref()) else {
+            return (RawJson::object(), 0);
+        };
+        let given = self.cx.input_responses().cloned().unwrap_or(RawJson::object());
+        let answers = given.members().fold(round.answers, |answers, (key, answer)| {
+            with(&answers, &key, answer)
+        });
+        let is_answered = |step: &Step| match step {
+            Step::Ask(question) => answers.get(&question.key).is_some(),
+            _ => false,
+        };
+        let last = self.plan.reply.steps.iter().rposition(is_answered);
+        (answers, last.map_or(0, |last| last + 1))
+    }
+
+    async fn ask(&self, question: &Question) -> Result<RawJson, AskError> {
+        let (method, params) = (&question.method, question.params.as_ref());
+        // A client that can be asked nothing has no way to be asked either, which says less.
+        self.cx
+            .check_askable(method, params)
+            .map_err(AskError::NotDeclared)?;
+        self.cx.ask(method, params).await
+    }
+
+    fn outcome(&self, answers: &RawJson) -> Result<Answer, RpcError> {
+        let shape = |text: &str| shape::text(self.request, self.plan.entry.as_deref(), text);
+        match &self.plan.reply.outcome {
+            Outcome::Usual => usual::answer(self.state, self.plan, self.request, self.cx),
+            Outcome::Text(text) => shape(text),
+            Outcome::Template(text) => shape(&self.filled(text, answers)),
+            Outcome::Structured(content) => Ok(shape::structured(content)),
+            Outcome::Result(result) => Ok(result.clone().into()),
+            Outcome::Failure(text) => shape::failure(&self.request.method, text),
+            Outcome::Error(error) => Err(error.clone()),
+            // What is answered here is kept back on its way out.
+            Outcome::Never => Ok(RawJson::object().into()),
+        }
+    }
+
+    fn filled(&self, text: &str, answers: &RawJson) -> String {
+        let arguments = match (&self.plan.entry, self.cx.uri().and_then(RawJson::string)) {
+            (Some(entry), Some(uri)) => shape::parts(&entry.key, &uri),
+            _ => self.cx.arguments().cloned().unwrap_or(RawJson::object()),
+        };
+        template::fill(text, |path| match path.strip_prefix('$') {
+            Some("call") => Some(RawJson::from(self.plan.call as u64)),
+            Some(path) => template::at(answers, path.strip_prefix("answers.")?),
+            None => template::at(&arguments, path),
+        })
+    }
+}
+
+fn with(object: &RawJson, key: &str, value: RawJson) -> RawJson {
+    object
+        .with_members(&[(key, value)])
+        .expect("what is given is kept in an object")
+}
+
+/// Why there is no answer of the client, for who called.
+fn said(error: &AskError) -> String {
+    match error {
+        AskError::Refused(refusal) => format!("{error}: {refusal}"),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Questions to the client, in both eras.
+
+use mcp_client::{ConnectionOptions, ErrorKind, Handlers};
+use mcp_mock::{MockServer, Reply, Tool};
+use raw_json::RawJson;
+use serde_json::json;
+
+use crate::support::{Client, WAYS, raw, speaking};
+
+fn curious() -> MockServer {
+    let schema = raw(r#"{"type":"object","properties":{"city":{"type":"string","default":"Riga"}}}"#);
+    MockServer::builder()
+        .tool(
+            Tool::new("plan")
+                .reply(Reply::text("the first call asks nothing"))
+                .reply(
+                    Reply::template(
+                        "{{ what }} in {{ $answers.where.content.city }} from {{ $answers.roots.roots.0.uri }}, call {{ $call }}",
+                    )
+                    .elicit("where", "Where to?", &schema)
+                    .add_tool(Tool::new("planned"))
+                    .ask("roots", "roots/list", None),
+                ),
+        )
+        .build()
+}
+
+#[tokio::test]
+async fn what_the_client_gives_is_put_into_the_answer() {
+    for (transport, era) in WAYS {
+        let options = ConnectionOptions {
+            handlers: Handlers::new()
+                .elicitation(RawJson::object(), |asked| async move {
+                    let content = asked.defaults();
+                    Ok(RawJson::object()
+                        .with_members(&[("action", "accept".into()), ("content", content)])
+                        .unwrap())
+                })
+                .roots(RawJson::object(), |_| async {
+                    Ok(raw(r#"{"roots":[{"uri":"file:///home"}]}"#))
+                }),
+            ..speaking(era)
+        };
+        let server = curious();
+        let client = Client::open(&server, transport, options).await.unwrap();
+        assert_eq!(
+            client.says("plan", json!({})).await,
+            "the first call asks nothing"
+        );
+        for call in 2..4 {
+            let said = client.says("plan", json!({"what": "lunch"})).await;
+            let expected = format!("lunch in Riga from file:///home, call {call}");
+            assert_eq!(said, expected, "{transport:?} {era:?}");
+        }
+        let rounds = if era == mcp_client::EraChoice::Modern {
+            3
+        } else {
+            1
+        };
+        assert_eq!(server.calls("plan").len(), 1 + 2 * rounds);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_declares_nothing_is_asked_nothing() {
+    for (transport, era) in WAYS {
+        let server = curious();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        client.call("plan", json!({})).await.unwrap();
+        let error = client.call("plan", json!({})).await.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Rpc(error) if error.message.contains("elicitation")),
+            "{transport:?} {era:?} {error:?}"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! Misbehaviour over HTTP.
+
+use std::time::Duration;
+
+use mcp_client::{EraChoice, Error, ErrorKind};
+use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::support::{Client, Transport, soon, speaking};
+
+fn server(misbehaviour: &Misbehaviour) -> MockServer {
+    MockServer::builder()
+        .tool(
+            Tool::new("act")
+                .reply(Reply::text("fine").misbehave(misbehaviour.clone()))
+                .reply(Reply::text("fine")),
+        )
+        .build()
+}
+
+/// What comes of a call that misbehaves; the next one works.
+async fn call(misbehaviour: &Misbehaviour, era: EraChoice) -> Result<Value, Error> {
+    let server = server(misbehaviour);
+    let client = Client::open(&server, Transport::Http, speaking(era))
+        .await
+        .unwrap();
+    let result = client.call("act", json!({})).await;
+    assert_eq!(client.says("act", json!({})).await, "fine", "{misbehaviour:?}");
+    result
+}
+
+#[tokio::test]
+async fn statuses_and_types() {
+    for era in [EraChoice::Legacy, EraChoice::Modern] {
+        let unavailable = Misbehaviour::Status {
+            status: 503,
+            headers: vec![("retry-after".into(), "7".into())],
+            body: "down".into(),
+        };
+        let error = call(&unavailable, era).await.unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::HttpStatus { status: 503, body, retry_after: Some(after) } if body == "down" && after == "7"
+            ),
+            "{error:?}"
+        );
+        let error = call(&Misbehaviour::status(401), era).await.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Auth { status: 401, .. }),
+            "{error:?}"
+        );
+        for misbehaviour in [
+            Misbehaviour::status(202),
+            Misbehaviour::ContentType("text/html".into()),
+            Misbehaviour::EmptyStream,
+            Misbehaviour::Close,
+            Misbehaviour::Cut(None),
+            Misbehaviour::Raw("<html>".into()),
+        ] {
+            let error = call(&misbehaviour, era).await.unwrap_err();
+            assert!(error.was_sent(), "{misbehaviour:?} {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_does_no_harm_to_a_client_that_holds_out() {
+    let tick = Duration::from_millis(1);
+    for era in [EraChoice::Legacy, EraChoice::Modern] {
+        for misbehaviour in [
+            Misbehaviour::PauseHalfway(tick),
+            Misbehaviour::Drip {
+                bytes: 16,
+                every: tick,
+            },
+            Misbehaviour::Flood(100),
+            Misbehaviour::Twice,
+        ] {
+            let result = call(&misbehaviour, era).await;
+            assert_eq!(crate::support::text(&result.unwrap()), "fine", "{misbehaviour:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_forgotten_is_opened_anew() {
+    let server = MockServer::builder()
+        .tool(Tool::new("act"))
+        .on("tools/call", Reply::usual().misbehave(Misbehaviour::DropSession))
+        .on("tools/call", Reply::usual())
+        .build();
+    let client = Client::open(&server, Transport::Http, speaking(EraChoice::Legacy))
+        .await
+        .unwrap();
+    let first = server.requests("notifications/initialized");
+    assert_eq!(client.says("act", json!({})).await, "{}");
+    assert_eq!(server.requests("initialize").len(), 2);
+    let calls = server.calls("act");
+    assert_eq!(calls.len(), 2);
+    assert_eq!(
+        calls[0].headers["mcp-session-id"],
+        first[0].headers["mcp-session-id"]
+    );
+    assert_ne!(
+        calls[0].headers["mcp-session-id"],
+        calls[1].headers["mcp-session-id"]
+    );
+}
+
+/// The answer to a call as it stands on the wire.
+async fn wire(reply: Reply) -> String {
+    let server = MockServer::builder().tool(Tool::new("act").reply(reply)).build();
+    let http = server.http().await.unwrap();
+    let body = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"act","_meta":{"progressToken":1}}}"#;
+    let mut stream = TcpStream::connect(http.address()).await.unwrap();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, \
+         text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A connection that is reset has said what it had to say.
+    let _ = soon(stream.read_to_end(&mut answer)).await;
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn one_event_of_a_stream_misbehaves() {
+    let events = wire(
+        Reply::text("fine")
+            .progress(1, 2)
+            .misbehave(Misbehaviour::WrongId),
+    )
+    .await;
+    assert!(events.contains("text/event-stream"), "{events}");
+    assert!(
+        events.contains(r#""progress":1"#) && events.contains(r#""id":987654321"#),
+        "{events}"
+    );
+
+    let cut = wire(
+        Reply::text("fine")
+            .progress(1, 2)
+            .misbehave(Misbehaviour::Cut(Some(20))),
+    )
+    .await;
+    assert!(
+        cut.contains(r#""progress":1"#) && cut.contains("data: {\"jsonrpc\":") && !cut.contains("fine"),
+        "{cut}"
+    );
+
+    // Several messages cannot be one body.
+    let garbage = wire(Reply::text("fine").misbehave(Misbehaviour::GarbageBefore("oops".into()))).await;
+    assert!(
+        garbage.contains("data: oops\n\n") && garbage.contains("fine"),
+        "{garbage}"
+    );
+
+    let closed = wire(Reply::text("fine").misbehave(Misbehaviour::Close)).await;
+    assert_eq!(closed, "");
+}

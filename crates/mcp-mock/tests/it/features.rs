@@ -1,0 +1,237 @@
+//! What is scripted, over both transports and in both eras.
+
+use std::time::Duration;
+
+use mcp_mock::{MockServer, Prompt, Reply, Resource, Tool};
+use mcp_wire::{RpcError, code};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{Client, Transport, WAYS, raw, speaking, text};
+
+fn everything() -> MockServer {
+    MockServer::builder()
+        .tool(Tool::new("echo").description("Gives back what it gets"))
+        .tool(Tool::new("greet").reply(Reply::template(
+            "Hello, {{ name }} of {{ place.city }}! #{{ $call }}{{ nothing }}",
+        )))
+        .tool(Tool::new("exact").reply(Reply::result(raw(
+            r#"{"content":[],"n":12345678901234567890123,"rate":1e2}"#,
+        ))))
+        .tool(Tool::new("measure").reply(Reply::structured(raw(r#"{"value":1e2}"#))))
+        .prompt(
+            Prompt::new("ask")
+                .argument("city", true)
+                .complete("city", ["Riga", "Rome", "Oslo"])
+                .reply(Reply::template("What of {{ city }}?")),
+        )
+        .resource(Resource::new("mock://notes").mime_type("text/plain"))
+        .resource(
+            Resource::template("mock://{city}/{year}.txt").reply(Reply::template("{{ city }} in {{ year }}")),
+        )
+        .build()
+}
+
+#[tokio::test]
+async fn every_feature_every_way() {
+    for (transport, era) in WAYS {
+        let server = everything();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        let way = format!("{transport:?} {era:?}");
+
+        let tools = client.connection.list_tools().await.unwrap();
+        let names: Vec<String> = tools
+            .iter()
+            .map(|tool| tool.get("name").unwrap().string().unwrap())
+            .collect();
+        assert_eq!(names, ["echo", "greet", "exact", "measure"], "{way}");
+        assert_eq!(
+            client.says("echo", json!({"a": [1]})).await,
+            r#"{"a":[1]}"#,
+            "{way}"
+        );
+        let said = client
+            .says("greet", json!({"name": "Ada", "place": {"city": "Riga"}}))
+            .await;
+        assert_eq!(said, "Hello, Ada of Riga! #1", "{way}");
+        let exact = raw(r#"{"name":"exact"}"#);
+        let exact = client
+            .connection
+            .request("tools/call", Some(exact), Default::default())
+            .await
+            .unwrap();
+        assert!(
+            exact
+                .as_str()
+                .ends_with(r#""content":[],"n":12345678901234567890123,"rate":1e2}"#),
+            "{exact}"
+        );
+        let measured = client.call("measure", json!({})).await.unwrap();
+        assert_eq!(measured["structuredContent"], json!({"value": 100.0}), "{way}");
+        assert_eq!(text(&measured), r#"{"value":1e2}"#, "{way}");
+
+        let prompt = client
+            .request(
+                "prompts/get",
+                json!({"name": "ask", "arguments": {"city": "Rome"}}),
+            )
+            .await
+            .unwrap();
+        assert_eq!(prompt["messages"][0]["content"]["text"], "What of Rome?", "{way}");
+        let notes = client
+            .request("resources/read", json!({"uri": "mock://notes"}))
+            .await
+            .unwrap();
+        assert_eq!(
+            notes["contents"],
+            json!([{"uri": "mock://notes", "text": "mock://notes", "mimeType": "text/plain"}]),
+            "{way}"
+        );
+        let read = client
+            .request("resources/read", json!({"uri": "mock://Riga/1984.txt"}))
+            .await
+            .unwrap();
+        assert_eq!(read["contents"][0]["text"], "Riga in 1984", "{way}");
+        assert_eq!(
+            client.connection.list_resource_templates().await.unwrap().len(),
+            1,
+            "{way}"
+        );
+        let completion =
+            json!({"ref": {"type": "ref/prompt", "name": "ask"}, "argument": {"name": "city", "value": "R"}});
+        let completion = client.request("completion/complete", completion).await.unwrap();
+        assert_eq!(
+            completion["completion"]["values"],
+            json!(["Riga", "Rome"]),
+            "{way}"
+        );
+
+        for (method, params) in [
+            ("tools/call", json!({"name": "nothing"})),
+            ("prompts/get", json!({"name": "nothing"})),
+            ("resources/read", json!({"uri": "mock://nothing"})),
+        ] {
+            let error = client.request(method, params).await.unwrap_err();
+            assert_eq!(
+                error.as_rpc().unwrap().code,
+                code::INVALID_PARAMS,
+                "{way} {method}"
+            );
+        }
+        assert_eq!(
+            server.calls("greet")[0].arguments().as_str(),
+            r#"{"name":"Ada","place":{"city":"Riga"}}"#
+        );
+    }
+}
+
+#[tokio::test]
+async fn replies_come_in_order_and_the_last_one_stays() {
+    for (transport, era) in WAYS {
+        let server = MockServer::builder()
+            .tool(
+                Tool::new("flaky")
+                    .reply(Reply::error(RpcError::new(-32000, "busy")))
+                    .reply(Reply::failure("not yet"))
+                    .reply(Reply::text("there you are")),
+            )
+            .build();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        let error = client.call("flaky", json!({})).await.unwrap_err();
+        assert_eq!(error.as_rpc(), Some(&RpcError::new(-32000, "busy")));
+        let failed = client.call("flaky", json!({})).await.unwrap();
+        assert_eq!(
+            (&failed["isError"], text(&failed).as_str()),
+            (&json!(true), "not yet")
+        );
+        for _ in 0..2 {
+            assert_eq!(client.says("flaky", json!({})).await, "there you are");
+        }
+        server.set_replies("flaky", [Reply::text("new"), Reply::text("newer")]);
+        server.set_replies("other", [Reply::text("added")]);
+        assert_eq!(client.says("other", json!({})).await, "added");
+        assert_eq!(client.says("flaky", json!({})).await, "new");
+        assert_eq!(client.says("flaky", json!({})).await, "newer");
+        assert_eq!(server.calls("flaky").len(), 6);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delays_cost_nothing_on_a_paused_clock() {
+    let hour = Duration::from_secs(3600);
+    let server = MockServer::builder()
+        .tool(Tool::new("slow").reply(Reply::text("at last").delay(hour)))
+        .tool(Tool::new("fast").reply(Reply::text("at once")))
+        .on("ping", Reply::usual().delay(hour))
+        .build();
+    // Nothing of the connection's own limits may come in between.
+    let (reader, writer) = tokio::io::split(server.connect());
+    let mut client = crate::broken_stdio::Lines::new(reader, writer);
+    let start = Instant::now();
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await;
+    client
+        .send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}"#)
+        .await;
+    client
+        .send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"fast"}}"#)
+        .await;
+    // One that waits holds up nobody.
+    assert!(client.line().await.unwrap().contains("at once"));
+    assert!(start.elapsed() < hour);
+    let mut later = [client.line().await.unwrap(), client.line().await.unwrap()];
+    later.sort();
+    assert!(
+        later[0].contains(r#""id":1,"result":{}"#) && later[1].contains("at last"),
+        "{later:?}"
+    );
+    assert!(start.elapsed() >= hour);
+}
+
+#[tokio::test]
+async fn lists_have_pages() {
+    for (transport, era) in WAYS {
+        let mut builder = MockServer::builder().page_size(2);
+        for n in 0..5 {
+            builder = builder.tool(Tool::new(format!("tool{n}")));
+        }
+        let server = builder.build();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        assert_eq!(client.connection.list_tools().await.unwrap().len(), 5);
+        assert_eq!(server.requests("tools/list").len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn what_a_method_is_answered_with_comes_before_what_a_tool_says() {
+    let server = MockServer::builder()
+        .tool(Tool::new("a").reply(Reply::text("a")))
+        .tool(Tool::new("b").reply(Reply::text("b")))
+        .on("tools/call", Reply::failure("the first call fails"))
+        .on("tools/call", Reply::usual())
+        .build();
+    let client = Client::open(&server, Transport::Http, speaking(Default::default()))
+        .await
+        .unwrap();
+    assert_eq!(client.says("b", json!({})).await, "the first call fails");
+    assert_eq!(client.says("a", json!({})).await, "a");
+    assert_eq!(client.says("b", json!({})).await, "b");
+}
+
+#[tokio::test]
+async fn a_client_of_the_library_is_served_in_the_same_process_as_often_as_it_likes() {
+    let server = everything();
+    let clients = [
+        Client::open(&server, Transport::Stdio, speaking(Default::default()))
+            .await
+            .unwrap(),
+        Client::open(&server, Transport::Http, speaking(Default::default()))
+            .await
+            .unwrap(),
+    ];
+    for client in &clients {
+        assert_eq!(client.says("echo", json!({})).await, "{}");
+    }
+    assert_eq!(server.calls("echo").len(), 2);
+    server.clear();
+    assert!(server.received().is_empty());
+}

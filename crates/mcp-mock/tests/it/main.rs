@@ -1,0 +1,11 @@
+//! The mock server as its clients meet it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod asking;
+mod broken_http;
+mod broken_stdio;
+mod eras;
+mod features;
+mod scenario;
+mod support;
+mod told;

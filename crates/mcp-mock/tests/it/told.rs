@@ -1,0 +1,159 @@
+//! What clients are told, and what the mock was told.
+
+use std::sync::{Arc, Mutex};
+
+use mcp_client::RequestOptions;
+use mcp_mock::{MockServer, Reply, Resource, Tool};
+use mcp_wire::LogLevel;
+use serde_json::json;
+
+use crate::support::{Client, Transport, WAYS, raw, soon, speaking};
+
+#[tokio::test]
+async fn progress_comes_before_the_answer() {
+    for (transport, era) in WAYS {
+        let server = MockServer::builder()
+            .tool(Tool::new("work").reply(Reply::text("done").progress(1, 2).progress(2, 2)))
+            .build();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seeing = Arc::clone(&seen);
+        let options = RequestOptions {
+            on_progress: Some(Arc::new(move |report| {
+                seeing
+                    .lock()
+                    .unwrap()
+                    .push(report.get("progress").unwrap().to_string());
+            })),
+            ..RequestOptions::default()
+        };
+        let call = raw(r#"{"name":"work"}"#);
+        soon(client.connection.request("tools/call", Some(call), options))
+            .await
+            .unwrap();
+        assert_eq!(*seen.lock().unwrap(), ["1", "2"], "{transport:?} {era:?}");
+    }
+}
+
+#[tokio::test]
+async fn log_messages_come_to_those_who_want_them() {
+    let server = MockServer::builder()
+        .tool(
+            Tool::new("work").reply(
+                Reply::text("done")
+                    .log(LogLevel::Debug, "unwanted")
+                    .log(LogLevel::Error, "wanted"),
+            ),
+        )
+        .build();
+    let client = Client::open(&server, Transport::Stdio, speaking(mcp_client::EraChoice::Legacy))
+        .await
+        .unwrap();
+    let mut events = client.connection.events();
+    client
+        .connection
+        .set_log_level("warning", RequestOptions::default())
+        .await
+        .unwrap();
+    client.call("work", json!({})).await.unwrap();
+    let event = soon(events.next()).await.unwrap();
+    let params = event.params.unwrap();
+    assert_eq!(params.get("data").unwrap().as_str(), r#""wanted""#);
+    assert_eq!(params.get("level").unwrap().as_str(), r#""error""#);
+}
+
+#[tokio::test]
+async fn lists_change_in_the_middle_of_a_call_and_from_outside() {
+    for (transport, era) in WAYS {
+        let server = MockServer::builder()
+            .tool(
+                Tool::new("grow").reply(
+                    Reply::text("grown")
+                        .add_tool(Tool::new("new").reply(Reply::text("I am new")))
+                        .remove_tool("old"),
+                ),
+            )
+            .tool(Tool::new("old"))
+            .build();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        let mut changes = client.connection.changes();
+        changes.mark_unchanged();
+        // Over HTTP it takes a moment until the client listens.
+        soon(async {
+            while !changes.has_changed().unwrap() {
+                client.call("grow", json!({})).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(client.says("new", json!({})).await, "I am new");
+        assert!(client.call("old", json!({})).await.is_err());
+        changes.mark_unchanged();
+        server.add_tool(Tool::new("newer"));
+        soon(changes.changed()).await.unwrap();
+        let names = client.connection.list_tools().await.unwrap();
+        assert_eq!(names.len(), 3, "{transport:?} {era:?}");
+        server.remove_tool("newer");
+        assert!(client.call("newer", json!({})).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn those_who_watch_a_resource_hear_of_it() {
+    for (transport, era) in WAYS {
+        let server = MockServer::builder()
+            .resource(Resource::new("mock://watched"))
+            .tool(Tool::new("touch").reply(Reply::text("done").update_resource("mock://watched")))
+            .build();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        let mut events = client.connection.events();
+        client
+            .connection
+            .subscribe("mock://watched", RequestOptions::default())
+            .await
+            .unwrap();
+        let updated = async {
+            loop {
+                client.call("touch", json!({})).await.unwrap();
+                let event = tokio::select! {
+                    event = events.next() => event.unwrap(),
+                    () = tokio::task::yield_now() => continue,
+                };
+                if event.method == "notifications/resources/updated" {
+                    return event;
+                }
+            }
+        };
+        let event = soon(updated).await;
+        assert_eq!(
+            event.params.unwrap().get("uri").unwrap().as_str(),
+            r#""mock://watched""#
+        );
+    }
+}
+
+#[tokio::test]
+async fn tests_wait_for_what_comes() {
+    let server = MockServer::builder()
+        .tool(Tool::new("hang").reply(Reply::never()))
+        .build();
+    let client = Client::open(&server, Transport::Stdio, speaking(Default::default()))
+        .await
+        .unwrap();
+    let connection = client.connection.clone();
+    let call = tokio::spawn(async move {
+        connection
+            .request(
+                "tools/call",
+                Some(raw(r#"{"name":"hang","arguments":{"n":1}}"#)),
+                RequestOptions::default(),
+            )
+            .await
+    });
+    let calls = soon(server.wait_for_calls("hang", 1)).await;
+    assert_eq!(calls[0].arguments().as_str(), r#"{"n":1}"#);
+    call.abort();
+    let cancelled = soon(server.wait_for_requests("notifications/cancelled", 1)).await;
+    let cancelled = cancelled[0].params.as_ref().unwrap().get("requestId");
+    assert_eq!(cancelled, calls[0].id);
+}
