@@ -114,9 +114,9 @@ impl Exchange {
 }
 
 /// Calls what a caller gave us. Its panic is no matter of the other callers of the connection: the panic hook has
-/// told of it, and the request goes on.
-fn guarded(hook: impl FnOnce()) {
+/// told of it, and the connection goes on.
+pub(crate) fn guarded(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-        tracing::warn!("a hook of a request panicked");
+        tracing::warn!("a hook of a caller panicked");
     }
 }

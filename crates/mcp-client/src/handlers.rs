@@ -1,7 +1,9 @@
 use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
 
-use mcp_wire::{RpcError, method};
+use mcp_wire::{Notification, RpcError, method};
 use raw_json::RawJson;
+
+use crate::{Event, OnNotification, exchange::guarded};
 
 /// Something that a server asks of the client: input of the user, a model's answer, the client's roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +73,10 @@ impl ServerRequest {
 /// # Ok::<(), raw_json::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Handlers(Vec<Handler>);
+pub struct Handlers {
+    answers: Vec<Handler>,
+    on_notification: Option<OnNotification>,
+}
 
 #[derive(Clone)]
 struct Handler {
@@ -129,6 +134,15 @@ impl Handlers {
         self.with("roots", declared, method::ROOTS_LIST, handler)
     }
 
+    /// Takes what the server tells that belongs to no request that is under way, in order with the answers: a
+    /// message that came before an answer is here before its caller has the answer. It runs on the connection's
+    /// reader, so it must not block; [`Connection::events`](crate::Connection::events) is for everyone else.
+    #[must_use]
+    pub fn notifications(mut self, handler: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        self.on_notification = Some(Arc::new(handler));
+        self
+    }
+
     fn with<A>(
         mut self,
         capability: &'static str,
@@ -139,8 +153,8 @@ impl Handlers {
     where
         A: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
     {
-        self.0.retain(|other| other.method != method);
-        self.0.push(Handler {
+        self.answers.retain(|other| other.method != method);
+        self.answers.push(Handler {
             capability,
             declared,
             method,
@@ -149,16 +163,16 @@ impl Handlers {
         self
     }
 
-    /// Whether nothing is done for servers.
+    /// Whether every request of a server is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.answers.is_empty()
     }
 
     /// What the client declares that it can do.
     pub(crate) fn capabilities(&self) -> RawJson {
         let members: Vec<(&str, RawJson)> = self
-            .0
+            .answers
             .iter()
             .map(|handler| (handler.capability, handler.declared.clone()))
             .collect();
@@ -169,20 +183,32 @@ impl Handlers {
 
     /// Begins to answer a request; nothing when there is no handler for it.
     pub(crate) fn answer(&self, request: ServerRequest) -> Option<Answer> {
-        let handler = self.0.iter().find(|handler| handler.method == request.method)?;
+        let handler = self
+            .answers
+            .iter()
+            .find(|handler| handler.method == request.method)?;
         Some((handler.answer)(request))
     }
 
     /// Whether there is a handler for requests of this method.
     pub(crate) fn handles(&self, method: &str) -> bool {
-        self.0.iter().any(|handler| handler.method == method)
+        self.answers.iter().any(|handler| handler.method == method)
+    }
+
+    /// Hands a notification over; tells whether anyone takes it.
+    pub(crate) fn tell(&self, note: &Notification) -> bool {
+        let Some(handler) = &self.on_notification else {
+            return false;
+        };
+        guarded(|| handler(note.clone().into()));
+        true
     }
 }
 
 impl fmt::Debug for Handlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set()
-            .entries(self.0.iter().map(|handler| handler.method))
+            .entries(self.answers.iter().map(|handler| handler.method))
             .finish()
     }
 }

@@ -93,12 +93,14 @@ impl Incoming {
             // The subscription is ours, and what it brings is heard of anyway.
             method::SUBSCRIPTIONS_ACKNOWLEDGED => return,
             _ => {
-                if !self.changes.events.send(note) {
+                let is_taken = self.handlers.tell(&note);
+                if !self.changes.events.send(note) && !is_taken {
                     self.counting.notifications.add();
                 }
                 return;
             }
         }
+        self.handlers.tell(&note);
         self.changes.events.send(note);
     }
 

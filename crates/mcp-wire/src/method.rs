@@ -42,6 +42,8 @@ pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// A server asks for the client's roots (legacy).
 pub const ROOTS_LIST: &str = "roots/list";
+/// The client's roots have changed (legacy).
+pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
 /// A server asks for a model's completion (legacy).
 pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
 /// A server asks the user (legacy).

@@ -61,7 +61,7 @@ pub use self::{
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
-    source::{Catalogue, Rejected, Source, SourceState, SourceStatus},
+    source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus},
     state::ToolState,
     template::{Fallback, Provider, Reference, Template, TemplateError},
     tool::{Settings, Tool, ToolParts},

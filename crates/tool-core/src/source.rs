@@ -1,6 +1,11 @@
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
 
-use crate::{BoxFuture, Descriptor, Feature};
+use raw_json::RawJson;
+
+use crate::{BoxFuture, Descriptor, ErrorKind, Feature, ToolError};
+
+/// Takes news of a resource: an object with its `uri` and what else its source says. It must not block.
+pub type OnUpdate = Arc<dyn Fn(&RawJson) + Send + Sync>;
 
 /// Where tools come from: files, a store, an MCP server.
 pub trait Source: Send + Sync {
@@ -22,6 +27,33 @@ pub trait Source: Send + Sync {
 
     /// How it is.
     fn status(&self) -> SourceStatus;
+
+    /// Asks for news of a resource, by its URI, until [`Source::unsubscribe`]. They go where [`Source::on_update`]
+    /// says.
+    ///
+    /// # Errors
+    /// When there is no news of this resource to be had.
+    fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        let error = ToolError::new(
+            ErrorKind::UpstreamError,
+            format!("there is no news of `{uri}` to be had"),
+        );
+        Box::pin(ready(Err(error)))
+    }
+
+    /// Ends [`Source::subscribe`].
+    ///
+    /// # Errors
+    /// When the source does not take note of it. News may still come then.
+    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        let _ = uri;
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Hands news of resources to this as well, from now on.
+    fn on_update(&self, tell: OnUpdate) {
+        drop(tell);
+    }
 }
 
 /// What a source offers at one time.

@@ -6,20 +6,33 @@ use std::{
     },
 };
 
-use mcp_client::{Connection, ConnectionOptions, Endpoint, Error, RequestOptions, Upstream, UpstreamOptions};
+use mcp_client::{
+    Connection, ConnectionOptions, Endpoint, EraChoice, Error, RequestOptions, Upstream, UpstreamOptions,
+};
+use mcp_wire::Era;
 use raw_json::RawJson;
 use tokio::sync::OnceCell;
-use tool_core::{CallContext, ErrorKind, Secrets, ToolError};
+use tool_core::{Asker, CallContext, ClientKey, ErrorKind, Secrets, ToolError};
 
-use crate::{ServerSettings, fault::tool_error, settings::ResolveError};
+use crate::{
+    Isolation, ServerSettings,
+    calls::Seat,
+    fault::tool_error,
+    line::Line,
+    pool::{Client, Pool},
+    settings::ResolveError,
+    updates::Updates,
+};
 
-/// The connections to one server.
+/// The connections to one server: one that is shared, and some that are kept for single clients.
 pub(crate) struct Connections {
     settings: Arc<ServerSettings>,
     secrets: Arc<dyn Secrets>,
     endpoint: OnceCell<Endpoint>,
-    /// What lists come from, and what calls share.
-    shared: OnceCell<Upstream>,
+    /// What lists come from, and what most calls share.
+    shared: OnceCell<Arc<Line>>,
+    own: Arc<Pool>,
+    pub(crate) updates: Arc<Updates>,
     stopped: AtomicBool,
 }
 
@@ -27,6 +40,8 @@ pub(crate) struct Connections {
 pub(crate) struct Checkout {
     /// For what is known of the server: requests of the call are made by [`Checkout::request`].
     pub(crate) connection: Connection,
+    line: Arc<Line>,
+    seat: Seat,
 }
 
 impl Checkout {
@@ -38,7 +53,9 @@ impl Checkout {
         params: Option<RawJson>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
-        self.connection.request(method, params, options).await
+        self.line
+            .request(&self.connection, &self.seat, (method, params), options)
+            .await
     }
 }
 
@@ -77,37 +94,125 @@ impl Connections {
             secrets,
             endpoint: OnceCell::new(),
             shared: OnceCell::new(),
+            own: Arc::default(),
+            updates: Arc::default(),
             stopped: AtomicBool::new(false),
         }
     }
 
     /// The shared connection as far as anyone has needed it.
     pub(crate) fn known(&self) -> Option<&Upstream> {
-        self.shared.get()
+        self.shared.get().map(|line| &line.upstream)
+    }
+
+    /// How many connections are kept for single clients.
+    pub(crate) fn n_own(&self) -> usize {
+        self.own.len()
     }
 
     /// The shared connection, which is opened if need be.
     pub(crate) async fn shared(&self) -> Result<Connection, Unreachable> {
-        let upstream = match self.shared.get() {
-            Some(upstream) => upstream,
+        let line = self.shared_line().await?;
+        line.upstream.connection().await.map_err(Unreachable::Client)
+    }
+
+    async fn shared_line(&self) -> Result<&Arc<Line>, Unreachable> {
+        let line = match self.shared.get() {
+            Some(line) => line,
             None => {
                 let endpoint = self.endpoint().await?;
-                self.shared
-                    .get_or_init(|| async { Upstream::new(endpoint.clone(), self.options()) })
-                    .await
+                let open = || async {
+                    let options = self.options(self.settings.era);
+                    Line::shared(endpoint.clone(), options, self.updates.clone())
+                };
+                self.shared.get_or_init(open).await
             }
         };
-        if self.stopped.load(Ordering::SeqCst) {
-            upstream.shutdown().await;
-        }
-        upstream.connection().await.map_err(Unreachable::Client)
+        self.end_if_stopped(line).await;
+        Ok(line)
     }
 
     /// The connection that a call is to use: the shared one, or one of its client's own.
     pub(crate) async fn checkout(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
-        let connection = self.shared().await;
-        let connection = connection.map_err(|error| error.into_tool_error(cx, &self.settings.name))?;
-        Ok(Checkout { connection })
+        let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
+        let (line, seat) = match self.own_line(cx).await? {
+            Some(place) => place,
+            None => {
+                let line = self.shared_line().await.map_err(explained)?.clone();
+                let seat = line.calls.begin(cx.ask.clone());
+                (line, seat)
+            }
+        };
+        let connection = line.ready(&seat.call).await;
+        let connection = connection.map_err(|error| explained(Unreachable::Client(error)))?;
+        Ok(Checkout {
+            connection,
+            line,
+            seat,
+        })
+    }
+
+    /// A place on a connection of the caller's client alone; nothing when the call is to share.
+    async fn own_line(&self, cx: &CallContext) -> Result<Option<(Arc<Line>, Seat)>, ToolError> {
+        let Some(client) = self.client(cx) else {
+            return Ok(None);
+        };
+        let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
+        let may_share = self.settings.isolation == Isolation::Auto;
+        let mut era = self.settings.era;
+        if may_share {
+            if self.shared().await.map_err(explained)?.server().era() == Era::Modern {
+                return Ok(None);
+            }
+            era = EraChoice::Legacy;
+        }
+        let endpoint = self.endpoint().await.map_err(explained)?;
+        let keeps_roots = matches!(client.key, ClientKey::Session(_));
+        let open = || {
+            let (options, updates) = (self.options(era), self.updates.clone());
+            Line::own(
+                endpoint.clone(),
+                options,
+                updates,
+                &client.capabilities,
+                keeps_roots,
+            )
+        };
+        let place = self
+            .own
+            .seat(&client, cx.ask.as_ref(), self.settings.max_connections, open);
+        let Some((line, seat)) = place else {
+            if may_share {
+                return Ok(None);
+            }
+            let message = format!(
+                "all {} connections to the server `{}` are in use",
+                self.settings.max_connections, self.settings.name
+            );
+            return Err(ToolError::new(ErrorKind::Overloaded, message));
+        };
+        self.end_if_stopped(&line).await;
+        Ok(Some((line, seat)))
+    }
+
+    /// Whom a connection has to be kept for; nobody when the call is to share.
+    fn client(&self, cx: &CallContext) -> Option<Client> {
+        let asked = cx.ask.as_ref().map(Asker::client);
+        let capabilities = asked.map_or(RawJson::object(), |ask| ask.capabilities());
+        let principal = || ClientKey::Principal(cx.caller.principal.clone());
+        let key = match self.settings.isolation {
+            Isolation::Shared => return None,
+            Isolation::Auto if capabilities.members().next().is_none() => return None,
+            Isolation::Auto | Isolation::Session => asked.map_or_else(principal, |ask| ask.client()),
+            Isolation::Principal => principal(),
+        };
+        Some(Client {
+            alone: matches!(key, ClientKey::Principal(_)) && self.settings.isolation != Isolation::Principal,
+            key,
+            principal: cx.caller.principal.clone(),
+            tenant: cx.caller.tenant.clone(),
+            capabilities,
+        })
     }
 
     /// Where the server is: its references get their values once.
@@ -118,10 +223,10 @@ impl Connections {
             .map_err(Unreachable::Settings)
     }
 
-    fn options(&self) -> UpstreamOptions {
+    fn options(&self, era: EraChoice) -> UpstreamOptions {
         let connection = ConnectionOptions {
             client_name: "toolplane".to_owned(),
-            era: self.settings.era,
+            era,
             start_timeout: self.settings.start_timeout,
             max_message: self.settings.max_message,
             ..ConnectionOptions::default()
@@ -132,11 +237,33 @@ impl Connections {
         }
     }
 
+    /// The roots of a client have changed.
+    pub(crate) fn roots_changed(&self, client: &ClientKey) {
+        for line in self.own.of(client) {
+            line.roots_changed();
+        }
+    }
+
+    /// A client is gone: what is kept for it is closed unless something still runs there.
+    pub(crate) fn client_gone(&self, client: &ClientKey) {
+        self.own.close(client);
+    }
+
     /// Ends all of them in order. None is opened again.
     pub(crate) async fn shutdown(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        if let Some(upstream) = self.shared.get() {
-            upstream.shutdown().await;
+        let shared = async {
+            if let Some(line) = self.shared.get() {
+                line.upstream.shutdown().await;
+            }
+        };
+        tokio::join!(shared, self.own.shutdown());
+    }
+
+    /// For who came between the two steps of [`Connections::shutdown`].
+    async fn end_if_stopped(&self, line: &Line) {
+        if self.stopped.load(Ordering::SeqCst) {
+            line.upstream.shutdown().await;
         }
     }
 }

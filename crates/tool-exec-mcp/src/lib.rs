@@ -14,20 +14,25 @@
 //! the task is made and followed here. Its definition says `forbidden` instead, since that is what holds for our
 //! callers.
 
+mod asking;
 mod call;
+mod calls;
 mod connections;
 mod describe;
 mod executor;
 mod fault;
+mod line;
 mod listing;
+mod pool;
 mod server;
 mod settings;
 mod task;
+mod updates;
 
 pub use mcp_client::EraChoice;
 
 pub use self::{
     executor::McpExecutor,
     server::McpServer,
-    settings::{ServerSettings, ServerTarget},
+    settings::{Isolation, ServerSettings, ServerTarget},
 };

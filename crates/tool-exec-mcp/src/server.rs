@@ -11,7 +11,8 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, Feature, Secrets, Source, SourceState, SourceStatus, ToolError,
+    BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceState,
+    SourceStatus, ToolError,
 };
 
 use crate::{
@@ -84,6 +85,23 @@ impl McpServer {
     /// Ends it in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started again.
     pub async fn shutdown(&self) {
         self.connections.shutdown().await;
+    }
+
+    /// Takes note that the roots of a client have changed: the server is told, if it knows them.
+    pub fn roots_changed(&self, client: &ClientKey) {
+        self.connections.roots_changed(client);
+    }
+
+    /// Takes note that a client is gone: connections that were kept for it are closed unless something still runs
+    /// there.
+    pub fn client_gone(&self, client: &ClientKey) {
+        self.connections.client_gone(client);
+    }
+
+    /// How many connections are kept for single clients now.
+    #[must_use]
+    pub fn n_own_connections(&self) -> usize {
+        self.connections.n_own()
     }
 
     /// The connection to use for a call.
@@ -239,6 +257,10 @@ impl Source for ServerSource {
         // A prefix as long as a name may be is cut with the name.
         let prefix = tool_core::outward_name(&settings.prefix);
         renamed || settings.prefix.is_empty() || settings.prefix.len() > 55 || name.starts_with(&prefix)
+    }
+
+    fn on_update(&self, tell: OnUpdate) {
+        self.0.connections.updates.add(tell);
     }
 
     fn status(&self) -> SourceStatus {

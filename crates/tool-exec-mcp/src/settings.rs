@@ -27,6 +27,28 @@ pub struct ServerSettings {
     pub era: EraChoice,
     /// How large a message of it may be, in bytes.
     pub max_message: usize,
+    /// Which calls share a connection.
+    pub isolation: Isolation,
+    /// How many connections there may be at once for single clients, beside the one that is shared.
+    pub max_connections: usize,
+}
+
+/// Which calls of a server share a connection. Lists always come from the shared one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// A call whose client can be asked for something has a connection of that client, if the server is of the legacy
+    /// era, which asks in the middle of a call. Every other call is made over the shared connection, and so are those
+    /// for which there is no connection left.
+    #[default]
+    Auto,
+    /// All share one connection, over which a legacy server can ask nobody.
+    Shared,
+    /// Each session of a client has its own. Clients without sessions have one of their principal for one call at a
+    /// time.
+    Session,
+    /// Each principal has its own; clients that can be asked for different things do not share it.
+    Principal,
 }
 
 /// How a server is reached. References in the texts get their values when the server is started.
@@ -50,6 +72,13 @@ pub enum ServerTarget {
         /// Headers to send with every request.
         headers: BTreeMap<String, Template>,
     },
+    /// An endpoint of HTTP+SSE, the transport of 2024-11-05.
+    Sse {
+        /// The URL of its stream of events.
+        url: Template,
+        /// Headers to send with every request.
+        headers: BTreeMap<String, Template>,
+    },
 }
 
 impl ServerSettings {
@@ -68,6 +97,8 @@ impl ServerSettings {
             rename: BTreeMap::new(),
             era: EraChoice::default(),
             max_message: 16 * 1024 * 1024,
+            isolation: Isolation::default(),
+            max_connections: 16,
         }
     }
 
@@ -102,7 +133,7 @@ impl ServerSettings {
                 let texts = [command].into_iter().chain(args).chain(env.values()).chain(cwd);
                 texts.into_iter().try_for_each(|text| text.check(secrets))
             }
-            ServerTarget::Http { url, headers } => [url]
+            ServerTarget::Http { url, headers } | ServerTarget::Sse { url, headers } => [url]
                 .into_iter()
                 .chain(headers.values())
                 .try_for_each(|text| text.check(secrets)),
@@ -132,15 +163,22 @@ impl ServerTarget {
                 }
                 Ok(Endpoint::Stdio(resolved))
             }
-            Self::Http { url, headers } => {
-                let mut endpoint = HttpEndpoint::new(url.resolve(secrets).await?.expose())?;
-                for (name, value) in headers {
-                    endpoint = endpoint.header(name, value.resolve(secrets).await?.expose())?;
-                }
-                Ok(Endpoint::Http(endpoint))
-            }
+            Self::Http { url, headers } => Ok(Endpoint::Http(resolve_http(url, headers, secrets).await?)),
+            Self::Sse { url, headers } => Ok(Endpoint::Sse(resolve_http(url, headers, secrets).await?)),
         }
     }
+}
+
+async fn resolve_http(
+    url: &Template,
+    headers: &BTreeMap<String, Template>,
+    secrets: &dyn Secrets,
+) -> Result<HttpEndpoint, ResolveError> {
+    let mut endpoint = HttpEndpoint::new(url.resolve(secrets).await?.expose())?;
+    for (name, value) in headers {
+        endpoint = endpoint.header(name, value.resolve(secrets).await?.expose())?;
+    }
+    Ok(endpoint)
 }
 
 /// Why a server's settings do not say where it is.

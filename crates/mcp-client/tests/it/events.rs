@@ -2,14 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, HttpEndpoint, RequestOptions, Upstream,
+    Connection, ConnectionOptions, Endpoint, EraChoice, Handlers, HttpEndpoint, RequestOptions, Upstream,
     UpstreamOptions,
 };
 use serde_json::json;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::{
     http_server::{Reply, Server, json as json_reply, opening, status, stream},
-    peer::{Peer, connect, pair, within, works},
+    peer::{Peer, call, connect, connect_with, pair, within, works},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,6 +52,33 @@ async fn events_come_in_order_to_all_who_listen() {
         assert_eq!(seen, ["1", "2", "3", "notifications/tools/list_changed"]);
         assert_eq!(events.lost(), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_before_an_answer_is_handed_over_before_it() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&seen);
+    let options = ConnectionOptions {
+        era: EraChoice::Legacy,
+        handlers: Handlers::new().notifications(move |event| {
+            let mut told = told.lock().unwrap();
+            told.push(event.method);
+            let n = told.len();
+            drop(told);
+            assert_eq!(n, 1, "a fault on purpose");
+        }),
+        ..ConnectionOptions::default()
+    };
+    let (connection, mut peer) = connect_with(options, 64 * 1024).await;
+    for n in 1..=2 {
+        let calling = call(&connection, within(5));
+        let id = peer.request("tools/call").await;
+        peer.send(log(n)).await;
+        peer.answer(id, "{}").await;
+        calling.await.unwrap().unwrap();
+        assert_eq!(seen.lock().unwrap().len(), n);
+    }
+    assert_eq!(connection.counters().notifications, 0, "they were taken");
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,7 +83,6 @@ impl Fixture {
     }
 
     pub(crate) fn settings(&self, mode: &str) -> ServerSettings {
-        let text = |text: &str| Template::parse(text).unwrap();
         let target = ServerTarget::Stdio {
             command: text(env!("CARGO_BIN_EXE_tool-exec-mcp-fixture")),
             args: vec![text(self.folder.path().to_str().unwrap()), text(mode)],
@@ -100,6 +99,11 @@ impl Fixture {
         }
         McpServer::new(settings, Arc::new(NoSecrets))
     }
+}
+
+/// A text without references.
+pub(crate) fn text(text: &str) -> Template {
+    Template::parse(text).unwrap()
 }
 
 /// A tool of a server, by the server's own name for it.
@@ -176,7 +180,7 @@ impl Progress for Reports {
 }
 
 /// Stands still, so that a limit is the time that is left.
-struct StoppedClock;
+pub(crate) struct StoppedClock;
 
 impl Clock for StoppedClock {
     fn now(&self) -> Instant {

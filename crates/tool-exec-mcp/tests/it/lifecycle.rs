@@ -9,12 +9,12 @@ use tool_exec_mcp::{McpServer, ServerSettings, ServerTarget};
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 
 /// Whether a process is there.
-fn runs(pid: &str) -> bool {
+pub(crate) fn runs(pid: &str) -> bool {
     fs::exists(format!("/proc/{pid}")).unwrap()
 }
 
 /// Waits until a process is gone.
-async fn ended(pid: &str) {
+pub(crate) async fn ended(pid: &str) {
     let gone = async {
         while runs(pid) {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -1,11 +1,15 @@
 //! Servers as sources of tools, and calls of what they offer.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod asking;
 mod beside_tools;
 mod calls;
+mod client;
+mod connections;
 mod fixture;
 mod http;
 mod lifecycle;
+mod logs;
 mod modern;
 mod names;
 mod tasks;

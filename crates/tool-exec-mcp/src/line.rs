@@ -1,0 +1,203 @@
+use std::{
+    sync::{
+        Arc, Mutex as SyncMutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_client::{Connection, Endpoint, Error, Event, RequestOptions, Upstream, UpstreamOptions};
+use mcp_wire::{Era, LogLevel, method};
+use raw_json::RawJson;
+use tokio::{sync::Mutex, time::timeout};
+use tool_core::Asker;
+
+use crate::{
+    asking::Asking,
+    calls::{Call, Calls, Seat},
+    updates::Updates,
+};
+
+/// A connection to the server, which is opened when it is needed and again when it has failed, and the calls on it.
+pub(crate) struct Line {
+    pub(crate) upstream: Upstream,
+    pub(crate) calls: Arc<Calls>,
+    updates: Arc<Updates>,
+    /// What is done for the server when it asks; the shared connection declares nothing.
+    asking: Option<Arc<Asking>>,
+    roots: Roots,
+    /// The lowest level of log messages that a legacy server was told to send, and on which connection.
+    level: SyncMutex<Option<(Connection, LogLevel)>>,
+}
+
+/// Whether the client's roots have to be asked for.
+#[derive(Default)]
+struct Roots {
+    /// Held while they are, so that many calls share one question.
+    turn: Mutex<()>,
+    wanted: AtomicBool,
+    /// Whether the server is to be told that they have changed.
+    changed: AtomicBool,
+}
+
+/// How long a client may take to tell its roots; a server that wants them later asks again.
+const ROOTS_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take to note a level of log messages before the call goes on without.
+const LEVEL_LIMIT: Duration = Duration::from_secs(2);
+
+impl Line {
+    /// A line that many share: nobody can be asked over it.
+    pub(crate) fn shared(endpoint: Endpoint, options: UpstreamOptions, updates: Arc<Updates>) -> Arc<Self> {
+        Self::new(endpoint, options, updates, None)
+    }
+
+    /// A line of one client, which declared that it can be asked this. `keeps_roots` says whether it stays the same
+    /// client from call to call.
+    pub(crate) fn own(
+        endpoint: Endpoint,
+        options: UpstreamOptions,
+        updates: Arc<Updates>,
+        declared: &RawJson,
+        keeps_roots: bool,
+    ) -> Arc<Self> {
+        Self::new(endpoint, options, updates, Some((declared, keeps_roots)))
+    }
+
+    fn new(
+        endpoint: Endpoint,
+        mut options: UpstreamOptions,
+        updates: Arc<Updates>,
+        client: Option<(&RawJson, bool)>,
+    ) -> Arc<Self> {
+        let calls = Calls::new();
+        let asking = client.map(|_| Asking::new(calls.clone()));
+        let mut roots = Roots::default();
+        if let (Some((declared, keeps_roots)), Some(asking)) = (client, &asking) {
+            options.connection.handlers = asking.handlers(declared);
+            roots.wanted = AtomicBool::new(keeps_roots && declared.get("roots").is_some());
+        }
+        let (noted, told) = (calls.clone(), updates.clone());
+        let handlers = std::mem::take(&mut options.connection.handlers);
+        options.connection.handlers =
+            handlers.notifications(move |event| take(&event, &told, |log| noted.log(log, None)));
+        Arc::new(Self {
+            upstream: Upstream::new(endpoint, options),
+            calls,
+            updates,
+            asking,
+            roots,
+            level: SyncMutex::default(),
+        })
+    }
+
+    /// The connection, ready for a call of whose client everything is told that the server has to know first.
+    pub(crate) async fn ready(&self, call: &Call) -> Result<Connection, Error> {
+        if let Some(asker) = &call.asker {
+            self.learn_roots(asker, call.tag).await;
+        }
+        let connection = self.upstream.connection().await?;
+        if self.roots.changed.swap(false, Ordering::SeqCst)
+            && let Err(error) = connection.notify(method::ROOTS_LIST_CHANGED, None).await
+        {
+            tracing::debug!(%error, "a server was not told that roots have changed");
+        }
+        if let Some(level) = call.level {
+            self.set_level(&connection, level).await;
+        }
+        Ok(connection)
+    }
+
+    async fn learn_roots(&self, asker: &Asker, tag: u64) {
+        let Some(asking) = &self.asking else { return };
+        if !self.roots.wanted.load(Ordering::SeqCst) {
+            return;
+        }
+        let _turn = self.roots.turn.lock().await;
+        if self.roots.wanted.load(Ordering::SeqCst) {
+            if timeout(ROOTS_LIMIT, asking.learn_roots(asker, tag))
+                .await
+                .is_err()
+            {
+                tracing::debug!("a client did not tell its roots in time");
+            }
+            self.roots.wanted.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// The client's roots have changed: they are asked for and the server is told as soon as a call is under way.
+    pub(crate) fn roots_changed(self: &Arc<Self>) {
+        self.roots.wanted.store(true, Ordering::SeqCst);
+        self.roots.changed.store(true, Ordering::SeqCst);
+        let Ok(call) = self.calls.addressee(None) else {
+            return;
+        };
+        let line = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = line.ready(&call) => {}
+                () = line.calls.end_of(call.tag) => {}
+            }
+        });
+    }
+
+    /// Has a legacy server send log messages of this level and worse, unless it does already. The level never rises
+    /// again: what a call does not want is left out on the way to it.
+    async fn set_level(&self, connection: &Connection, level: LogLevel) {
+        let server = connection.server();
+        if server.era() == Era::Modern || !server.offers("logging") {
+            return;
+        }
+        {
+            let mut set = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            if set
+                .as_ref()
+                .is_some_and(|(on, set)| on.is_same(connection) && *set <= level)
+            {
+                return;
+            }
+            *set = Some((connection.clone(), level));
+        }
+        let done = connection
+            .set_log_level(level.as_str(), RequestOptions::within(LEVEL_LIMIT))
+            .await;
+        if let Err(error) = done {
+            tracing::debug!(%error, "a server did not take the level of log messages");
+        }
+    }
+
+    /// Makes a request for a call, see [`Connection::request`].
+    pub(crate) async fn request(
+        &self,
+        connection: &Connection,
+        seat: &Seat,
+        request: (&str, Option<RawJson>),
+        mut options: RequestOptions,
+    ) -> Result<RawJson, Error> {
+        let call = &seat.call;
+        if self.asking.is_some() {
+            options.tag = Some(call.tag);
+            // The layers above keep the limits of the call, and know how long the client took to answer.
+            options.timeout += LONGEST_ANSWER;
+            options.max_total += LONGEST_ANSWER;
+        }
+        if call.level.is_some() && options.on_notification.is_none() {
+            let (call, updates) = (call.clone(), self.updates.clone());
+            options.on_notification =
+                Some(Arc::new(move |event| take(&event, &updates, |log| call.log(log))));
+        }
+        let (method, params) = request;
+        connection.request(method, params, options).await
+    }
+}
+
+/// How long the client may be asked beyond the time of a call.
+const LONGEST_ANSWER: Duration = Duration::from_secs(3600);
+
+/// Takes what a server tells: log messages, and news of resources.
+fn take(event: &Event, updates: &Updates, log: impl FnOnce(&RawJson)) {
+    match (event.method.as_str(), &event.params) {
+        (method::LOG_MESSAGE, Some(message)) => log(message),
+        (method::RESOURCES_UPDATED, Some(update)) => updates.tell(update),
+        _ => {}
+    }
+}

@@ -1,0 +1,241 @@
+//! Which calls share a connection, and how long one is kept.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tool_core::{Caller, ClientKey, ErrorKind, ToolError};
+use tool_exec_mcp::{Isolation, McpServer};
+
+use crate::{
+    client::{Client, asker, until},
+    fixture::{Call, Fixture, LIMIT, NoSecrets, load},
+    lifecycle::{ended, runs},
+};
+
+fn server(fixture: &Fixture, isolation: Isolation, most: usize) -> Arc<McpServer> {
+    let mut settings = asker(fixture, "");
+    settings.isolation = isolation;
+    settings.max_connections = most;
+    McpServer::new(settings, Arc::new(NoSecrets))
+}
+
+/// The process that a call reaches.
+async fn reached(mut call: Call) -> Result<Value, ToolError> {
+    let reply = call.make().await?;
+    Ok(serde_json::from_str::<Value>(reply.raw().as_str()).unwrap()["pid"].clone())
+}
+
+async fn pid(call: Call) -> Value {
+    reached(call).await.unwrap()
+}
+
+const ASKABLE: &str = r#"{"elicitation":{}}"#;
+
+/// A call that runs until it is let go of, and the client that makes it.
+async fn hold(
+    client: &Arc<Client>,
+    server: &Arc<McpServer>,
+    fixture: &Fixture,
+) -> tokio::task::JoinHandle<()> {
+    let n = fixture.notes("held").len();
+    let (client, server) = (client.clone(), server.clone());
+    let calling = tokio::spawn(async move {
+        let mut call = client.call(&server, "hold", json!({}));
+        let executor = call.cx.tool().executor().clone();
+        // Without a limit, which a test that moves the clock would pass.
+        executor.invoke_boxed(&mut call.cx).await.unwrap();
+    });
+    until(|| fixture.notes("held").len() > n).await;
+    calling
+}
+
+#[tokio::test]
+async fn who_shares_with_whom() {
+    let fixture = Fixture::new(&[]);
+    // Of each isolation: whether these pairs reach one process.
+    for (isolation, pairs) in [
+        (Isolation::Auto, [true, false, true, true]),
+        (Isolation::Shared, [true, true, true, true]),
+        (Isolation::Session, [true, false, false, false]),
+        (Isolation::Principal, [true, true, true, false]),
+    ] {
+        let server = server(&fixture, isolation, 16);
+        let call = |client: &Arc<Client>| client.call(&server, "pid", json!({}));
+        let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
+        let mute = ["m", "n"].map(|name| Client::session(name, "{}"));
+        let plain = |principal: &str| {
+            let mut call = Call::new(&server, "pid", json!({}));
+            call.cx.caller = Arc::new(Caller::new(principal));
+            call
+        };
+        let of_each = [
+            (call(&anna), call(&anna)),
+            (call(&anna), call(&otto)),
+            (call(&mute[0]), call(&mute[1])),
+            (plain("p"), plain("q")),
+        ];
+        let mut same = Vec::new();
+        for (first, second) in of_each {
+            same.push(pid(first).await == pid(second).await);
+        }
+        assert_eq!(same, pairs, "{isolation:?}");
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_its_principals_whatever_it_is_called() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Auto, 16);
+    let mut reached = Vec::new();
+    for principal in ["anna", "otto"] {
+        let mut call = Client::session("s1", ASKABLE).call(&server, "pid", json!({}));
+        call.cx.caller = Arc::new(Caller::new(principal));
+        reached.push(pid(call).await);
+    }
+    assert_ne!(reached[0], reached[1]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn clients_that_declare_other_things_share_no_connection() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Principal, 16);
+    for declared in [ASKABLE, r#"{"roots":{}}"#] {
+        let client = Client::of_principal("anna", declared).answers(9);
+        pid(client.call(&server, "pid", json!({}))).await;
+    }
+    assert_eq!(server.n_own_connections(), 2);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn beyond_the_bound_calls_share_or_are_refused() {
+    let fixture = Fixture::new(&[]);
+    for isolation in [Isolation::Auto, Isolation::Session] {
+        let server = server(&fixture, isolation, 1);
+        let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
+        let held = hold(&anna, &server, &fixture).await;
+        let outcome = reached(otto.call(&server, "pid", json!({}))).await;
+        if isolation == Isolation::Auto {
+            outcome.unwrap();
+            let answer = otto.clone().answers(1).asks(&server, "elicitation/create").await;
+            assert_eq!(answer["error"]["code"], -32601, "nobody is asked there: {answer}");
+        } else {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
+        }
+        assert_eq!(server.n_own_connections(), 1);
+        // One that nobody uses makes room.
+        anna.call(&server, "release", json!({})).make().await.unwrap();
+        held.await.unwrap();
+        pid(otto.call(&server, "pid", json!({}))).await;
+        assert_eq!(server.n_own_connections(), 1);
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_nobody_uses_is_closed_after_a_while() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Auto, 16);
+    let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
+    let idle = pid(anna.call(&server, "pid", json!({}))).await;
+    let held = hold(&otto, &server, &fixture).await;
+    assert_eq!(server.n_own_connections(), 2);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(301)).await;
+    tokio::time::resume();
+    until(|| server.n_own_connections() == 1).await;
+    ended(&idle.to_string()).await;
+    // The other one is in use, and the first client gets another.
+    otto.call(&server, "release", json!({})).make().await.unwrap();
+    held.await.unwrap();
+    assert_ne!(pid(anna.call(&server, "pid", json!({}))).await, idle);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_takes_its_connection_along() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Auto, 16);
+    let client = Client::session("anna", ASKABLE);
+    let gone = ClientKey::Session("anna".into());
+    let held = hold(&client, &server, &fixture).await;
+    server.client_gone(&gone);
+    assert_eq!(server.n_own_connections(), 1, "a call runs");
+    client.call(&server, "release", json!({})).make().await.unwrap();
+    held.await.unwrap();
+    let process = pid(client.call(&server, "pid", json!({}))).await;
+    server.client_gone(&ClientKey::Session("otto".into()));
+    assert_eq!(server.n_own_connections(), 1, "it is another's");
+    server.client_gone(&gone);
+    assert_eq!(server.n_own_connections(), 0);
+    ended(&process.to_string()).await;
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn one_that_died_is_opened_again_and_others_live() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Auto, 16);
+    let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
+    let before = [
+        pid(anna.call(&server, "pid", json!({}))).await,
+        pid(otto.call(&server, "pid", json!({}))).await,
+    ];
+    anna.call(&server, "exit", json!({})).make().await.unwrap_err();
+    assert_eq!(pid(otto.call(&server, "pid", json!({}))).await, before[1]);
+    let again = async {
+        loop {
+            match reached(anna.call(&server, "pid", json!({}))).await {
+                Ok(process) => return process,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let process = tokio::time::timeout(LIMIT, again).await.unwrap();
+    assert_ne!(process, before[0]);
+    assert_eq!(server.n_own_connections(), 2);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn many_calls_share_one_start() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Auto, 16);
+    let client = Client::session("anna", ASKABLE);
+    let calls: Vec<_> = (0..16)
+        .map(|_| pid(client.call(&server, "pid", json!({}))))
+        .collect();
+    let reached = futures_util::future::join_all(calls).await;
+    assert!(
+        reached.iter().all(|process| *process == reached[0]),
+        "{reached:?}"
+    );
+    assert_eq!(
+        fixture.notes("starts").len(),
+        2,
+        "the shared one and the client's"
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn shutdown_ends_all_of_them() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Auto, 16);
+    load(&server).await;
+    for name in ["anna", "otto"] {
+        pid(Client::session(name, ASKABLE).call(&server, "pid", json!({}))).await;
+    }
+    server.shutdown().await;
+    for process in fixture.notes("starts") {
+        assert!(!runs(&process), "{process} runs");
+    }
+    let client = Client::session("eve", ASKABLE);
+    let error = reached(client.call(&server, "pid", json!({}))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(fixture.notes("starts").len(), 3, "none is started again");
+}
