@@ -83,7 +83,6 @@ fn calls_of_everything() -> Vec<Call> {
             "trigger-long-running-operation",
             json!({"duration": 0.2, "steps": 2}),
         ),
-        // It can be called as a task only and says so.
-        call("simulate-research-query", json!({"topic": "x"})),
+        call("simulate-research-query", json!({"topic": "x"})).as_task(),
     ]
 }

@@ -18,6 +18,8 @@ struct Call {
     tool: &'static str,
     arguments: String,
     compare: Compare,
+    /// Whether the server wants it called as a task; the gateway's clients call it like any other.
+    is_task: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -48,6 +50,7 @@ fn call(tool: &'static str, arguments: impl Into<Arguments>) -> Call {
         tool,
         arguments: arguments.into().0,
         compare: Compare::Text,
+        is_task: false,
     }
 }
 
@@ -56,6 +59,14 @@ impl Call {
     fn at_some_time(self) -> Self {
         Self {
             compare: Compare::Shape,
+            ..self
+        }
+    }
+
+    /// That the server wants it called as a task.
+    fn as_task(self) -> Self {
+        Self {
+            is_task: true,
             ..self
         }
     }
@@ -107,7 +118,10 @@ fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Cal
     prepare();
     let expected: Vec<Answer> = calls
         .iter()
-        .map(|call| direct.call(call.tool, &call.arguments))
+        .map(|call| match call.is_task {
+            true => direct.call_as_task(call.tool, &call.arguments),
+            false => direct.call(call.tool, &call.arguments),
+        })
         .collect();
     for (way, client) in &mut clients {
         prepare();

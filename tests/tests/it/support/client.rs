@@ -128,6 +128,23 @@ pub(crate) trait Client {
     fn call(&mut self, tool: &str, arguments: &str) -> Answer {
         self.request("tools/call", &call_params(tool, arguments))
     }
+
+    /// Calls a tool as a task with these arguments and waits until it is done (2025-11-25). The result is without the
+    /// mark of its task.
+    fn call_as_task(&mut self, tool: &str, arguments: &str) -> Answer {
+        let mut params = members(&call_params(tool, arguments));
+        params.insert("task".to_owned(), "{}".to_owned());
+        let made = members(&self.request("tools/call", &object(&params)).result());
+        let id = &members(&made["task"])["taskId"];
+        let result = self.request("tasks/result", &format!(r#"{{"taskId":{id}}}"#));
+        let mut result = members(&result.result());
+        if let Some(meta) = result.remove("_meta") {
+            let mut meta = members(&meta);
+            meta.remove("io.modelcontextprotocol/related-task");
+            result.insert("_meta".to_owned(), object(&meta));
+        }
+        Answer::Result(object(&result))
+    }
 }
 
 pub(crate) fn call_params(tool: &str, arguments: &str) -> String {

@@ -32,8 +32,10 @@ pub(crate) fn assert_same_result(what: &str, direct: &str, relayed: &str) {
     assert_eq!(without_ours(direct), without_ours(relayed), "{what}");
 }
 
-/// Fails the test unless every member of a tool's definition but the name has the text that the server gives it.
+/// Fails the test unless every member of a tool's definition but the name has the text that the server gives it. A tool
+/// that needs tasks says otherwise: the gateway takes care of them.
 pub(crate) fn assert_same_tool(what: &str, direct: &str, relayed: &str) {
+    let direct = &direct.replace(r#""taskSupport":"required""#, r#""taskSupport":"forbidden""#);
     let without_name = |tool: &str| {
         let mut members = without_ours(tool);
         members.remove("name").unwrap();
