@@ -83,6 +83,6 @@ fn calls_of_everything() -> Vec<Call> {
             "trigger-long-running-operation",
             json!({"duration": 0.2, "steps": 2}),
         ),
-        call("simulate-research-query", json!({"topic": "x"})).as_task(),
+        call("simulate-research-query", json!({"topic": "x"})).in_a_task(),
     ]
 }

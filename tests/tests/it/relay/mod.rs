@@ -64,7 +64,7 @@ impl Call {
     }
 
     /// That the server wants it called as a task.
-    fn as_task(self) -> Self {
+    fn in_a_task(self) -> Self {
         Self {
             is_task: true,
             ..self
