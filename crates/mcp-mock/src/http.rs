@@ -23,7 +23,6 @@ use mcp_server::{HttpOptions, HttpService, ResponseBody, ServeOptions, serve_htt
 use mcp_wire::{Message, RpcError, SseDecoder, SseItem, code, header, sse_event};
 use tokio::{
     net::TcpListener,
-    sync::watch,
     task::{JoinHandle, yield_now},
     time::sleep,
 };
@@ -31,6 +30,7 @@ use tokio::{
 use crate::{
     Misbehaviour,
     delivery::{Delivery, Piece},
+    old_http::{self, OldClients},
     plan::{Intake, Plan},
     service::MockService,
     state::State,
@@ -43,8 +43,6 @@ const MAX_REQUEST: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub struct MockHttp {
     address: SocketAddr,
-    /// Dropped to stop.
-    _stop: watch::Sender<()>,
     task: JoinHandle<()>,
 }
 
@@ -52,23 +50,23 @@ impl MockHttp {
     pub(crate) async fn start(state: Arc<State>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let (stop, mut stopped) = watch::channel(());
         let task = tokio::spawn(async move {
-            let stopped = async move { while stopped.changed().await.is_ok() {} };
             // It fails for nothing so far, and a client would see the connection refused.
-            let _ = serve(state, listener, stopped).await;
+            let _ = serve(state, listener, future::pending()).await;
         });
-        Ok(Self {
-            address,
-            _stop: stop,
-            task,
-        })
+        Ok(Self { address, task })
     }
 
     /// The URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
+    }
+
+    /// The URL for clients of HTTP+SSE, the transport of 2024-11-05. What is about HTTP in a script changes nothing there.
+    #[must_use]
+    pub fn sse_url(&self) -> String {
+        format!("http://{}{}", self.address, old_http::PATH)
     }
 
     /// Where the server listens.
@@ -101,6 +99,7 @@ pub(crate) async fn serve(
         state,
         service: HttpService::new(service, options),
         dropped: Mutex::default(),
+        old_clients: Arc::default(),
     }));
     let shutdown = async {
         shutdown.await;
@@ -118,6 +117,7 @@ struct Inner {
     service: HttpService<MockService>,
     /// The sessions that are forgotten.
     dropped: Mutex<HashSet<HeaderValue>>,
+    old_clients: Arc<OldClients>,
 }
 
 /// The connection is closed because the script says so.
@@ -141,6 +141,9 @@ impl hyper::service::Service<Request<Incoming>> for Endpoint {
 
 impl Inner {
     async fn respond(&self, request: Request<Incoming>) -> Answer {
+        if request.uri().path() == old_http::PATH {
+            return Ok(self.old_client(request).await);
+        }
         let session = request.headers().get(header::SESSION_ID);
         if session.is_some_and(|session| self.dropped().contains(session)) {
             return Ok(not_found());
@@ -166,6 +169,30 @@ impl Inner {
                 let request = Request::from_parts(head, Full::new(bytes));
                 Ok(self.service.respond(request).await.map(unchanged))
             }
+        }
+    }
+
+    async fn old_client(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let session = request
+            .uri()
+            .query()
+            .and_then(|query| query.strip_prefix("session="));
+        match (request.method(), session.map(str::to_owned)) {
+            (&Method::GET, _) => {
+                let events = self.old_clients.open(Arc::clone(&self.state));
+                let frames = events.map(|event| Ok(Frame::data(event)));
+                with_type("text/event-stream", Response::new(boxed(frames)))
+            }
+            (&Method::POST, Some(session)) => {
+                let Ok(body) = Limited::new(request.into_body(), MAX_REQUEST).collect().await else {
+                    return answer(StatusCode::PAYLOAD_TOO_LARGE, Bytes::new());
+                };
+                match self.old_clients.post(&session, &body.to_bytes()).await {
+                    true => answer(StatusCode::ACCEPTED, Bytes::new()),
+                    false => not_found(),
+                }
+            }
+            _ => answer(StatusCode::METHOD_NOT_ALLOWED, Bytes::new()),
         }
     }
 
@@ -212,12 +239,10 @@ impl Inner {
                     headers,
                     body,
                 } => Ok(refusal(*status, headers, body)),
-                Misbehaviour::EmptyStream => {
-                    let mut answer = answer(StatusCode::OK, Bytes::new());
-                    let kind = HeaderValue::from_static("text/event-stream");
-                    answer.headers_mut().insert(CONTENT_TYPE, kind);
-                    Ok(answer)
-                }
+                Misbehaviour::EmptyStream => Ok(with_type(
+                    "text/event-stream",
+                    answer(StatusCode::OK, Bytes::new()),
+                )),
                 Misbehaviour::DropSession => {
                     let session = head.headers.get(header::SESSION_ID);
                     self.dropped().extend(session.cloned());
@@ -312,9 +337,13 @@ fn answer(status: StatusCode, body: Bytes) -> Response<AnswerBody> {
 }
 
 fn json(status: StatusCode, body: Bytes) -> Response<AnswerBody> {
-    let mut answer = answer(status, body);
-    let kind = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    with_type("application/json", answer(status, body))
+}
+
+fn with_type(kind: &'static str, mut answer: Response<AnswerBody>) -> Response<AnswerBody> {
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
 

@@ -43,6 +43,7 @@ mod item;
 mod log;
 mod misbehaviour;
 mod offer;
+mod old_http;
 mod plan;
 mod reply;
 mod scenario;

@@ -1,5 +1,6 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
+use mcp_server::MirroredParams;
 use mcp_wire::method;
 use raw_json::RawJson;
 
@@ -16,6 +17,8 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) listed: RawJson,
     pub(crate) completions: Vec<(String, Vec<String>)>,
+    /// Which arguments modern clients mirror in headers.
+    pub(crate) mirrored: Option<Arc<MirroredParams>>,
     pub(crate) script: Script,
 }
 
@@ -41,8 +44,12 @@ impl Kind {
 
 impl Entry {
     fn new(kind: Kind, item: Item, completions: Vec<(String, Vec<String>)>) -> Self {
+        let schema = item.listed.get("inputSchema");
         Self {
             kind,
+            mirrored: schema
+                .and_then(|schema| MirroredParams::in_schema(&schema))
+                .map(Arc::new),
             key: item.key,
             listed: item.listed,
             completions,
@@ -56,6 +63,7 @@ impl Entry {
             key: self.key.clone(),
             listed: self.listed.clone(),
             completions: self.completions.clone(),
+            mirrored: self.mirrored.clone(),
             script: Script::new(replies),
         }
     }

@@ -167,8 +167,8 @@ impl Plan {
     }
 
     /// The round that a client of the modern era gives back with its answers.
-    pub(crate) fn round(&self, answers: &RawJson) -> String {
-        let round = json!({"call": self.call, "rule": self.rule});
+    pub(crate) fn round(&self, step: usize, answers: &RawJson) -> String {
+        let round = json!({"call": self.call, "rule": self.rule, "step": step});
         let round = RawJson::from(round).with_members(&[("answers", answers.clone())]);
         round.expect("it is an object").to_string()
     }
@@ -192,6 +192,8 @@ fn narrowed(id: &Id, frame: Vec<u8>) -> Vec<u8> {
 pub(crate) struct Round {
     call: usize,
     rule: usize,
+    /// The step whose question was asked.
+    pub(crate) step: usize,
     pub(crate) answers: RawJson,
 }
 
@@ -203,6 +205,7 @@ impl Round {
         Some(Self {
             call: number("call")?,
             rule: number("rule")?,
+            step: number("step")?,
             answers: state.get("answers").unwrap_or(RawJson::object()),
         })
     }

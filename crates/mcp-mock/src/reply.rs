@@ -170,7 +170,8 @@ impl Reply {
     }
 
     /// Adds a question to the client, such as `sampling/createMessage`: in the middle of a legacy request, as
-    /// `input_required` to a modern one. What it gives is kept under the key.
+    /// `input_required` to a modern one, which is asked several at once if nothing stands between them. What it gives is
+    /// kept under the key.
     #[must_use]
     pub fn ask(self, key: impl Into<String>, method: impl Into<String>, params: Option<RawJson>) -> Self {
         self.step(Step::Ask(Question {

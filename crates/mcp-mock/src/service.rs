@@ -1,11 +1,12 @@
 use std::{fmt, sync::Arc};
 
-use mcp_server::{Answer, AskError, InputRequired, RequestContext, ServerInfo, Service};
+use mcp_server::{Answer, AskError, InputRequired, MirroredParams, RequestContext, ServerInfo, Service};
 use mcp_wire::{Era, Request, Revision, RpcError};
 use raw_json::RawJson;
 use tokio::time::sleep;
 
 use crate::{
+    offer::Kind,
     plan::{Plan, Plans, Round},
     reply::{Outcome, Question, Step},
     shape,
@@ -50,6 +51,10 @@ impl Service for MockService {
         self.state.capabilities()
     }
 
+    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+        self.state.offer.find(Kind::Tool, tool)?.mirrored.clone()
+    }
+
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         let plan = self.plan(&request, cx);
         plan.serve();
@@ -74,19 +79,15 @@ struct Performance<'a> {
 impl Performance<'_> {
     async fn run(&self) -> Result<Answer, RpcError> {
         let (mut answers, first) = self.before();
-        for step in &self.plan.reply.steps[first..] {
+        for (index, step) in self.plan.reply.steps.iter().enumerate().skip(first) {
             match step {
                 Step::Delay(time) => sleep(*time).await,
                 Step::Progress(report) => self.cx.progress().report(report),
                 Step::Log(level, message) => self.cx.log(*level, message),
                 Step::Notify(method, params) => self.state.notices.send(method, params.as_ref()),
                 Step::Change(change) => self.state.change(change),
-                Step::Ask(question) if self.cx.era() == Era::Modern => {
-                    return InputRequired::new()
-                        .ask(&question.key, &question.method, question.params.clone())
-                        .state(self.plan.round(&answers))
-                        .answer(self.request, self.cx);
-                }
+                Step::Ask(question) if answers.get(&question.key).is_some() => {}
+                Step::Ask(_) if self.cx.era() == Era::Modern => return self.ask_at(index, &answers),
                 Step::Ask(question) => match self.ask(question).await {
                     Ok(answer) => answers = with(&answers, &question.key, answer),
                     Err(AskError::NotDeclared(error)) => return Err(error),
@@ -106,12 +107,22 @@ impl Performance<'_> {
         let answers = given.members().fold(round.answers, |answers, (key, answer)| {
             with(&answers, &key, answer)
         });
-        let is_answered = |step: &Step| match step {
-            Step::Ask(question) => answers.get(&question.key).is_some(),
-            _ => false,
-        };
-        let last = self.plan.reply.steps.iter().rposition(is_answered);
-        (answers, last.map_or(0, |last| last + 1))
+        (answers, round.step)
+    }
+
+    /// Asks the questions that stand from this step on in one round.
+    fn ask_at(&self, step: usize, answers: &RawJson) -> Result<Answer, RpcError> {
+        let questions = self.plan.reply.steps[step..].iter().map_while(|step| match step {
+            Step::Ask(question) => Some(question),
+            _ => None,
+        });
+        questions
+            .filter(|question| answers.get(&question.key).is_none())
+            .fold(InputRequired::new(), |round, question| {
+                round.ask(&question.key, &question.method, question.params.clone())
+            })
+            .state(self.plan.round(step, answers))
+            .answer(self.request, self.cx)
     }
 
     async fn ask(&self, question: &Question) -> Result<RawJson, AskError> {

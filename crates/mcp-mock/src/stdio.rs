@@ -24,7 +24,7 @@ use crate::{
 /// How much may be on its way between the mock and the server behind it.
 const BUFFER: usize = 64 * 1024;
 /// How long a message may be.
-const MAX_MESSAGE: usize = 256 * 1024 * 1024;
+pub(crate) const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 
 /// Serves one client until its input ends or `shutdown` comes, or until the script closes the connection.
 pub(crate) async fn serve<R, W>(

@@ -74,3 +74,33 @@ async fn a_client_that_declares_nothing_is_asked_nothing() {
         );
     }
 }
+
+#[tokio::test]
+async fn questions_side_by_side_are_asked_in_one_round() {
+    let server = MockServer::builder()
+        .tool(
+            Tool::new("ask").reply(
+                Reply::template("{{ $answers.a.roots.0.name }} {{ $answers.b.roots.0.name }}")
+                    .ask("a", "roots/list", None)
+                    .ask("b", "roots/list", None),
+            ),
+        )
+        .build();
+    for (transport, era) in WAYS {
+        let options = ConnectionOptions {
+            handlers: Handlers::new().roots(RawJson::object(), |_| async {
+                Ok(raw(r#"{"roots":[{"uri":"file:///home","name":"home"}]}"#))
+            }),
+            ..speaking(era)
+        };
+        let client = Client::open(&server, transport, options).await.unwrap();
+        server.clear();
+        assert_eq!(client.says("ask", json!({})).await, "home home");
+        let rounds = if era == mcp_client::EraChoice::Modern {
+            2
+        } else {
+            1
+        };
+        assert_eq!(server.calls("ask").len(), rounds);
+    }
+}

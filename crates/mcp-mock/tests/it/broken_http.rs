@@ -112,6 +112,23 @@ async fn a_session_that_is_forgotten_is_opened_anew() {
     );
 }
 
+#[tokio::test]
+async fn streams_of_old_clients_break_like_pipes() {
+    for (misbehaviour, works) in [
+        (Misbehaviour::GarbageBefore("oops".into()), true),
+        (Misbehaviour::Twice, true),
+        (Misbehaviour::Cut(None), false),
+        (Misbehaviour::Close, false),
+    ] {
+        let server = server(&misbehaviour);
+        let client = Client::open(&server, Transport::Sse, speaking(EraChoice::Legacy))
+            .await
+            .unwrap();
+        let result = client.call("act", json!({})).await;
+        assert_eq!(result.is_ok(), works, "{misbehaviour:?} {result:?}");
+    }
+}
+
 /// The answer to a call as it stands on the wire.
 async fn wire(reply: Reply) -> String {
     let server = MockServer::builder().tool(Tool::new("act").reply(reply)).build();

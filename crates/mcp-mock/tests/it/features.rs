@@ -235,3 +235,21 @@ async fn a_client_of_the_library_is_served_in_the_same_process_as_often_as_it_li
     server.clear();
     assert!(server.received().is_empty());
 }
+
+#[tokio::test]
+async fn arguments_are_mirrored_in_headers_and_checked() {
+    let schema =
+        raw(r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#);
+    let server = MockServer::builder()
+        .tool(Tool::new("near").input_schema(schema))
+        .build();
+    let client = Client::open(&server, Transport::Http, speaking(mcp_client::EraChoice::Modern))
+        .await
+        .unwrap();
+    client.connection.list_tools().await.unwrap();
+    assert_eq!(
+        client.says("near", json!({"region": "north"})).await,
+        r#"{"region":"north"}"#
+    );
+    assert_eq!(server.calls("near")[0].headers["mcp-param-region"], "north");
+}

@@ -25,14 +25,16 @@ pub(crate) struct Client {
 pub(crate) enum Transport {
     Stdio,
     Http,
+    Sse,
 }
 
 /// Every way to talk to the mock.
-pub(crate) const WAYS: [(Transport, EraChoice); 4] = [
+pub(crate) const WAYS: [(Transport, EraChoice); 5] = [
     (Transport::Stdio, EraChoice::Legacy),
     (Transport::Stdio, EraChoice::Modern),
     (Transport::Http, EraChoice::Legacy),
     (Transport::Http, EraChoice::Modern),
+    (Transport::Sse, EraChoice::Legacy),
 ];
 
 pub(crate) fn speaking(era: EraChoice) -> ConnectionOptions {
@@ -61,6 +63,14 @@ impl Client {
                 let endpoint = HttpEndpoint::new(&http.url()).unwrap();
                 Ok(Self {
                     connection: soon(Connection::http(&endpoint, options)).await?,
+                    _http: Some(http),
+                })
+            }
+            Transport::Sse => {
+                let http = server.http().await.unwrap();
+                let endpoint = HttpEndpoint::new(&http.sse_url()).unwrap();
+                Ok(Self {
+                    connection: soon(Connection::sse(&endpoint, options)).await?,
                     _http: Some(http),
                 })
             }
