@@ -35,6 +35,21 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The example `echo` is a whole server, for both transports. Requests over HTTP come through an [`HttpService`], which
+//! [`serve_http`] serves, and which any server of `hyper` services can mount beside other routes.
+//!
+//! # What a client can cost
+//!
+//! | a client that | costs at most |
+//! |---|---|
+//! | sends too much | [`HttpOptions::max_body`] or [`StdioOptions::max_message`] bytes at a time |
+//! | sends too slowly | a connection for [`ServeOptions::header_timeout`] or [`HttpOptions::body_timeout`] |
+//! | does not read | a connection for [`ServeOptions::write_timeout`]; over stdio it is not read from either |
+//! | opens connections | [`ServeOptions::max_connections`]; more wait |
+//! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest makes room |
+//! | calls and does not wait | [`StdioOptions::max_in_flight`], [`HttpOptions::max_detached`] |
+//! | is another one's web page | nothing: [`HttpOptions::allowed_hosts`] and [`HttpOptions::allowed_origins`] come first |
 
 mod asked;
 mod client;

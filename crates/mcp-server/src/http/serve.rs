@@ -15,7 +15,7 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 
-use super::watch::{Phase, TICK, WatchedBody, WatchedIo};
+use super::watch::{Patience, Phase, TICK, WatchedBody, WatchedIo};
 
 /// How connections are served.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct ServeOptions {
     pub header_timeout: Duration,
     /// How long a connection may idle between two requests: 2 min. Counted in seconds.
     pub idle_timeout: Duration,
+    /// How long a client may take no byte of what it is sent: 60 s. Counted in seconds.
+    pub write_timeout: Duration,
     /// How long connections may take to finish after the server is shut down: 30 s.
     pub drain: Duration,
 }
@@ -36,6 +38,7 @@ impl Default for ServeOptions {
             max_connections: 1024,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(120),
+            write_timeout: Duration::from_secs(60),
             drain: Duration::from_secs(30),
         }
     }
@@ -144,6 +147,11 @@ async fn serve_connection<S, B>(
     let mut ticks = interval(TICK);
     // The first tick comes at once.
     ticks.reset();
+    let patience = Patience {
+        head: options.header_timeout,
+        idle: options.idle_timeout,
+        write: options.write_timeout,
+    };
     let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
@@ -154,7 +162,7 @@ async fn serve_connection<S, B>(
                 connection.as_mut().graceful_shutdown();
             }
             _ = ticks.tick() => {
-                if phase.is_overdue(options.header_timeout, options.idle_timeout) {
+                if phase.is_overdue(patience) {
                     return;
                 }
             }

@@ -23,7 +23,17 @@ pub(super) const TICK: Duration = Duration::from_secs(1);
 pub(super) struct Phase {
     state: AtomicU8,
     since: AtomicU32,
+    /// Since when the client takes no more bytes: the tick, counted from one; zero while it takes them.
+    stalled: AtomicU32,
     now: AtomicU32,
+}
+
+/// How long a client may take for its part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) head: Duration,
+    pub(super) idle: Duration,
+    pub(super) write: Duration,
 }
 
 /// Between two requests.
@@ -38,6 +48,7 @@ impl Phase {
         Arc::new(Self {
             state: AtomicU8::new(HEAD),
             since: AtomicU32::new(0),
+            stalled: AtomicU32::new(0),
             now: AtomicU32::new(0),
         })
     }
@@ -49,15 +60,31 @@ impl Phase {
     }
 
     /// Counts a tick, and tells whether the client has taken too long.
-    pub(super) fn is_overdue(&self, head: Duration, idle: Duration) -> bool {
+    pub(super) fn is_overdue(&self, patience: Patience) -> bool {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
-        let limit = match self.state.load(Ordering::Relaxed) {
-            HEAD => head,
-            IDLE => idle,
-            _ => return false,
-        };
-        let ticks = now.saturating_sub(self.since.load(Ordering::Relaxed));
-        TICK * ticks > limit
+        let lasts = |since: u32, limit| TICK * now.saturating_sub(since) > limit;
+        if let Some(stalled) = self.stalled.load(Ordering::Relaxed).checked_sub(1)
+            && lasts(stalled, patience.write)
+        {
+            return true;
+        }
+        let since = self.since.load(Ordering::Relaxed);
+        match self.state.load(Ordering::Relaxed) {
+            HEAD => lasts(since, patience.head),
+            IDLE => lasts(since, patience.idle),
+            _ => false,
+        }
+    }
+
+    /// Notes whether the client took what was written.
+    fn written(&self, is_taken: bool) {
+        let stalled = self.stalled.load(Ordering::Relaxed);
+        if is_taken && stalled != 0 {
+            self.stalled.store(0, Ordering::Relaxed);
+        } else if !is_taken && stalled == 0 {
+            self.stalled
+                .store(self.now.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
     }
 
     fn enter(&self, state: u8) {
@@ -77,7 +104,7 @@ impl Drop for Busy {
     }
 }
 
-/// A socket whose first bytes after a pause begin a head.
+/// A socket whose first bytes after a pause begin a head, and whose full buffers are noted.
 #[derive(Debug)]
 pub(super) struct WatchedIo<T> {
     pub(super) io: T,
@@ -101,7 +128,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for WatchedIo<T> {
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.phase.written(written.is_ready());
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -117,7 +146,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.phase.written(written.is_ready());
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

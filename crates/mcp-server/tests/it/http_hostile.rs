@@ -1,6 +1,8 @@
-//! Clients that send what they should not.
+//! Clients that send what they should not, or do not read.
 
-use mcp_server::HttpOptions;
+use std::time::Duration;
+
+use mcp_server::{HttpOptions, ServeOptions};
 
 use crate::support::{EVERYTHING, Head, META, Served};
 
@@ -95,4 +97,40 @@ async fn odd_answers_and_notifications_do_no_harm() {
         served.once(&session, ping).await.body,
         r#"{"jsonrpc":"2.0","id":1,"result":{}}"#
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_its_answer_is_left() {
+    let options = HttpOptions {
+        max_body: 32 << 20,
+        ..HttpOptions::default()
+    };
+    let serve = ServeOptions {
+        max_connections: 1,
+        idle_timeout: Duration::from_secs(36_000),
+        ..ServeOptions::default()
+    };
+    let served = Served::start_with(options, serve).await;
+    // More than the system buffers for it.
+    let text = "x".repeat(24 << 20);
+    let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"text":"{text}"}}}}"#);
+    let mut deaf = served.connect().await;
+    deaf.send(&Head::post(), &call).await;
+    let start = tokio::time::Instant::now();
+    // It holds the only place that there is.
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(served.once(&Head::post(), ping).await.status, 200);
+    assert!(
+        (60..=64).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
+    // Who reads slowly is no such client.
+    let mut slow = served.connect().await;
+    slow.send(&Head::post(), &call).await;
+    for part in 1..=4 {
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        slow.receive_up_to(part * (text.len() / 4)).await;
+    }
+    assert_eq!(slow.receive().await.status, 200);
 }

@@ -393,6 +393,13 @@ impl Connection {
             .is_ok_and(|count| count > 0)
     }
 
+    /// Reads on until so many bytes wait to be looked at.
+    pub(crate) async fn receive_up_to(&mut self, count: usize) {
+        while self.buffer.len() < count {
+            assert!(self.fill().await, "the connection ended too soon");
+        }
+    }
+
     /// Waits until the server closes the connection, and gives what it sent.
     pub(crate) async fn closed(&mut self) -> Vec<u8> {
         while self.fill().await {}
