@@ -15,6 +15,20 @@
 //! assert_eq!(answer, br#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
 //! # Ok::<(), mcp_wire::ParseError>(())
 //! ```
+//!
+//! The example `relay` carries messages from one transport to the other.
+//!
+//! # Strict and lenient
+//!
+//! What a client sends is read strictly ([`Message::from_client`]): two readers of a message must understand the same by
+//! it, or a policy decides about something else than what is called. What a server sends is read leniently
+//! ([`Message::from_server`]), since real ones leave things out. What the strict reader takes, the lenient one reads
+//! alike.
+//!
+//! # Memory
+//!
+//! A decoder holds one message and what one read has brought beyond it. Of a message beyond its limit only the head is
+//! kept, in which [`id_in_head`] finds the request that it was the answer to.
 
 mod id;
 mod lines;

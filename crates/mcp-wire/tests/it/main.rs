@@ -5,4 +5,23 @@ mod framing;
 mod log_level;
 mod message;
 mod meta;
+mod properties;
 mod write;
+
+use proptest::test_runner::{Config, RngSeed};
+use raw_json::RawJson;
+
+/// A text that is JSON.
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// So many cases, the same ones in every run.
+fn deterministic(cases: u32) -> Config {
+    Config {
+        cases,
+        rng_seed: RngSeed::Fixed(0x006d_6370),
+        failure_persistence: None,
+        ..Config::default()
+    }
+}

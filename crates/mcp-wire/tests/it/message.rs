@@ -1,9 +1,7 @@
 use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer};
 use raw_json::RawJson;
 
-fn raw(text: &str) -> RawJson {
-    RawJson::parse(text.to_owned()).unwrap()
-}
+use crate::raw;
 
 fn client(text: &str) -> Result<Message, mcp_wire::ParseError> {
     Message::from_client(text.to_owned())

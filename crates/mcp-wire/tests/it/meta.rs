@@ -1,9 +1,7 @@
 use mcp_wire::{Era, Revision, progress_token, with_progress_token, without_progress_token};
 use raw_json::RawJson;
 
-fn raw(text: &str) -> RawJson {
-    RawJson::parse(text.to_owned()).unwrap()
-}
+use crate::raw;
 
 #[test]
 fn a_token_is_replaced_and_nothing_else_moves() {

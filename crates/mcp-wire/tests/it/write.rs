@@ -2,9 +2,7 @@ use mcp_wire::{Id, Message, RpcError, code};
 use proptest::prelude::*;
 use raw_json::RawJson;
 
-fn raw(text: &str) -> RawJson {
-    RawJson::parse(text.to_owned()).unwrap()
-}
+use crate::{deterministic, raw};
 
 fn text(frame: Vec<u8>) -> String {
     String::from_utf8(frame).unwrap()
@@ -56,6 +54,8 @@ fn an_event_is_one_line_of_data() {
 }
 
 proptest! {
+    #![proptest_config(deterministic(256))]
+
     #[test]
     fn what_is_written_reads_back(id: u64, method in ".{1,40}", message in ".{0,60}", number: i32) {
         let params = raw(&format!(r#"{{"n":{number},"s":{}}}"#, RawJson::from(message.as_str())));
