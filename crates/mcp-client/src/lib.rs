@@ -1,12 +1,11 @@
 //! An MCP client that relays bytes untouched: stdio and Streamable HTTP, lazy start, supervision, deadlines.
 //!
 //! A [`Connection`] is one open connection, over a child process ([`Connection::spawn`]), over HTTP
-//! ([`Connection::http`], for old servers [`Connection::sse`]) or over any pair of byte streams ([`Connection::over`]). An [`Upstream`] is a server that is
-//! started when it is first needed, and started again when it has failed, but not too often. Results are slices of the
-//! message that the server sent: no member is lost, no number rounded. Both eras of the protocol are spoken, and which
-//! one is found out ([`EraChoice`]); servers that ask for something reach [`Handlers`], what they tell comes as
-//! [`Events`]. No server can make a call outlive its deadline, let memory grow without bound, or leave a process
-//! behind.
+//! ([`Connection::http`], for old servers [`Connection::sse`]) or over any pair of byte streams ([`Connection::over`]).
+//! An [`Upstream`] is a server that is started when it is first needed, and started again when it has failed, but not
+//! too often. Results are slices of the message that the server sent: no member is lost, no number rounded. Both eras of
+//! the protocol are spoken, and which one is found out ([`EraChoice`]); servers that ask for something reach
+//! [`Handlers`], what they tell comes as [`Events`].
 //!
 //! ```no_run
 //! use mcp_client::{Command, Connection, ConnectionOptions, RequestOptions};
@@ -24,6 +23,27 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The examples `list_tools` and `in_process` are whole programs.
+//!
+//! # What a server can cost
+//!
+//! No server can make a call outlive its deadline, let memory grow without bound, or leave a process behind.
+//!
+//! | a server that | costs at most |
+//! |---|---|
+//! | does not answer | [`RequestOptions::timeout`]; with progress, [`RequestOptions::max_total`] |
+//! | does not open the connection | [`ConnectionOptions::start_timeout`] |
+//! | does not read | the call its deadline, and the connection after [`ConnectionOptions::write_stall`] |
+//! | answers with too much | the call; a message holds [`ConnectionOptions::max_message`] bytes |
+//! | writes what is no message | nothing, and the connection after [`ConnectionOptions::max_garbage`] lines in a row |
+//! | lists without end | the list; see [`ListLimits`] |
+//! | tells without end | those of its [`Events`] that come while too many wait |
+//! | asks without end | the questions beyond 64 that are open |
+//! | ends again and again | six starts in the first minute, then one a minute |
+//! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all it has started |
+//!
+//! An [`Error`] tells whether the request may have run ([`Error::was_sent`]): only then is it a risk to repeat it.
 
 mod changes;
 mod command;
