@@ -4,34 +4,12 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{
-    Ask, AskError, Asker, BoxFuture, ClientKey, ErrorKind, Feature, Outcome, Question, Resume, Target,
+use tool_core::{ErrorKind, Feature, Outcome, Resume, Target};
+
+use crate::{
+    client::Client,
+    fixture::{Call, Fixture, load, tool},
 };
-
-use crate::fixture::{Call, Fixture, load, tool};
-
-/// A client that can be asked and wants log messages.
-struct Client;
-
-impl Ask for Client {
-    fn client(&self) -> ClientKey {
-        ClientKey::Principal("p".into())
-    }
-
-    fn capabilities(&self) -> RawJson {
-        RawJson::parse(r#"{"elicitation":{ "form":{} }}"#).unwrap()
-    }
-
-    fn ask(&self, _: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
-        Box::pin(async { Err(AskError::Unanswered) })
-    }
-
-    fn log_level(&self) -> Option<Arc<str>> {
-        Some("info".into())
-    }
-
-    fn log(&self, _: &RawJson) {}
-}
 
 fn fixture() -> Fixture {
     let fixture = Fixture::new(&[tool("asks")]);
@@ -125,32 +103,33 @@ async fn a_legacy_server_may_use_the_words_of_a_modern_one() {
 async fn each_request_says_what_its_client_can_be_asked() {
     let fixture = fixture();
     let server = fixture.server("modern");
-    let meta = |ask: Option<Arc<dyn Ask>>| {
-        let server = &server;
-        async move {
-            let mut call = Call::new(server, "echo", json!({}));
-            let clock = call.cx.clock.clone();
-            call.cx.ask = ask.map(|ask| Asker::new(ask, clock));
-            call.cx.meta =
-                Some(RawJson::parse(r#"{"io.modelcontextprotocol/logLevel":"debug","v":1}"#).unwrap());
-            let reply = call.make().await.unwrap();
-            let meta: Value = reply.raw().get("_meta").unwrap().to().unwrap();
-            meta
-        }
+    let meta = |mut call: Call| async move {
+        let sent = r#"{"io.modelcontextprotocol/logLevel":"debug","v":1}"#;
+        call.cx.meta = Some(RawJson::parse(sent).unwrap());
+        let reply = call.make().await.unwrap();
+        let meta: Value = reply.raw().get("_meta").unwrap().to().unwrap();
+        assert_eq!(meta["v"], 1);
+        (
+            meta["io.modelcontextprotocol/clientCapabilities"].clone(),
+            meta["io.modelcontextprotocol/logLevel"].clone(),
+        )
     };
-    let seen = meta(Some(Arc::new(Client))).await;
-    assert_eq!(
-        seen["io.modelcontextprotocol/clientCapabilities"],
-        json!({"elicitation": {"form": {}}})
-    );
-    assert_eq!(seen["io.modelcontextprotocol/logLevel"], "info");
-    assert_eq!(seen["v"], 1);
-    let seen = meta(None).await;
-    assert_eq!(seen["io.modelcontextprotocol/clientCapabilities"], json!({}));
-    assert_eq!(
-        seen["io.modelcontextprotocol/logLevel"],
-        json!(null),
-        "nobody reads them"
-    );
+    let asked = Client::session("anna", r#"{"elicitation":{ "form":{} }}"#);
+    let listening = Client::listening("otto", "info");
+    let cases = [
+        (
+            asked.call(&server, "echo", json!({})),
+            (json!({"elicitation": {"form": {}}}), json!(null)),
+        ),
+        (
+            listening.call(&server, "echo", json!({})),
+            (json!({}), json!("info")),
+        ),
+        (Call::new(&server, "echo", json!({})), (json!({}), json!(null))),
+    ];
+    for (call, expected) in cases {
+        assert_eq!(meta(call).await, expected);
+    }
+    assert_eq!(server.n_own_connections(), 0, "all share the one connection");
     server.shutdown().await;
 }

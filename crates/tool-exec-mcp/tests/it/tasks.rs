@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use tool_core::{Descriptor, DispatchState, ErrorKind};
 use tool_exec_mcp::McpServer;
 
-use crate::fixture::{Call, Fixture, Reports, load};
+use crate::{
+    client::{Client, until},
+    fixture::{Call, Fixture, Reports, load},
+};
 
 const TASKS: &str =
     r#"{"name":"work","execution":{ "x":1, "taskSupport":"required" },"inputSchema":{"type":"object"}}"#;
@@ -131,6 +134,41 @@ async fn a_task_that_needs_input_asks_for_it_when_its_result_is_fetched() {
     let mut call = Call::of(&server, listed(&server).await, arguments);
     assert_eq!(call.make().await.unwrap().raw().as_str(), r#"{"content":[]}"#);
     assert_eq!(fixture.notes("tasks"), ["tasks/result t1"]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_task_asks_reaches_the_client_of_its_call() {
+    let fixture = fixture();
+    let server = fixture.server("");
+    let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t1"}});
+    let arguments = json!({
+        "made": task("working", None),
+        "looks": [task("input_required", Some("needs a name"))],
+        "asks": {"message": "who?", "_meta": related},
+        "result": {"content": []},
+    });
+    let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    assert_eq!(call.make().await.unwrap().raw().as_str(), r#"{"content":[]}"#);
+    assert_eq!(client.asked(), ["elicitation/create"]);
+    let answer: Value = serde_json::from_str(&fixture.notes("answers")[0]).unwrap();
+    assert_eq!(
+        answer["result"],
+        json!({"by": "anna", "n": 1e2, "_meta": related})
+    );
+    // One that nobody answers is taken back, and the task with it.
+    let arguments = json!({"made": task("input_required", None), "asks": {"message": "?"}});
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    tokio::select! {
+        result = call.make() => panic!("{result:?}"),
+        () = client.was_asked(2) => {}
+    }
+    drop(call);
+    fixture.noted("tasks", "tasks/cancel t1").await;
+    until(|| client.withdrawn() == 1).await;
     server.shutdown().await;
 }
 

@@ -20,6 +20,8 @@ struct Server {
     mode: String,
     /// Of each task that was made: its id, what it is found to be at each look, and what it comes to.
     tasks: Vec<(String, Vec<RawJson>, RawJson)>,
+    /// Who waits for the answer to a question, and is answered with what then.
+    held: Option<(RawJson, RawJson)>,
 }
 
 fn main() -> io::Result<()> {
@@ -39,11 +41,18 @@ fn main() -> io::Result<()> {
         folder,
         mode,
         tasks: Vec::new(),
+        held: None,
     };
     for line in io::stdin().lock().lines() {
         let message = RawJson::parse(line?).map_err(io::Error::other)?;
         let method = text(&message, "method");
         match message.get("id") {
+            Some(_) if method.is_empty() => {
+                note(&server.folder, "answers", message.as_str())?;
+                if let Some((id, outcome)) = server.held.take() {
+                    result(&id, outcome.as_str())?;
+                }
+            }
             Some(id) => server.answer(&id, &method, &message.get("params").unwrap_or_default())?,
             None => note(&server.folder, "notifications", &method)?,
         }
@@ -128,6 +137,12 @@ impl Server {
                 }
                 look => result(id, look.as_str()),
             };
+        }
+        if let (Some(question), "tasks/result") = (arguments.get("asks"), method) {
+            self.held = Some((id.clone(), arguments.get("result").unwrap_or_default()));
+            return send(&format!(
+                r#"{{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{question}}}"#
+            ));
         }
         match (arguments.get("result"), arguments.get("error")) {
             (Some(outcome), _) => result(id, outcome.as_str()),
