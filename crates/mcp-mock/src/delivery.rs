@@ -118,6 +118,10 @@ fn changed(plan: &Plan, frame: Vec<u8>, misbehaviour: &Misbehaviour) -> Vec<u8> 
         },
         Misbehaviour::Raw(text) => text.replace("{id}", id.as_str()).into_bytes(),
         Misbehaviour::Oversize(length) => padded(&frame, *length),
+        Misbehaviour::InvalidUtf8 => match frame.strip_prefix(b"{") {
+            Some(rest) => [&b"{\"padding\":\"\xff\xfe\","[..], rest].concat(),
+            None => frame,
+        },
         _ => frame,
     }
 }

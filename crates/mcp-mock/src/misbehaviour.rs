@@ -18,6 +18,8 @@ pub enum Misbehaviour {
     Raw(String),
     /// The answer is padded to at least so many bytes.
     Oversize(usize),
+    /// The answer holds bytes that are no UTF-8.
+    InvalidUtf8,
     /// The answer comes twice.
     Twice,
     /// This text, which may be no message, is sent before the answer.
@@ -39,6 +41,8 @@ pub enum Misbehaviour {
     Cut(Option<usize>),
     /// The connection is closed in place of the answer.
     Close,
+    /// Over stdio, nothing more is read for this time.
+    Deaf(Duration),
     /// Over HTTP, the request is not worked on and answered with this status, headers and body. 202 says that it was
     /// taken for a notification.
     Status {

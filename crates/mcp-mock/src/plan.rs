@@ -9,7 +9,7 @@ use std::{
 
 use http::HeaderMap;
 use mcp_wire::{Era, Id, Message, Notification, Request, Revision, RpcError, meta_key, method};
-use raw_json::RawJson;
+use raw_json::{Kind, RawJson};
 use serde_json::json;
 
 use crate::{Misbehaviour, Reply, log::Received, offer::Entry, reply::Outcome, script::Script, state::State};
@@ -206,7 +206,9 @@ impl Round {
             call: number("call")?,
             rule: number("rule")?,
             step: number("step")?,
-            answers: state.get("answers").unwrap_or(RawJson::object()),
+            answers: state
+                .get("answers")
+                .filter(|answers| answers.kind() == Kind::Object)?,
         })
     }
 }

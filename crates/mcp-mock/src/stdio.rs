@@ -1,6 +1,6 @@
 //! Connections over byte streams: what comes in is noted, what goes out may misbehave.
 
-use std::{future::Future, io, pin::Pin, sync::Arc};
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, future, stream::FuturesUnordered};
@@ -15,6 +15,7 @@ use tokio::{
 };
 
 use crate::{
+    Misbehaviour,
     delivery::{Delivery, Piece},
     plan::{Intake, Plan, Plans},
     service::MockService,
@@ -97,8 +98,12 @@ impl Inbound {
         let Line::Complete(line) = line else {
             return Ok(());
         };
+        let mut deaf = Duration::ZERO;
         match self.state.take_in(line.clone(), &HeaderMap::new()) {
-            Intake::Request(plan) => self.plans.put(plan),
+            Intake::Request(plan) => {
+                deaf = deafness(&plan);
+                self.plans.put(plan);
+            }
             Intake::Refused(id, error) => {
                 // Nobody is left to read it when the other side is gone.
                 let _ = self.refuse.send(mcp_wire::error(Some(id.as_raw()), &error));
@@ -108,8 +113,22 @@ impl Inbound {
             Intake::Notification(None) | Intake::Other => {}
         }
         to_inner.write_all(&line).await?;
-        to_inner.write_all(b"\n").await
+        to_inner.write_all(b"\n").await?;
+        sleep(deaf).await;
+        Ok(())
     }
+}
+
+/// How long nothing is read after this request.
+fn deafness(plan: &Plan) -> Duration {
+    let times = plan
+        .misbehaviours()
+        .iter()
+        .map(|misbehaviour| match misbehaviour {
+            Misbehaviour::Deaf(time) => *time,
+            _ => Duration::ZERO,
+        });
+    times.sum()
 }
 
 type Delayed = Pin<Box<dyn Future<Output = (Arc<Plan>, Bytes)> + Send>>;

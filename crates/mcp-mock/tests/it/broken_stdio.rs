@@ -148,6 +148,38 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deaf_server_answers_what_it_has_heard() {
+    let hour = Duration::from_secs(3600);
+    let server = MockServer::builder()
+        .tool(Tool::new("act").reply(Reply::text("heard").misbehave(Misbehaviour::Deaf(hour))))
+        .tool(Tool::new("echo"))
+        .build();
+    let (reader, writer) = tokio::io::split(server.connect());
+    let mut client = Lines::new(reader, writer);
+    let start = Instant::now();
+    client.send(CALL).await;
+    assert!(client.line().await.unwrap().contains("heard"));
+    client.send(ECHO).await;
+    assert!(start.elapsed() < hour && server.calls("echo").is_empty());
+    assert_eq!(client.line().await.unwrap(), ECHOED);
+    assert!(start.elapsed() >= hour);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_utf8() {
+    let server = MockServer::builder()
+        .tool(Tool::new("act").reply(Reply::text("fine").misbehave(Misbehaviour::InvalidUtf8)))
+        .build();
+    let (reader, mut writer) = tokio::io::split(server.connect());
+    writer.write_all(CALL.as_bytes()).await.unwrap();
+    writer.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    let mut reader = reader;
+    soon(reader.read_to_end(&mut answer)).await.unwrap();
+    assert!(String::from_utf8(answer).is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_in_pieces_is_whole_in_the_end() {
     let second = Duration::from_secs(1);
     for (misbehaviour, takes) in [
