@@ -1,6 +1,6 @@
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 use mcp_wire::{LogLevel, Revision};
@@ -24,6 +24,12 @@ pub(crate) struct Client {
 }
 
 const NO_LOGS: u8 = u8::MAX;
+
+/// A number for another connection or session, which no other in this process has.
+pub(crate) fn next_connection() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 impl Client {
     pub(crate) fn new(revision: Revision, info: Option<RawJson>, capabilities: Option<RawJson>) -> Self {

@@ -1,9 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key, method};
+use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key};
 use raw_json::{Kind, RawJson};
 
-use crate::{AskError, Progress, client::Client, declared, outline::Outline, way::PAUSE};
+use crate::{AskError, ClientHandle, Progress, client::Client, declared, outline::Outline, way::PAUSE};
 
 /// What is known about a request besides the request itself.
 #[derive(Debug)]
@@ -12,6 +12,7 @@ pub struct RequestContext {
     pub(crate) outline: Outline,
     pub(crate) client: Option<Arc<Client>>,
     pub(crate) session: Option<Arc<str>>,
+    pub(crate) connection: Option<u64>,
     pub(crate) principal: Principal,
     pub(crate) progress: Progress,
     pub(crate) http: Option<http::request::Parts>,
@@ -41,6 +42,14 @@ impl RequestContext {
     #[must_use]
     pub fn session(&self) -> Option<&Arc<str>> {
         self.session.as_ref()
+    }
+
+    /// A number that stands for the client as long as it is connected: of its connection on stdio, of its legacy session
+    /// over HTTP. No two in this process have the same, and clients never see it. Nothing for a request over HTTP
+    /// without a session: who sent the one before cannot be told.
+    #[must_use]
+    pub fn connection(&self) -> Option<u64> {
+        self.connection
     }
 
     /// The head of the HTTP request with headers and extensions; nothing on stdio.
@@ -87,7 +96,7 @@ impl RequestContext {
     #[must_use]
     pub fn client_capabilities(&self) -> Option<RawJson> {
         match self.era() {
-            Era::Modern => self.outline.meta.as_ref()?.get(meta_key::CLIENT_CAPABILITIES),
+            Era::Modern => self.outline.capabilities.clone(),
             Era::Legacy => self.client.as_ref()?.capabilities.clone(),
         }
     }
@@ -121,29 +130,45 @@ impl RequestContext {
         self.outline.request_state.as_ref()?.string()
     }
 
+    /// The way to the client, to be kept by work that outlives this context or runs beside it.
+    #[must_use]
+    pub fn client(&self) -> ClientHandle {
+        ClientHandle::of(self)
+    }
+
+    /// Whether the client declared that it can be asked anything at all, and there is a way to ask: while the request is
+    /// worked on in the legacy era, with an [`InputRequired`](crate::InputRequired) in the modern one.
+    #[must_use]
+    pub fn is_askable(&self) -> bool {
+        match self.era() {
+            Era::Modern => self
+                .outline
+                .capabilities
+                .as_ref()
+                .is_some_and(declared::is_askable),
+            Era::Legacy => {
+                self.progress.0.is_some() && self.client.as_ref().is_some_and(|client| client.is_askable)
+            }
+        }
+    }
+
+    /// Whether there is a way on which the client is asked or told anything beside progress while the request is worked
+    /// on, and it wants that: if not, [`RequestContext::client`] is of no use.
+    #[must_use]
+    pub fn may_be_told(&self) -> bool {
+        self.progress.0.is_some() && self.may_tell()
+    }
+
     /// The lowest level of log messages that the client wants with this request; nothing when it wants none, or there
     /// is no way to tell it.
     #[must_use]
     pub fn log_level(&self) -> Option<LogLevel> {
-        let _way = self.progress.0.as_ref()?;
-        match self.era() {
-            Era::Modern => self.outline.log_level.as_ref()?.string()?.parse().ok(),
-            Era::Legacy => self.client.as_ref()?.log_level(),
-        }
+        self.client().log_level()
     }
 
-    /// Passes on a log message: an object with `data` and perhaps `logger`. Its `level` is put in or replaced.
-    ///
-    /// It reaches the client before the answer, if the client wants messages of this level; it never blocks, and is
-    /// dropped when the way to the client is full.
+    /// Passes on a log message: see [`ClientHandle::log`].
     pub fn log(&self, level: LogLevel, message: &RawJson) {
-        let is_wanted = self.log_level().is_some_and(|lowest| lowest <= level);
-        let Some(way) = self.progress.0.as_ref().filter(|_| is_wanted) else {
-            return;
-        };
-        if let Ok(params) = message.with_members(&[("level", RawJson::from(level.as_str()))]) {
-            let _ = way.send(mcp_wire::notification(method::LOG_MESSAGE, Some(&params)));
-        }
+        self.client().log(level, message);
     }
 
     /// Checks that the client declared the capability to be asked this, such as `elicitation/create`.
@@ -163,12 +188,7 @@ impl RequestContext {
     /// # Errors
     /// When the client cannot be asked, does not answer, or answers with an error.
     pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, AskError> {
-        let (Era::Legacy, Some(client), Some(way)) = (self.era(), &self.client, &self.progress.0) else {
-            return Err(AskError::NoWay);
-        };
-        self.check_askable(method, params)
-            .map_err(AskError::NotDeclared)?;
-        client.asked.ask(way, method, params).await
+        self.client().ask(method, params).await
     }
 
     /// Ends the stream on which a legacy client waits for the answer, and has it come back after this time: for a long

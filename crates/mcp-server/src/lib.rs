@@ -53,6 +53,7 @@
 
 mod asked;
 mod client;
+mod client_handle;
 mod context;
 mod declared;
 mod http;
@@ -70,6 +71,7 @@ mod way;
 
 pub use self::{
     asked::AskError,
+    client_handle::ClientHandle,
     context::{Principal, RequestContext},
     http::{
         AllowedHosts, HttpOptions, HttpService, Identify, MirroredParams, Refusal, ResponseBody,

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     Notices, Principal, Progress, RequestContext, Service,
-    client::Client,
+    client::{Client, next_connection},
     in_flight::InFlight,
     outline::Outline,
     protocol::{self, Core},
@@ -97,6 +97,7 @@ where
     let mut connection = Connection {
         core,
         session,
+        number: next_connection(),
         in_flight: Arc::default(),
         client: None,
         out,
@@ -131,6 +132,7 @@ const WAITING: usize = 1024;
 struct Connection<S> {
     core: Arc<Core<S>>,
     session: Option<Arc<str>>,
+    number: u64,
     in_flight: Arc<InFlight>,
     /// What opened the connection in the legacy era.
     client: Option<Arc<Client>>,
@@ -357,6 +359,7 @@ impl<S: Service> Connection<S> {
             outline,
             client: self.client.clone(),
             session: self.session.clone(),
+            connection: Some(self.number),
             principal: self.options.principal.clone(),
             progress: Progress::default(),
             http: None,

@@ -1,52 +1,132 @@
 use std::sync::Arc;
 
 use mcp_server::{Answer, RequestContext};
-use mcp_wire::{RpcError, code};
-use raw_json::{Kind, RawJson};
+use mcp_wire::{Era, Request, RpcError, code, meta_key};
+use raw_json::RawJson;
 use toolplane::{
     CallRequest,
-    core::{self, ErrorKind, TraceContext},
+    core::{self, Body, ErrorKind, Outcome, Reply, ToolError, TraceContext},
 };
 
-use crate::{Gateway, render};
+use crate::{
+    Gateway,
+    client::Direct,
+    fault::{self, Failure},
+    legacy, modern, render,
+    subject::Subject,
+};
 
-/// Answers `tools/call`.
-pub(crate) async fn call(gateway: &Gateway, cx: &RequestContext) -> Result<Answer, RpcError> {
-    let name = cx.name().and_then(RawJson::string);
-    let name = name.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))?;
-    // Some clients write `null` for none.
-    let arguments = cx.arguments().filter(|arguments| arguments.kind() != Kind::Null);
-    let request = match arguments {
-        // The transport has checked the message as a whole: `mcp_wire::Message::from_client`.
-        Some(arguments) => CallRequest::new(name).checked(arguments.clone()),
-        None => Ok(CallRequest::new(name)),
+/// How often a legacy client is asked for what one call needs before that is taken for a loop.
+pub(crate) const FEW_ROUNDS: usize = 16;
+/// Keys of `_meta` that begin so are a matter of one hop.
+const OF_ONE_HOP: &str = "io.modelcontextprotocol/";
+
+/// What a round of a call came to.
+pub(crate) enum Done {
+    /// It is over.
+    Outcome(Outcome),
+    /// Its client must give something first, and is told so by this.
+    Answer(Answer),
+}
+
+/// Answers a request that makes a call: of a tool or prompt, of a resource, or for a completion.
+pub(crate) async fn answer(
+    gateway: &Gateway,
+    request: &Request,
+    cx: &RequestContext,
+) -> Result<Answer, RpcError> {
+    let subject = Subject::of(request, cx)?;
+    let reply = match run(gateway, &subject, request, cx).await {
+        Ok(Done::Answer(answer)) => return Ok(answer),
+        Ok(Done::Outcome(outcome)) => render::finished(outcome),
+        Err(Failure::Call(error)) => Err(error),
+        Err(Failure::Protocol(error)) => return Err(error),
     };
-    let outcome = match request {
-        Ok(request) => gateway.plane().call(complete(gateway, request, cx)).await,
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(outcome) => Ok(render::outcome(&outcome, cx.era())),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(RpcError::new(code::INVALID_PARAMS, error.message()))
-        }
-        Err(error) => Ok(render::error(&error)),
+    match reply {
+        Ok(reply) => Ok(rendered(&subject, &reply, cx.era())),
+        Err(error) => failed(&subject, &error, cx),
     }
 }
 
-/// The request with what the connection knows of it.
-fn complete(gateway: &Gateway, request: CallRequest, cx: &RequestContext) -> CallRequest {
-    let mut request = request.caller(gateway.caller(cx.principal()));
+async fn run(
+    gateway: &Gateway,
+    subject: &Subject,
+    request: &Request,
+    cx: &RequestContext,
+) -> Result<Done, Failure> {
+    let call = complete(gateway, subject.call(request, cx)?, cx);
+    match cx.era() {
+        Era::Modern => modern::run(gateway, request, cx, call).await,
+        Era::Legacy => {
+            let call = match Direct::of(cx) {
+                Some(ask) => call.ask(ask),
+                None => call,
+            };
+            Ok(Done::Outcome(legacy::run(gateway, cx, call).await?))
+        }
+    }
+}
+
+/// The call with what the connection knows of it.
+fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRequest {
+    let mut call = call.caller(gateway.caller(cx.principal()));
     if cx.progress().is_wanted() {
-        request = request.progress(Arc::new(Reports(cx.progress().clone())));
+        call = call.progress(Arc::new(Reports(cx.progress().clone())));
     }
     if let Some((traceparent, tracestate)) = cx.trace() {
-        request = request.trace(TraceContext {
+        call = call.trace(TraceContext {
             traceparent: traceparent.into(),
             tracestate: tracestate.map(Into::into),
         });
     }
-    request
+    match cx.meta().and_then(passed_on) {
+        Some(meta) => call.meta(meta),
+        None => call,
+    }
+}
+
+/// What of a request's `_meta` is meant for whoever answers it in the end.
+fn passed_on(meta: &RawJson) -> Option<RawJson> {
+    let is_of_one_hop = |key: &str| key == meta_key::PROGRESS_TOKEN || key.starts_with(OF_ONE_HOP);
+    if meta.members().all(|(key, _)| is_of_one_hop(&key)) {
+        return None;
+    }
+    let own: Vec<_> = meta
+        .members()
+        .map(|(key, _)| key)
+        .filter(|key| is_of_one_hop(key))
+        .collect();
+    let own: Vec<&str> = own.iter().map(|key| &**key).collect();
+    meta.without_members(&own).ok()
+}
+
+fn rendered(subject: &Subject, reply: &Reply, era: Era) -> Answer {
+    match (subject, &reply.body) {
+        (Subject::Tool, _) => render::reply(reply, era),
+        (Subject::Resource(_), Body::Result(result) | Body::Value(result)) => {
+            render::contents(result, reply, era)
+        }
+        (_, Body::Result(result) | Body::Value(result)) => render::relayed(result, reply),
+    }
+}
+
+/// A tool that fails has a result that says so, which models read; everything else has an error.
+fn failed(subject: &Subject, error: &ToolError, cx: &RequestContext) -> Result<Answer, RpcError> {
+    match subject {
+        Subject::Tool if error.kind() == ErrorKind::NotFound => {
+            Err(RpcError::new(code::INVALID_PARAMS, error.message()))
+        }
+        Subject::Tool => match legacy::visit(error, cx) {
+            Some(error) => Err(error),
+            None => Ok(render::error(error)),
+        },
+        // A server that completes nothing has nothing to propose.
+        Subject::Completion if fault::is_unknown_method(error) => {
+            let nothing = r#"{"completion":{"values":[]}}"#;
+            Ok(RawJson::parse(nothing).expect("the text is JSON").into())
+        }
+        _ => Err(fault::rpc_error(error, cx.era(), subject.uri())),
+    }
 }
 
 /// The way of a tool's progress to the client.

@@ -2,18 +2,21 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use mcp_server::{
     AllowedHosts, Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions,
-    ServerInfo, Service, StdioOptions, serve_http, serve_stdio, unknown_method,
+    ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Era, Request, Revision, RpcError, method};
+use mcp_wire::{Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
     time::sleep,
 };
-use toolplane::{Toolplane, core::Caller};
+use toolplane::{
+    Toolplane,
+    core::{Caller, Feature},
+};
 
-use crate::{call, list::Lists, routes::Routes};
+use crate::{call, client::ANSWER, list::Lists, parked::Parked, routes::Routes};
 
 /// A toolplane as an MCP server. Cloning shares it.
 #[derive(Clone)]
@@ -23,6 +26,9 @@ struct Inner {
     plane: Toolplane,
     options: GatewayOptions,
     lists: Lists,
+    parked: Arc<Parked>,
+    /// Nothing when the system has no randomness to give: then no modern client can be asked anything.
+    seal: Option<StateSeal>,
 }
 
 /// How a toolplane is shown to MCP clients.
@@ -40,6 +46,9 @@ pub struct GatewayOptions {
 
 /// How long changes that come together are taken for one.
 const SETTLE: Duration = Duration::from_millis(100);
+
+/// What is offered in both eras. It does not depend on what there is: a server that has prompts may come later.
+const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}"#;
 
 /// Tells whose permissions and limits a principal has.
 pub type Callers = Arc<dyn Fn(&Principal) -> Arc<Caller> + Send + Sync>;
@@ -63,6 +72,8 @@ impl Gateway {
             plane,
             options,
             lists,
+            parked: Arc::default(),
+            seal: StateSeal::new(ANSWER).ok(),
         }))
     }
 
@@ -132,18 +143,30 @@ impl Gateway {
         HttpService::new(self.clone(), options)
     }
 
-    /// Tells listening clients whenever the tools change. Never ends.
+    /// Tells listening clients whenever a list changes. Never ends.
     pub async fn announce(&self, notices: &Notices) {
         let mut changes = self.0.plane.changes();
         while changes.changed().await.is_ok() {
             sleep(SETTLE).await;
-            let revision = *changes.borrow_and_update();
-            if self.0.lists.is_news(revision) {
-                notices.send(method::TOOLS_LIST_CHANGED, None);
+            changes.mark_unchanged();
+            let view = self.0.plane.known(self.0.plane.local_caller());
+            for notification in self.0.lists.news(&view) {
+                notices.send(notification, None);
             }
         }
         // The serving must go on without news.
         std::future::pending::<()>().await;
+    }
+
+    /// The calls that wait for their clients.
+    pub(crate) fn parked(&self) -> &Arc<Parked> {
+        &self.0.parked
+    }
+
+    /// What seals the states that clients give back.
+    pub(crate) fn seal(&self) -> Result<&StateSeal, RpcError> {
+        let missing = || RpcError::new(code::INTERNAL_ERROR, "no state can be sealed here");
+        self.0.seal.as_ref().ok_or_else(missing)
     }
 
     /// On whose behalf a request is made.
@@ -172,27 +195,26 @@ impl Service for Gateway {
         self.0.options.info.clone()
     }
 
-    fn capabilities(&self, revision: Revision) -> RawJson {
-        let text = match revision.era() {
-            Era::Legacy => r#"{"tools":{"listChanged":true}}"#,
-            // There is no stream yet on which a client of this era could be told.
-            Era::Modern => r#"{"tools":{}}"#,
-        };
-        RawJson::parse(text).expect("the text is JSON")
+    fn capabilities(&self, _: Revision) -> RawJson {
+        RawJson::parse(CAPABILITIES).expect("the text is JSON")
     }
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
-        match &*request.method {
-            method::TOOLS_CALL => call::call(self, cx).await,
-            method::TOOLS_LIST => {
-                let caller = self.caller(cx.principal());
-                let view = self.0.plane.list(&caller).await;
-                self.0
-                    .lists
-                    .page(&view, &caller, request.params.as_ref(), cx.era())
-            }
-            other => Err(unknown_method(other)),
-        }
+        let feature = match &*request.method {
+            method::TOOLS_CALL
+            | method::PROMPTS_GET
+            | method::RESOURCES_READ
+            | method::COMPLETION_COMPLETE => return call::answer(self, &request, cx).await,
+            method::TOOLS_LIST => Feature::Tool,
+            method::PROMPTS_LIST => Feature::Prompt,
+            method::RESOURCES_LIST => Feature::Resource,
+            method::RESOURCES_TEMPLATES_LIST => Feature::ResourceTemplate,
+            other => return Err(unknown_method(other)),
+        };
+        let caller = self.caller(cx.principal());
+        let view = self.0.plane.list(&caller).await;
+        let params = request.params.as_ref();
+        self.0.lists.page(feature, &view, &caller, params, cx.era())
     }
 }
 

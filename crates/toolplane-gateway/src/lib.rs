@@ -30,10 +30,17 @@
 //! ```
 
 mod call;
+mod client;
+mod dialogue;
+mod fault;
 mod gateway;
+mod legacy;
 mod list;
+mod modern;
+mod parked;
 mod render;
 mod routes;
+mod subject;
 
 pub use mcp_server::{
     AllowedHosts, HttpOptions, HttpService, Identify, Principal, Refusal, ResponseBody, ServeOptions,

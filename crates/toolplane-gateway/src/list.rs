@@ -1,14 +1,17 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use mcp_server::Answer;
-use mcp_wire::{Era, RpcError, code};
+use mcp_wire::{Era, RpcError, code, method};
 use raw_json::{Kind, Limits, RawJson};
 use toolplane::{
     View,
-    core::{Caller, Tool},
+    core::{Caller, Feature, Tool},
 };
 
-/// The pages of `tools/list`, each rendered once for what callers see the same.
+/// The pages of `tools/list` and the other lists, each rendered once for what callers see the same.
 #[derive(Debug)]
 pub(crate) struct Lists {
     page_size: usize,
@@ -18,8 +21,8 @@ pub(crate) struct Lists {
 #[derive(Debug, Default)]
 struct State {
     rendered: Vec<Rendered>,
-    /// The oldest revision that some client may still take for the present one.
-    oldest: Option<u64>,
+    /// The oldest revision of each list that some client may still take for the present one.
+    oldest: HashMap<Feature, u64>,
 }
 
 #[derive(Debug)]
@@ -31,17 +34,18 @@ struct Rendered {
 /// What makes a page what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
+    feature: Feature,
     revision: u64,
     era: Era,
     caller: Arc<Caller>,
-    /// How many tools come before the page.
+    /// How many items come before the page.
     start: usize,
 }
 
 /// How many pages are kept: the oldest goes first.
 const MAX_RENDERED: usize = 64;
-/// What a cursor begins with, before the name of the last tool on the page that it follows. It points to a place
-/// among the names, so a change of the tools between two pages neither hides a tool nor shows one twice.
+/// What a cursor begins with, before the name of the last item on the page that it follows. It points to a place
+/// among the names, so a change of the list between two pages neither hides an item nor shows one twice.
 const CURSOR: &str = "after.";
 
 impl Lists {
@@ -52,9 +56,10 @@ impl Lists {
         }
     }
 
-    /// The page that a request asks for.
+    /// The page of a list that a request asks for.
     pub(crate) fn page(
         &self,
+        feature: Feature,
         view: &View,
         caller: &Arc<Caller>,
         params: Option<&RawJson>,
@@ -62,28 +67,26 @@ impl Lists {
     ) -> Result<Answer, RpcError> {
         let cursor = params.and_then(|params| params.get("cursor"));
         let start = match cursor.filter(|cursor| cursor.kind() != Kind::Null) {
-            Some(cursor) => start(view.tools(), &cursor)?,
+            Some(cursor) => start(view.list(feature), &cursor)?,
             None => 0,
         };
         let key = Key {
-            revision: view.revision(),
+            feature,
+            revision: view.revision_of(feature),
             era,
             caller: Arc::clone(caller),
             start,
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.oldest = Some(
-            state
-                .oldest
-                .map_or(key.revision, |oldest| oldest.min(key.revision)),
-        );
+        let oldest = state.oldest.entry(feature).or_insert(key.revision);
+        *oldest = key.revision.min(*oldest);
         let rendered = &mut state.rendered;
         if let Some(known) = rendered.iter().find(|known| known.key == key) {
             return Ok(Answer::untyped(known.page.clone()));
         }
-        let page = render(&view.tools()[start..], self.page_size, era);
+        let page = render(feature, &view.list(feature)[start..], self.page_size, era);
         // Nobody asks for an older list again.
-        rendered.retain(|known| known.key.revision >= key.revision);
+        rendered.retain(|known| known.key.feature != feature || known.key.revision >= key.revision);
         if rendered.len() >= MAX_RENDERED {
             rendered.remove(0);
         }
@@ -96,36 +99,60 @@ impl Lists {
 }
 
 impl Lists {
-    /// Whether clients must be told that the tools are at this revision now: some have a list that is older.
+    /// The notifications that clients must be sent now that the lists are as in this view: some client has one that is
+    /// older.
     ///
     /// Servers that start when a list is first asked for are no news to the client that waits for it.
-    pub(crate) fn is_news(&self, revision: u64) -> bool {
+    pub(crate) fn news(&self, view: &View) -> Vec<&'static str> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = state.oldest.is_some_and(|oldest| oldest < revision);
-        if is_news {
-            state.oldest = Some(revision);
+        let mut news = Vec::new();
+        for feature in Feature::ALL {
+            let revision = view.revision_of(feature);
+            let Some(oldest) = state
+                .oldest
+                .get_mut(&feature)
+                .filter(|oldest| **oldest < revision)
+            else {
+                continue;
+            };
+            *oldest = revision;
+            let (_, changed) = words(feature);
+            // Resources and their templates share one.
+            if !news.contains(&changed) {
+                news.push(changed);
+            }
         }
-        is_news
+        news
     }
 }
 
-/// How many tools come before the page after a cursor.
-fn start(tools: &[Arc<Tool>], cursor: &RawJson) -> Result<usize, RpcError> {
+/// The member of a result that holds a list of this kind, and the notification of its change.
+fn words(feature: Feature) -> (&'static str, &'static str) {
+    match feature {
+        Feature::Prompt => ("prompts", method::PROMPTS_LIST_CHANGED),
+        Feature::Resource => ("resources", method::RESOURCES_LIST_CHANGED),
+        Feature::ResourceTemplate => ("resourceTemplates", method::RESOURCES_LIST_CHANGED),
+        _ => ("tools", method::TOOLS_LIST_CHANGED),
+    }
+}
+
+/// How many items come before the page after a cursor.
+fn start(items: &[Arc<Tool>], cursor: &RawJson) -> Result<usize, RpcError> {
     let cursor = cursor.string();
     let after = cursor.as_deref().and_then(|cursor| cursor.strip_prefix(CURSOR));
     let after = after.ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "unknown `cursor`"))?;
-    Ok(tools.partition_point(|tool| &**tool.name() <= after))
+    Ok(items.partition_point(|item| &**item.name() <= after))
 }
 
-/// One page: the definitions of the tools in the order of their names.
-fn render(tools: &[Arc<Tool>], page_size: usize, era: Era) -> RawJson {
-    let (page, rest) = tools.split_at(page_size.min(tools.len()));
-    let size: usize = page.iter().map(|tool| tool.definition().len() + 1).sum();
+/// One page: the definitions in the order of their names.
+fn render(feature: Feature, items: &[Arc<Tool>], page_size: usize, era: Era) -> RawJson {
+    let (page, rest) = items.split_at(page_size.min(items.len()));
+    let size: usize = page.iter().map(|item| item.definition().len() + 1).sum();
     let mut list = String::with_capacity(size + 2);
     list.push('[');
-    for (index, tool) in page.iter().enumerate() {
+    for (index, item) in page.iter().enumerate() {
         list.push_str(if index == 0 { "" } else { "," });
-        list.push_str(tool.definition().as_str());
+        list.push_str(item.definition().as_str());
     }
     list.push(']');
     let limits = Limits {
@@ -133,7 +160,7 @@ fn render(tools: &[Arc<Tool>], page_size: usize, era: Era) -> RawJson {
         ..Limits::RELAY
     };
     let list = RawJson::parse_within(list, limits).expect("every definition is JSON");
-    let mut members = vec![("tools", list)];
+    let mut members = vec![(words(feature).0, list)];
     if let (Some(last), false) = (page.last(), rest.is_empty()) {
         members.push(("nextCursor", RawJson::from(&*format!("{CURSOR}{}", last.name()))));
     }

@@ -6,10 +6,7 @@ use raw_json::{Kind, RawJson};
 use serde::Serialize;
 use toolplane::core::{Body, ErrorKind, Outcome, Reply, ToolError};
 
-/// Under which key of `_meta` a client finds why a call failed.
-const ERROR: &str = "dev.toolplane/error";
-/// What an upstream says about an error is passed on up to this size.
-const MAX_DETAIL: usize = 16 * 1024;
+use crate::fault;
 
 /// A block of content, which models read.
 #[derive(Serialize)]
@@ -18,9 +15,11 @@ struct Text<'a> {
     text: &'a str,
 }
 
-pub(crate) fn outcome(outcome: &Outcome, era: Era) -> Answer {
+/// The reply of a call that is finished; nobody is left who could go on with another.
+pub(crate) fn finished(outcome: Outcome) -> Result<Reply, ToolError> {
+    let unfinished = |message: &str| Err(ToolError::new(ErrorKind::Unavailable, message));
     match outcome {
-        Outcome::Reply(reply) => self::reply(reply, era),
+        Outcome::Reply(reply) => Ok(reply),
         Outcome::NeedsInput(_) => unfinished("the tool asks for input, which cannot be given here"),
         Outcome::Pending(pending) => {
             unfinished(&format!("the call waits for a decision: {}", pending.reason))
@@ -30,16 +29,37 @@ pub(crate) fn outcome(outcome: &Outcome, era: Era) -> Answer {
     }
 }
 
-fn unfinished(message: &str) -> Answer {
-    error(&ToolError::new(ErrorKind::Unavailable, message))
+/// The result of a tool.
+pub(crate) fn reply(reply: &Reply, era: Era) -> Answer {
+    match &reply.body {
+        Body::Result(result) => relayed(result, reply),
+        Body::Value(value) => self::value(value, reply, era),
+    }
 }
 
-fn reply(reply: &Reply, era: Era) -> Answer {
-    match &reply.body {
-        // As it came, with nothing but our own notes put in.
-        Body::Result(result) if reply.meta().is_empty() => Answer::from(result.clone()),
-        Body::Result(result) => Answer::from(mcp_wire::with_meta(Some(result), reply.meta())),
-        Body::Value(value) => self::value(value, reply, era),
+/// A result in the protocol's own shape: as it came, with nothing but our own notes put in.
+pub(crate) fn relayed(result: &RawJson, reply: &Reply) -> Answer {
+    if reply.meta().is_empty() {
+        return Answer::from(result.clone());
+    }
+    Answer::from(mcp_wire::with_meta(Some(result), reply.meta()))
+}
+
+/// What a resource holds. Modern clients want to know how long that is good for, which older servers do not say.
+pub(crate) fn contents(result: &RawJson, reply: &Reply, era: Era) -> Answer {
+    let mut missing = vec![
+        ("ttlMs", RawJson::from(0_u64)),
+        ("cacheScope", RawJson::from("private")),
+    ];
+    if era == Era::Modern {
+        missing.retain(|(key, _)| result.get(key).is_none());
+    }
+    if era == Era::Legacy || missing.is_empty() {
+        return relayed(result, reply);
+    }
+    match result.with_members(&missing) {
+        Ok(result) => relayed(&result, reply),
+        Err(_) => relayed(result, reply),
     }
 }
 
@@ -63,23 +83,11 @@ fn value(value: &RawJson, reply: &Reply, era: Era) -> Answer {
 /// A call that failed: in words for the model, and in `_meta` for programs.
 pub(crate) fn error(error: &ToolError) -> Answer {
     let kind = error.kind();
-    let mut why = vec![
-        ("kind", RawJson::from(kind.as_str())),
-        ("message", RawJson::from(error.message())),
-        ("retryable", RawJson::from(kind.is_retryable())),
-    ];
-    if let Some(after) = error.retry_after() {
-        let milliseconds = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        why.push(("retry_after_ms", RawJson::from(milliseconds)));
-    }
-    if let Some(detail) = error.detail().filter(|detail| detail.len() <= MAX_DETAIL) {
-        why.push(("detail", detail.clone()));
-    }
     let text = format!("{kind}: {}; {}", error.message(), kind.advice());
     Answer::untyped(object(&[
         ("content", content(&text)),
         ("isError", RawJson::from(true)),
-        ("_meta", object(&[(ERROR, object(&why))])),
+        ("_meta", object(&[(fault::ERROR, fault::why(error))])),
     ]))
 }
 

@@ -7,12 +7,17 @@ use std::{
 use tokio::{sync::mpsc, time::Instant};
 
 use super::resumable::{Budget, Resumables};
-use crate::{Notices, Principal, client::Client, in_flight::InFlight};
+use crate::{
+    Notices, Principal,
+    client::{Client, next_connection},
+    in_flight::InFlight,
+};
 
 /// A legacy client's state over HTTP.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: Arc<str>,
+    pub(super) number: u64,
     pub(super) client: Arc<Client>,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) streams: Resumables,
@@ -46,6 +51,7 @@ impl Sessions {
         let now = Instant::now();
         let session = Arc::new(Session {
             id: random_id()?,
+            number: next_connection(),
             client: Arc::new(client),
             in_flight: Arc::default(),
             streams: Resumables::new(Arc::clone(&self.budget)),

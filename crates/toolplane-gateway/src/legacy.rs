@@ -1,0 +1,95 @@
+//! Calls of legacy clients: what a tool needs, its client is asked for at once.
+
+use std::time::Duration;
+
+use mcp_server::{AskError, RequestContext};
+use mcp_wire::{RpcError, method};
+use raw_json::RawJson;
+use tokio::time::{sleep, timeout};
+use toolplane::{
+    CallRequest,
+    core::{ErrorKind, InputRequest, Outcome, Resume, ToolError},
+};
+
+use crate::{Gateway, call::FEW_ROUNDS, client::ANSWER, fault, render::object};
+
+/// How long to wait before another round that brings nothing new: the server wants to be asked again later.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Makes a call, and further rounds of it while the tool needs input that the client gives.
+pub(crate) async fn run(
+    gateway: &Gateway,
+    cx: &RequestContext,
+    call: CallRequest,
+) -> Result<Outcome, ToolError> {
+    let mut round = call.clone();
+    for _ in 0..FEW_ROUNDS {
+        let input = match gateway.plane().call(round).await? {
+            Outcome::NeedsInput(input) => input,
+            outcome => return Ok(outcome),
+        };
+        let responses = answers(cx, &input).await?;
+        let state = input.state;
+        round = call.clone().resume(Resume { responses, state });
+    }
+    let message = format!("the tool asked for input {FEW_ROUNDS} times and came to no end");
+    Err(ToolError::new(ErrorKind::Protocol, message))
+}
+
+/// Asks the client for everything that a tool needs, one after another.
+async fn answers(cx: &RequestContext, input: &InputRequest) -> Result<RawJson, ToolError> {
+    let mut answers = Vec::new();
+    for (key, request) in input.requests.members() {
+        let (method, params) = question(&request)?;
+        let answer = timeout(ANSWER, cx.ask(&method, params.as_ref())).await;
+        let answer = answer.map_err(|_| {
+            let message = format!("the client did not answer `{method}` within {ANSWER:?}");
+            ToolError::new(ErrorKind::Timeout, message)
+        })?;
+        answers.push((key, answer.map_err(|error| not_given(&method, error))?));
+    }
+    if answers.is_empty() {
+        sleep(PAUSE).await;
+    }
+    let members: Vec<(&str, RawJson)> = answers
+        .iter()
+        .map(|(key, answer)| (&**key, answer.clone()))
+        .collect();
+    Ok(object(&members))
+}
+
+/// What is asked, and with which parameters.
+pub(crate) fn question(request: &RawJson) -> Result<(String, Option<RawJson>), ToolError> {
+    let method = request.get("method").and_then(|method| method.string());
+    let method = method.ok_or_else(|| {
+        let message = "the tool asks for input without saying what it asks";
+        ToolError::new(ErrorKind::Protocol, message)
+    })?;
+    Ok((method, request.get("params")))
+}
+
+fn not_given(method: &str, error: AskError) -> ToolError {
+    let (kind, message) = match &error {
+        AskError::NotDeclared(why) => (
+            ErrorKind::Unavailable,
+            format!("the tool asks for `{method}`: {}", why.message),
+        ),
+        AskError::Refused(why) => (
+            ErrorKind::Cancelled,
+            format!("the client refused `{method}`: {}", why.message),
+        ),
+        other => (
+            ErrorKind::Unavailable,
+            format!("the tool asks for `{method}`, but {other}"),
+        ),
+    };
+    ToolError::new(kind, message).with_source(error)
+}
+
+/// The error of a server that wants the user to visit a page first, for a client that knows what to do about it.
+pub(crate) fn visit(error: &ToolError, cx: &RequestContext) -> Option<RpcError> {
+    let error = fault::upstream(error).filter(fault::wants_visit)?;
+    let by_url = object(&[("mode", RawJson::from("url"))]);
+    let can = cx.check_askable(method::ELICITATION_CREATE, Some(&by_url));
+    can.is_ok().then_some(error)
+}

@@ -1,0 +1,152 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use mcp_server::Principal;
+use tokio::{task::JoinHandle, time::sleep};
+use toolplane::core::{BoxFuture, ErrorKind, Outcome, ToolError};
+
+use crate::{client::ANSWER, dialogue::Dialogue};
+
+/// The calls that wait for their clients to come back with what they were asked for.
+///
+/// A call that nobody comes back for is cancelled after [`ANSWER`].
+#[derive(Debug, Default)]
+pub(crate) struct Parked(Mutex<Calls>);
+
+#[derive(Debug, Default)]
+struct Calls {
+    last: u64,
+    by_number: HashMap<u64, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    call: OpenCall,
+    principal: Principal,
+    /// Cancels the call when its time is over.
+    _expiry: Owned<()>,
+}
+
+/// How many calls may wait in all.
+const MAX_PARKED: usize = 256;
+/// How many calls of one principal may wait.
+const MAX_OF_PRINCIPAL: usize = 16;
+
+impl Parked {
+    /// Takes a call whose client was asked, under a number that is good for one time. Gives it back when there is no
+    /// room for it.
+    pub(crate) fn park(self: &Arc<Self>, call: OpenCall, principal: &Principal) -> Result<u64, OpenCall> {
+        let mut calls = self.lock();
+        let waiting = calls.by_number.values();
+        let n_own = waiting.filter(|waiting| waiting.principal == *principal).count();
+        if calls.by_number.len() >= MAX_PARKED || n_own >= MAX_OF_PRINCIPAL {
+            return Err(call);
+        }
+        calls.last += 1;
+        let number = calls.last;
+        let parked = Arc::downgrade(self);
+        let expiry = tokio::spawn(async move {
+            sleep(ANSWER).await;
+            if let Some(parked) = parked.upgrade() {
+                drop(parked.take(number));
+            }
+        });
+        let waiting = Waiting {
+            call: call.apart(),
+            principal: principal.clone(),
+            _expiry: Owned(expiry),
+        };
+        calls.by_number.insert(number, waiting);
+        Ok(number)
+    }
+
+    /// The call that was parked under this number, for the one who comes back for it.
+    pub(crate) fn take(&self, number: u64) -> Option<OpenCall> {
+        let waiting = self.lock().by_number.remove(&number)?;
+        Some(waiting.call)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a call came out.
+type Ended = Result<Outcome, ToolError>;
+
+/// A call that is under way, and what it asks. Dropping it cancels the call.
+pub(crate) struct OpenCall {
+    pub(crate) dialogue: Arc<Dialogue>,
+    run: Run,
+}
+
+/// What works on a call.
+enum Run {
+    /// Whoever waits for it: as long as nothing was asked.
+    Here(BoxFuture<'static, Ended>),
+    /// A task of its own: it goes on while nobody waits.
+    Apart(Owned<Ended>),
+}
+
+/// What comes next of a call.
+pub(crate) enum Next {
+    Ended(Ended),
+    /// There are questions to put.
+    Asked,
+}
+
+impl OpenCall {
+    pub(crate) fn new(dialogue: Arc<Dialogue>, call: BoxFuture<'static, Ended>) -> Self {
+        Self {
+            dialogue,
+            run: Run::Here(call),
+        }
+    }
+
+    /// Waits until the call ends or asks.
+    pub(crate) async fn next(&mut self) -> Next {
+        let Self { dialogue, run } = self;
+        let ended = async {
+            match run {
+                Run::Here(call) => call.await,
+                Run::Apart(task) => (&mut task.0).await.unwrap_or_else(|_| {
+                    let message = "the call broke off";
+                    Err(ToolError::new(ErrorKind::Internal, message))
+                }),
+            }
+        };
+        tokio::select! {
+            // What is asked at once is put at once: the call gets as far as it can first.
+            biased;
+            ended = ended => Next::Ended(ended),
+            () = dialogue.asked() => Next::Asked,
+        }
+    }
+
+    fn apart(self) -> Self {
+        let run = match self.run {
+            Run::Here(call) => Run::Apart(Owned(tokio::spawn(call))),
+            apart @ Run::Apart(_) => apart,
+        };
+        Self { run, ..self }
+    }
+}
+
+impl fmt::Debug for OpenCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenCall").finish_non_exhaustive()
+    }
+}
+
+/// A task that ends with this.
+#[derive(Debug)]
+struct Owned<T>(JoinHandle<T>);
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

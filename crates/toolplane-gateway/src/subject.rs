@@ -1,0 +1,98 @@
+use mcp_server::RequestContext;
+use mcp_wire::{Request, RpcError, code, method};
+use raw_json::{Kind, RawJson};
+use toolplane::CallRequest;
+
+use crate::{fault::Failure, render::object};
+
+/// What a request is about, so far as its answer depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Tool,
+    Prompt,
+    /// A resource by its URI.
+    Resource(String),
+    Completion,
+}
+
+impl Subject {
+    /// Reads a request that makes a call, whatever it calls.
+    pub(crate) fn of(request: &Request, cx: &RequestContext) -> Result<Self, RpcError> {
+        Ok(match &*request.method {
+            method::TOOLS_CALL => Self::Tool,
+            method::PROMPTS_GET => Self::Prompt,
+            method::RESOURCES_READ => Self::Resource(uri(cx)?),
+            _ => Self::Completion,
+        })
+    }
+
+    /// The call that the request makes.
+    pub(crate) fn call(&self, request: &Request, cx: &RequestContext) -> Result<CallRequest, Failure> {
+        // Some clients write `null` for none.
+        let arguments = cx.arguments().filter(|arguments| arguments.kind() != Kind::Null);
+        let call = match self {
+            Self::Tool => CallRequest::new(name(cx)?),
+            Self::Prompt => CallRequest::prompt(name(cx)?),
+            Self::Resource(uri) => return Ok(CallRequest::resource(uri.as_str())),
+            Self::Completion => return completion(request),
+        };
+        match arguments {
+            // The transport has checked the message as a whole: `mcp_wire::Message::from_client`.
+            Some(arguments) => Ok(call.checked(arguments.clone())?),
+            None => Ok(call),
+        }
+    }
+
+    /// The URI, of a resource.
+    pub(crate) fn uri(&self) -> Option<&str> {
+        match self {
+            Self::Resource(uri) => Some(uri),
+            _ => None,
+        }
+    }
+}
+
+/// The URI that a request names.
+pub(crate) fn uri(cx: &RequestContext) -> Result<String, RpcError> {
+    cx.uri()
+        .and_then(RawJson::string)
+        .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`uri` must be a string"))
+}
+
+fn name(cx: &RequestContext) -> Result<String, RpcError> {
+    cx.name()
+        .and_then(RawJson::string)
+        .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))
+}
+
+/// A completion: what is referred to is the address, the rest are the arguments.
+fn completion(request: &Request) -> Result<CallRequest, Failure> {
+    let invalid = |message: &str| RpcError::new(code::INVALID_PARAMS, message);
+    let (mut reference, mut arguments) = (None, Vec::new());
+    for (key, value) in request.params.iter().flat_map(RawJson::members) {
+        match &*key {
+            "ref" => reference = Some(value),
+            "argument" => arguments.push(("argument", value)),
+            "context" if value.kind() != Kind::Null => arguments.push(("context", value)),
+            _ => {}
+        }
+    }
+    let text = |key| {
+        reference
+            .as_ref()
+            .and_then(|reference| reference.get(key)?.string())
+    };
+    let call = match (text("type").as_deref(), text("name"), text("uri")) {
+        (Some("ref/prompt"), Some(name), _) => CallRequest::complete_prompt(name),
+        (Some("ref/resource"), _, Some(uri)) => CallRequest::complete_template(uri),
+        _ => {
+            let message = "`ref` must be a `ref/prompt` with a `name` or a `ref/resource` with a `uri`";
+            return Err(invalid(message).into());
+        }
+    };
+    let is_argument = |(key, value): &(&str, RawJson)| *key == "argument" && value.kind() == Kind::Object;
+    if !arguments.iter().any(is_argument) {
+        return Err(invalid("`argument` must be an object").into());
+    }
+    Ok(call.checked(object(&arguments))?)
+}
