@@ -11,11 +11,16 @@ use tool_core::Feature;
 /// What came of reading one list.
 pub(crate) type Listed = (Feature, Result<Vec<RawJson>, String>);
 
-/// Reads these lists at the same time. A list of something that the server does not offer is empty.
-pub(crate) async fn read(connection: &Connection, features: &[Feature], limit: Duration) -> Vec<Listed> {
-    let lists = features.iter().map(|feature| async move {
-        let list = read_one(connection, *feature, limit).await;
-        (*feature, list)
+/// Reads these lists at the same time, each within its limit. A list of something that the server does not offer is
+/// empty.
+pub(crate) async fn read(
+    connection: &Connection,
+    features: &[Feature],
+    limit: impl Fn(Feature) -> Duration,
+) -> Vec<Listed> {
+    let lists = features.iter().map(|&feature| {
+        let limit = limit(feature);
+        async move { (feature, read_one(connection, feature, limit).await) }
     });
     join_all(lists).await
 }

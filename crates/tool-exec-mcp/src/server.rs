@@ -27,6 +27,9 @@ const COALESCE: Duration = Duration::from_secs(1);
 /// How long a list that could not be read is left alone at most before it is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// How long the first list of tools waits for the lists beside it, which are tried again without hurry.
+const LONGEST_BESIDE: Duration = Duration::from_secs(5);
+
 /// An MCP server with its tools, prompts and resources: started when first needed, started again when it has failed.
 pub struct McpServer {
     settings: Arc<ServerSettings>,
@@ -122,7 +125,7 @@ impl McpServer {
             return;
         }
         let start = Instant::now();
-        let failure = match self.list(&Feature::ALL).await {
+        let failure = match self.list(&Feature::ALL, LONGEST_BESIDE).await {
             Ok(unread) => {
                 listing.listed = true;
                 // The first good list is followed from then on.
@@ -141,14 +144,18 @@ impl McpServer {
     }
 
     /// Reads these lists and puts them in the place of those before. Returns which could not be read and so are as
-    /// they were: what a server has beside tools is worth no failure of its tools.
+    /// they were: what a server has beside tools is worth no failure of its tools, and no wait for more than `beside`.
     ///
     /// # Errors
     /// When the server is not there, or the list of tools cannot be read.
-    async fn list(&self, features: &[Feature]) -> Result<Vec<Feature>, String> {
+    async fn list(&self, features: &[Feature], beside: Duration) -> Result<Vec<Feature>, String> {
         let connection = self.connection().await.map_err(|error| error.to_string())?;
         let (mut lists, mut unread) = (HashMap::new(), Vec::new());
-        for (feature, list) in listing::read(&connection, features, self.settings.start_timeout).await {
+        let limit = |feature| match feature {
+            Feature::Tool => self.settings.start_timeout,
+            _ => self.settings.start_timeout.min(beside),
+        };
+        for (feature, list) in listing::read(&connection, features, limit).await {
             match list {
                 Ok(list) => {
                     let described = describe(&self.settings, connection.server(), feature, &list);
@@ -204,7 +211,7 @@ async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
         due.append(&mut unread);
         seen = now;
         let Some(server) = server.upgrade() else { return };
-        unread = server.list(&due).await.unwrap_or_else(|reason| {
+        unread = server.list(&due, Duration::MAX).await.unwrap_or_else(|reason| {
             tracing::warn!(
                 server = server.settings.name,
                 "the list of tools changed and cannot be read: {reason}"

@@ -169,6 +169,22 @@ async fn lists_beside_that_of_tools_may_fail() {
 }
 
 #[tokio::test]
+async fn a_list_that_never_comes_does_not_hold_up_the_tools() {
+    let fixture = everything();
+    fixture.has("prompts", "silence");
+    let server = fixture.server("");
+    let catalogue = load(&server).await;
+    let features: Vec<_> = names(&catalogue)
+        .into_iter()
+        .map(|(feature, _)| feature)
+        .collect();
+    assert_eq!(features[0], Feature::Tool);
+    assert!(!features.contains(&Feature::Prompt));
+    assert_eq!(features.len(), 4);
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_list_that_the_server_does_not_know_is_empty() {
     let fixture = everything();
     for key in ["resourceTemplates", "prompts"] {

@@ -94,10 +94,11 @@ impl Server {
         told.unwrap_or_else(|_| CAPABILITIES.to_owned())
     }
 
-    /// Lists what is in the file.
+    /// Lists what is in the file, which may be `silence`.
     fn list(&self, id: &RawJson, method: &str, key: &str) -> io::Result<()> {
         note(&self.folder, "lists", method)?;
         match fs::read_to_string(self.folder.join(format!("{key}.json"))) {
+            Ok(list) if list == "silence" => Ok(()),
             Ok(list) => result(id, &format!(r#"{{"{key}":{}}}"#, list.trim())),
             Err(_) if key == "tools" => {
                 error(id, r#"{"code":-32603,"message":"the tools are being written"}"#)
