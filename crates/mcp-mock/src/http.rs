@@ -217,6 +217,10 @@ impl Inner {
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
         let mut response = match is_stream {
             true => response.map(|body| events(Arc::clone(plan), body)),
+            false if plan.misbehaves(&Misbehaviour::Close) => return Err(Closed),
+            false if plan.misbehaves(&Misbehaviour::EmptyStream) => {
+                with_type("text/event-stream", answer(StatusCode::OK, Bytes::new()))
+            }
             false => whole(plan, response, takes_events).await,
         };
         for misbehaviour in plan.misbehaviours() {
@@ -233,16 +237,11 @@ impl Inner {
     async fn instead(&self, plan: &Plan, head: &Parts) -> Option<Answer> {
         for misbehaviour in plan.misbehaviours() {
             let answer = match misbehaviour {
-                Misbehaviour::Close => Err(Closed),
                 Misbehaviour::Status {
                     status,
                     headers,
                     body,
                 } => Ok(refusal(*status, headers, body)),
-                Misbehaviour::EmptyStream => Ok(with_type(
-                    "text/event-stream",
-                    answer(StatusCode::OK, Bytes::new()),
-                )),
                 Misbehaviour::DropSession => {
                     let session = head.headers.get(header::SESSION_ID);
                     self.dropped().extend(session.cloned());
@@ -294,6 +293,7 @@ fn event_pieces(plan: &Plan, event: Bytes) -> Vec<Piece> {
         return vec![Piece::Bytes(event)];
     };
     match Message::from_server(decoded.data.clone()) {
+        Ok(Message::Response(_)) if plan.misbehaves(&Misbehaviour::EmptyStream) => Vec::new(),
         Ok(Message::Response(_)) => Delivery::new(plan, decoded.data.to_vec())
             .pieces(|message| sse_event(&message, None, decoded.id.as_deref())),
         _ => vec![Piece::Bytes(event)],

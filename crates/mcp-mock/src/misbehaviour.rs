@@ -4,7 +4,9 @@ use std::time::Duration;
 ///
 /// All of an answer's misbehaviours act together: first what changes the message, then what stands around it, then how
 /// the bytes are delivered. Over stdio a message is a line. Over HTTP it is the body, or one event if the answer is
-/// sent as events, which it is when more than one message has to be sent and the client takes events.
+/// sent as events, which it is when more than one message has to be sent and the client takes events. Questions that come
+/// before an answer do not misbehave. A client of a legacy session can come back for the rest of a stream that broke off, as
+/// it can with any server that gives its events ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misbehaviour {
@@ -55,7 +57,7 @@ pub enum Misbehaviour {
     },
     /// Over HTTP, the answer says that it is of this media type.
     ContentType(String),
-    /// Over HTTP, the answer is a stream of events that ends without one.
+    /// Over HTTP, the answer is missing from its stream of events, which ends.
     EmptyStream,
     /// Over HTTP, the session is forgotten: 404 for this request and all that follow in it.
     DropSession,

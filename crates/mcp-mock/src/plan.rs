@@ -12,7 +12,14 @@ use mcp_wire::{Era, Id, Message, Notification, Request, Revision, RpcError, meta
 use raw_json::{Kind, RawJson};
 use serde_json::json;
 
-use crate::{Misbehaviour, Reply, log::Received, offer::Entry, reply::Outcome, script::Script, state::State};
+use crate::{
+    Misbehaviour, Reply,
+    log::Received,
+    offer::Entry,
+    reply::{Outcome, Step},
+    script::Script,
+    state::State,
+};
 
 /// How one request is answered, decided when it arrives.
 #[derive(Debug)]
@@ -98,10 +105,13 @@ impl State {
         );
         let inner = entry.as_ref().map(|entry| entry.script.reply(call));
         let inner = inner.unwrap_or_default();
-        let reply = match rule {
+        let mut reply = match rule {
             Some(rule) => rule.reply(rule_call).over(&inner),
             None => inner,
         };
+        if asks(&reply, params) {
+            reply.behave();
+        }
         Plan {
             id: request.id.clone(),
             method: request.method.clone(),
@@ -113,6 +123,24 @@ impl State {
             is_served: AtomicBool::new(false),
         }
     }
+}
+
+/// Whether a modern request will be answered with questions, which are not the answer that may misbehave.
+fn asks(reply: &Reply, params: Option<&RawJson>) -> bool {
+    let is_modern = params
+        .and_then(mcp_wire::meta)
+        .is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some());
+    let round = Round::of(params);
+    let first = round.as_ref().map_or(0, |round| round.step);
+    let given = params.and_then(|params| params.get("inputResponses"));
+    let has = |key: &str| {
+        let before = round
+            .as_ref()
+            .is_some_and(|round| round.answers.get(key).is_some());
+        before || given.as_ref().is_some_and(|given| given.get(key).is_some())
+    };
+    let mut steps = reply.steps.iter().skip(first);
+    is_modern && steps.any(|step| matches!(step, Step::Ask(question) if !has(&question.key)))
 }
 
 /// What is answered without the service, so that a scripted answer takes the place of another one.
@@ -164,6 +192,10 @@ impl Plan {
 
     pub(crate) fn misbehaviours(&self) -> &[Misbehaviour] {
         &self.reply.misbehaviours
+    }
+
+    pub(crate) fn misbehaves(&self, how: &Misbehaviour) -> bool {
+        self.reply.misbehaviours.contains(how)
     }
 
     /// The round that a client of the modern era gives back with its answers.

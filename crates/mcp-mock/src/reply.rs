@@ -260,6 +260,14 @@ impl Reply {
         }
     }
 
+    /// Takes all misbehaviour away.
+    pub(crate) fn behave(&mut self) {
+        self.misbehaviours.clear();
+        if matches!(self.outcome, Outcome::Never) {
+            self.outcome = Outcome::Usual;
+        }
+    }
+
     /// How long the steps wait.
     pub(crate) fn delays(&self) -> Duration {
         let delays = self.steps.iter().map(|step| match step {

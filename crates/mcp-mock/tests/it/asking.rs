@@ -1,11 +1,11 @@
 //! Questions to the client, in both eras.
 
-use mcp_client::{ConnectionOptions, ErrorKind, Handlers};
-use mcp_mock::{MockServer, Reply, Tool};
+use mcp_client::{ConnectionOptions, ErrorKind, Handlers, RequestOptions};
+use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
 use raw_json::RawJson;
 use serde_json::json;
 
-use crate::support::{Client, WAYS, raw, speaking};
+use crate::support::{Client, Transport, WAYS, raw, soon, speaking};
 
 fn curious() -> MockServer {
     let schema = raw(r#"{"type":"object","properties":{"city":{"type":"string","default":"Riga"}}}"#);
@@ -102,5 +102,42 @@ async fn questions_side_by_side_are_asked_in_one_round() {
             1
         };
         assert_eq!(server.calls("ask").len(), rounds);
+    }
+}
+
+#[tokio::test]
+async fn the_answer_misbehaves_and_the_question_does_not() {
+    for (transport, era) in WAYS {
+        let server = MockServer::builder()
+            .tool(
+                Tool::new("ask").reply(
+                    Reply::text("unheard")
+                        .ask("a", "roots/list", None)
+                        .misbehave(Misbehaviour::Close),
+                ),
+            )
+            .build();
+        let options = ConnectionOptions {
+            handlers: Handlers::new().roots(RawJson::object(), |_| async { Ok(raw(r#"{"roots":[]}"#)) }),
+            ..speaking(era)
+        };
+        let client = Client::open(&server, transport, options).await.unwrap();
+        let connection = client.connection.clone();
+        let call = tokio::spawn(async move {
+            let params = Some(raw(r#"{"name":"ask"}"#));
+            connection
+                .request_with_input("tools/call", params, RequestOptions::default())
+                .await
+        });
+        let rounds = if era == mcp_client::EraChoice::Modern {
+            2
+        } else {
+            1
+        };
+        soon(server.wait_for_calls("ask", rounds)).await;
+        let result = soon(call).await.unwrap();
+        // A legacy client comes back for the rest of a stream that broke off.
+        let comes_back = (transport, era) == (Transport::Http, mcp_client::EraChoice::Legacy);
+        assert_eq!(result.is_ok(), comes_back, "{transport:?} {era:?} {result:?}");
     }
 }

@@ -172,6 +172,16 @@ async fn one_event_of_a_stream_misbehaves() {
         "{cut}"
     );
 
+    for (misbehaviour, is_whole) in [(Misbehaviour::EmptyStream, true), (Misbehaviour::Close, false)] {
+        let ended = wire(Reply::text("fine").progress(1, 2).misbehave(misbehaviour)).await;
+        assert!(
+            ended.contains(r#""progress":1"#) && !ended.contains("fine"),
+            "{ended}"
+        );
+        // The end of a body in chunks.
+        assert_eq!(ended.ends_with("0\r\n\r\n"), is_whole, "{ended:?}");
+    }
+
     // Several messages cannot be one body.
     let garbage = wire(Reply::text("fine").misbehave(Misbehaviour::GarbageBefore("oops".into()))).await;
     assert!(
