@@ -7,7 +7,9 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
-use tool_core::{Executor, Feature, Settings, Source, SourceState, SourceStatus, Target, Tool};
+use tool_core::{
+    Descriptor, Executor, Feature, OnUpdate, Settings, Source, SourceState, SourceStatus, Target, Tool,
+};
 
 use crate::{Snapshot, follow, resolve::Resolver};
 
@@ -152,6 +154,26 @@ impl Registry {
                 SourceState::Failed(reason) => Some((source.name().to_owned(), reason)),
                 _ => None,
             })
+    }
+
+    /// The source that this comes from, if it still has it.
+    #[must_use]
+    pub fn source_of(&self, tool: &Tool) -> Option<Arc<dyn Source>> {
+        let is_it =
+            |known: &Arc<Descriptor>| Arc::ptr_eq(known, tool.descriptor()) || known == tool.descriptor();
+        let sources = &self.0.sources;
+        let source = sources.iter().find(|source| {
+            let catalogue = source.snapshot();
+            catalogue.tools.iter().chain(&catalogue.others).any(is_it)
+        });
+        source.cloned()
+    }
+
+    /// Hands news of the resources of every source to this: see [`Source::on_update`].
+    pub fn on_update(&self, tell: &OnUpdate) {
+        for source in &self.0.sources {
+            source.on_update(Arc::clone(tell));
+        }
     }
 
     /// Tells when there is a new snapshot, by its revision.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{Executor, Secrets, Source};
+use tool_core::{ClientKey, Executor, Secrets, Source};
 use tool_manifest::Configuration;
 
 /// What a configuration gives besides its own tools.
@@ -24,6 +24,18 @@ impl Servers {
     pub(crate) async fn shutdown(&self) {
         #[cfg(feature = "exec-mcp")]
         futures_util::future::join_all(self.list.iter().map(|server| server.shutdown())).await;
+    }
+
+    pub(crate) fn roots_changed(&self, client: &ClientKey) {
+        let _ = client;
+        #[cfg(feature = "exec-mcp")]
+        self.list.iter().for_each(|server| server.roots_changed(client));
+    }
+
+    pub(crate) fn client_gone(&self, client: &ClientKey) {
+        let _ = client;
+        #[cfg(feature = "exec-mcp")]
+        self.list.iter().for_each(|server| server.client_gone(client));
     }
 }
 

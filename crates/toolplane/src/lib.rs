@@ -29,6 +29,7 @@
 mod builder;
 mod error;
 mod executors;
+mod news;
 mod plane;
 mod request;
 mod stack;

@@ -15,7 +15,7 @@ use crate::{
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
 #[derive(Clone)]
-pub struct Toolplane(Arc<Inner>);
+pub struct Toolplane(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
@@ -191,7 +191,7 @@ impl Toolplane {
     }
 
     /// Says what is near, out of what this caller may see, and which failed server may have had it.
-    fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
+    pub(crate) fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
         let kind = feature.as_str();
         let failed = self.0.registry.failed_owner(feature, name);
         if let Some((server, reason)) = failed {

@@ -1,0 +1,66 @@
+//! News of resources, and what clients tell of themselves.
+
+use std::sync::Arc;
+
+use tool_core::{Caller, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError};
+
+use crate::Toolplane;
+
+impl Toolplane {
+    /// Asks the server of a resource for news of it, on behalf of a caller that may read it. They go where
+    /// [`Toolplane::on_update`] says, until [`Toolplane::unsubscribe`]; to ask again changes nothing.
+    ///
+    /// # Errors
+    /// When there is no such resource, the caller may not read it, or its server has no news to give.
+    pub async fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), ToolError> {
+        let target = self.0.registry.find_resource(uri).await;
+        let target = target.ok_or_else(|| self.not_found(Feature::Resource, uri, caller))?;
+        if let Err(refusal) = self.0.rules.admit_call(&target, caller) {
+            return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
+        }
+        let source = self.source_of(&target).ok_or_else(|| {
+            let message = format!("the server of `{uri}` is gone");
+            ToolError::new(ErrorKind::Unavailable, message)
+        })?;
+        source.subscribe(uri).await
+    }
+
+    /// Ends [`Toolplane::subscribe`], for everyone.
+    ///
+    /// # Errors
+    /// When the server does not take note of it. News may still come then.
+    pub async fn unsubscribe(&self, uri: &str) -> Result<(), ToolError> {
+        let target = self.0.registry.snapshot().resource(uri);
+        match target.and_then(|target| self.source_of(&target)) {
+            Some(source) => source.unsubscribe(uri).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Hands news of resources to this from now on: an object with the resource's `uri`, as its server wrote it. It
+    /// must not block.
+    pub fn on_update(&self, tell: &OnUpdate) {
+        self.0.registry.on_update(tell);
+    }
+
+    /// Takes note that a client's roots have changed: servers that know them are told.
+    pub fn client_roots_changed(&self, client: &ClientKey) {
+        self.0.servers.roots_changed(client);
+    }
+
+    /// Takes note that a client is gone: what servers kept for it is given up.
+    pub fn client_gone(&self, client: &ClientKey) {
+        self.0.servers.client_gone(client);
+    }
+
+    /// The tool of this name, if it is known already, whoever may call it: for what clients must be told before their
+    /// call is read, and not for showing.
+    #[must_use]
+    pub fn known_tool(&self, name: &str) -> Option<Arc<Tool>> {
+        self.0.registry.get(name)
+    }
+
+    fn source_of(&self, target: &Target) -> Option<Arc<dyn Source>> {
+        self.0.registry.source_of(target.tool())
+    }
+}
