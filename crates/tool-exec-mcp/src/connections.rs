@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    future::ready,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -7,9 +8,10 @@ use std::{
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, Error, RequestOptions, Upstream, UpstreamOptions,
+    Connection, ConnectionOptions, Endpoint, EraChoice, Error, Handlers, RequestOptions, Upstream,
+    UpstreamOptions,
 };
-use mcp_wire::Era;
+use mcp_wire::{Era, RpcError, code};
 use raw_json::RawJson;
 use tokio::sync::OnceCell;
 use tool_core::{Asker, CallContext, ClientKey, ErrorKind, Secrets, ToolError};
@@ -122,7 +124,10 @@ impl Connections {
             None => {
                 let endpoint = self.endpoint().await?;
                 let open = || async {
-                    let options = self.options(self.settings.era);
+                    let mut options = self.options(self.settings.era);
+                    if matches!(self.settings.isolation, Isolation::Session | Isolation::Principal) {
+                        options.connection.handlers = listing_only();
+                    }
                     Line::shared(endpoint.clone(), options, self.updates.clone())
                 };
                 self.shared.get_or_init(open).await
@@ -266,4 +271,23 @@ impl Connections {
             line.upstream.shutdown().await;
         }
     }
+}
+
+/// What the shared connection declares when no call is ever made over it: everything, since there are servers that list
+/// a tool only if the client can be asked what the tool asks for. What is asked there all the same is refused.
+fn listing_only() -> Handlers {
+    let refuse = |_| {
+        let message = "nobody can be asked over a connection that only lists";
+        ready(Err(RpcError::new(code::INVALID_REQUEST, message)))
+    };
+    let declared = |members: &[&str]| {
+        let members: Vec<_> = members.iter().map(|key| (*key, RawJson::object())).collect();
+        RawJson::object()
+            .with_members(&members)
+            .expect("an empty object is an object")
+    };
+    Handlers::new()
+        .elicitation(declared(&["form", "url"]), refuse)
+        .sampling(declared(&["context", "tools"]), refuse)
+        .roots(declared(&[]), refuse)
 }

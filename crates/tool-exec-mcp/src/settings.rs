@@ -34,6 +34,10 @@ pub struct ServerSettings {
 }
 
 /// Which calls of a server share a connection. Lists always come from the shared one.
+///
+/// There are servers that list a tool only for clients that can be asked what the tool asks for. Where no call shares
+/// the connection ([`Session`](Self::Session), [`Principal`](Self::Principal)), it declares everything and answers
+/// nothing, so that such tools are on the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {

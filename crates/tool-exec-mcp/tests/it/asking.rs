@@ -9,7 +9,7 @@ use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
     client::{Client, EVERYTHING, asker, until},
-    fixture::{Fixture, NoSecrets},
+    fixture::{Fixture, NoSecrets, load},
 };
 
 fn server(fixture: &Fixture, mode: &str) -> Arc<McpServer> {
@@ -137,6 +137,27 @@ async fn nobody_is_asked_over_a_shared_connection() {
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     assert!(client.asked().is_empty());
     assert_eq!(fixture.notes("declared"), ["{}"]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn lists_are_those_of_clients_that_can_be_asked_where_no_call_shares_their_connection() {
+    let fixture = Fixture::new(&[]);
+    let mut settings = asker(&fixture, "wants-roots");
+    settings.isolation = Isolation::Session;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    load(&server).await;
+    let declared = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}"#;
+    assert_eq!(fixture.notes("declared"), [declared]);
+    // What is asked there is refused.
+    until(|| !fixture.notes("answers").is_empty()).await;
+    let answer: Value = serde_json::from_str(&fixture.notes("answers")[0]).unwrap();
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    // Calls are made over another one.
+    let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
+    let answer = client.asks(&server, "elicitation/create").await;
+    assert_eq!(answer["result"]["by"], "anna");
+    assert_eq!(fixture.notes("declared"), [declared, r#"{"elicitation":{}}"#]);
     server.shutdown().await;
 }
 
