@@ -34,5 +34,5 @@ pub use mcp_client::EraChoice;
 pub use self::{
     executor::McpExecutor,
     server::McpServer,
-    settings::{Isolation, ServerSettings, ServerTarget},
+    settings::{HttpTransport, Isolation, ServerSettings, ServerTarget},
 };

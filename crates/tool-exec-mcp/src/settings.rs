@@ -69,20 +69,27 @@ pub enum ServerTarget {
         /// The directory that it runs in.
         cwd: Option<Template>,
     },
-    /// A Streamable HTTP endpoint.
+    /// An endpoint that listens.
     Http {
         /// Its URL.
         url: Template,
         /// Headers to send with every request.
         headers: BTreeMap<String, Template>,
+        /// What it speaks over HTTP.
+        transport: HttpTransport,
     },
-    /// An endpoint of HTTP+SSE, the transport of 2024-11-05.
-    Sse {
-        /// The URL of its stream of events.
-        url: Template,
-        /// Headers to send with every request.
-        headers: BTreeMap<String, Template>,
-    },
+}
+
+/// Which of the two ways there are to speak MCP over HTTP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HttpTransport {
+    /// Streamable HTTP, or HTTP+SSE where that is refused with status 400, 404 or 405.
+    #[default]
+    Either,
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE, the transport of 2024-11-05: the URL is that of the stream of events.
+    Sse,
 }
 
 impl ServerSettings {
@@ -137,7 +144,7 @@ impl ServerSettings {
                 let texts = [command].into_iter().chain(args).chain(env.values()).chain(cwd);
                 texts.into_iter().try_for_each(|text| text.check(secrets))
             }
-            ServerTarget::Http { url, headers } | ServerTarget::Sse { url, headers } => [url]
+            ServerTarget::Http { url, headers, .. } => [url]
                 .into_iter()
                 .chain(headers.values())
                 .try_for_each(|text| text.check(secrets)),
@@ -167,8 +174,18 @@ impl ServerTarget {
                 }
                 Ok(Endpoint::Stdio(resolved))
             }
-            Self::Http { url, headers } => Ok(Endpoint::Http(resolve_http(url, headers, secrets).await?)),
-            Self::Sse { url, headers } => Ok(Endpoint::Sse(resolve_http(url, headers, secrets).await?)),
+            Self::Http {
+                url,
+                headers,
+                transport,
+            } => {
+                let endpoint = resolve_http(url, headers, secrets).await?;
+                Ok(match transport {
+                    HttpTransport::Either => Endpoint::Http(endpoint.or_sse()),
+                    HttpTransport::Streamable => Endpoint::Http(endpoint),
+                    HttpTransport::Sse => Endpoint::Sse(endpoint),
+                })
+            }
         }
     }
 }

@@ -44,6 +44,6 @@ pub use self::{
     schema::config_schema,
     search::find_configuration,
     secrets::ProcessSecrets,
-    server::{Era, ServerSpec, ServerTransport},
+    server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport},
     source::Syntax,
 };

@@ -70,7 +70,7 @@ fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
             templates.extend(env.iter().map(|(name, value)| (named("env", name), value)));
             templates.extend(cwd.iter().map(|cwd| ("/cwd".to_owned(), cwd)));
         }
-        ServerTransport::Http { url, headers } => {
+        ServerTransport::Http { url, headers, .. } => {
             templates.push(("/url".to_owned(), url));
             templates.extend(
                 headers

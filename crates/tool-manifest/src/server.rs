@@ -38,6 +38,10 @@ pub struct ServerSpec {
     pub disabled: bool,
     /// Which revisions of the protocol are tried.
     pub era: Era,
+    /// Which calls share a connection.
+    pub isolation: Isolation,
+    /// How many connections there may be at once for single clients; 16 if absent.
+    pub max_connections: Option<usize>,
 }
 
 /// How a server is reached.
@@ -54,13 +58,27 @@ pub enum ServerTransport {
         /// The directory to start it in.
         cwd: Option<Template>,
     },
-    /// An endpoint of Streamable HTTP.
+    /// An endpoint that listens.
     Http {
         /// Its URL.
         url: Template,
         /// Headers of every request.
         headers: BTreeMap<String, Template>,
+        /// What it speaks over HTTP.
+        transport: HttpTransport,
     },
+}
+
+/// Which of the two ways there are to speak MCP over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HttpTransport {
+    /// Streamable HTTP, or HTTP+SSE where that is refused.
+    #[default]
+    Either,
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE, the transport of 2024-11-05.
+    Sse,
 }
 
 /// Which revisions of the protocol are tried with a server.
@@ -74,6 +92,25 @@ pub enum Era {
     Legacy,
     /// Only those without: from 2026-07-28.
     Modern,
+    /// Whichever the server speaks, and those without a handshake if it speaks both.
+    Newest,
+}
+
+/// Which calls of a server share a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// A client that can be asked for something has its own if the server speaks revisions up to 2025-11-25, which ask
+    /// in the middle of a call; all others share one.
+    #[default]
+    Auto,
+    /// All share one, over which such a server can ask nobody.
+    Shared,
+    /// Each session of a client has its own. Clients without sessions have one of their principal for one call at a
+    /// time.
+    Session,
+    /// Each principal has its own; clients that can be asked for different things do not share it.
+    Principal,
 }
 
 impl ServerSpec {
@@ -97,6 +134,8 @@ impl ServerSpec {
             prefix: None,
             disabled: false,
             era: Era::Auto,
+            isolation: Isolation::Auto,
+            max_connections: None,
         }
     }
 
@@ -125,12 +164,13 @@ pub(crate) struct ServerBody {
     pub(crate) env: Field<Entries<Text>>,
     /// The directory to start it in, relative to this file.
     pub(crate) cwd: Field<String>,
-    /// The URL of a Streamable HTTP endpoint.
+    /// The URL of an endpoint: Streamable HTTP, or HTTP+SSE where that is refused.
     #[serde(alias = "serverUrl", alias = "httpUrl")]
     pub(crate) url: Field<String>,
     /// Headers of every request, such as `Authorization: Bearer ${env:TOKEN}`.
     pub(crate) headers: Field<Entries<Text>>,
-    /// How the server is reached. It is known from `command` or `url` and need not be said.
+    /// How the server is reached: `stdio`, `http` for Streamable HTTP only, or `sse` for HTTP+SSE only. It is known
+    /// from `command` or `url` and need not be said.
     #[serde(rename = "type", alias = "transport")]
     pub(crate) transport: Field<String>,
     /// How long one call may take, in milliseconds.
@@ -154,6 +194,11 @@ pub(crate) struct ServerBody {
     pub(crate) disabled: Field<bool>,
     /// Which revisions of the protocol are tried.
     pub(crate) era: Field<Era>,
+    /// Which calls share a connection.
+    pub(crate) isolation: Field<Isolation>,
+    /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
+    /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
+    pub(crate) max_connections: Field<u32>,
 }
 
 /// Makes a server from what a file says; nothing if it is not usable, which is then reported.
@@ -162,8 +207,20 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
     let include = body.include.given().is_some().then(|| patterns(body.include));
     let timeout = milliseconds(cx, body.timeout_ms);
     let start_timeout = milliseconds(cx, body.start_timeout_ms);
+    let max_connections = max_connections(cx, body.max_connections);
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
+    if let (Some(at), Some(Era::Modern), Some("sse")) = (
+        body.era.given(),
+        body.era.as_ref(),
+        body.transport.as_ref().map(String::as_str),
+    ) {
+        cx.error(
+            at,
+            "no server speaks this era over `sse`",
+            "remove one of the two lines",
+        );
+    }
     let written = Written {
         command: body.command,
         args: body.args,
@@ -185,6 +242,8 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         prefix,
         disabled: body.disabled.get().unwrap_or_default(),
         era: body.era.get().unwrap_or_default(),
+        isolation: body.isolation.get().unwrap_or_default(),
+        max_connections,
     })
 }
 
@@ -209,6 +268,16 @@ pub(crate) fn milliseconds(cx: Cx<'_>, field: Field<u64>) -> Option<Duration> {
         return None;
     }
     Some(Duration::from_millis(value))
+}
+
+fn max_connections(cx: Cx<'_>, field: Field<u32>) -> Option<usize> {
+    let (at, most) = field.located()?;
+    if most == 0 {
+        let hint = "write `isolation: shared` if all calls are to share one";
+        cx.error(at, "a server needs at least 1 connection", hint);
+        return None;
+    }
+    usize::try_from(most).ok()
 }
 
 fn check_name(cx: Cx<'_>, name: &str, at: NodeId) {

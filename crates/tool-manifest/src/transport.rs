@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, path::Path};
 use tool_core::{Provider, Template};
 
 use crate::{
-    ServerTransport,
+    HttpTransport, ServerTransport,
     field::{Entries, Field, Text},
     node::NodeId,
     place::Cx,
@@ -25,7 +25,7 @@ pub(crate) struct Written {
 #[derive(Clone, Copy, PartialEq)]
 enum Means {
     Process,
-    Http,
+    Http(HttpTransport),
 }
 
 pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<ServerTransport> {
@@ -43,7 +43,7 @@ pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<Serv
             return None;
         }
         (Some(_), None) => Means::Process,
-        (None, Some(_)) => Means::Http,
+        (None, Some(_)) => Means::Http(HttpTransport::Either),
         (None, None) => {
             cx.key_error(
                 at,
@@ -53,11 +53,12 @@ pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<Serv
             return None;
         }
     };
-    if stated.is_some_and(|stated| stated != known) {
+    let stated = stated.unwrap_or(known);
+    if matches!(stated, Means::Process) != matches!(known, Means::Process) {
         let place = written.kind.place().unwrap_or(at);
         let (given, word) = match known {
             Means::Process => ("`command`", "stdio"),
-            Means::Http => ("`url`", "http"),
+            Means::Http(_) => ("`url`", "http"),
         };
         cx.error(
             place,
@@ -66,9 +67,9 @@ pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<Serv
         );
         return None;
     }
-    match known {
+    match stated {
         Means::Process => process(cx, written),
-        Means::Http => http(cx, written),
+        Means::Http(transport) => http(cx, written, transport),
     }
 }
 
@@ -83,20 +84,16 @@ fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Repor
     let (message, hint) = match text.as_str() {
         "stdio" | "local" => return Ok(Some(Means::Process)),
         "http" | "streamable-http" | "streamable_http" | "streamableHttp" | "streamableHTTP" | "remote" => {
-            return Ok(Some(Means::Http));
+            return Ok(Some(Means::Http(HttpTransport::Streamable)));
         }
-        "sse" => (
-            "the transport `sse` (HTTP with server-sent events, replaced in 2025-03-26) is not supported"
-                .to_owned(),
-            "ask for the server's Streamable HTTP endpoint, often `/mcp`, and write `http`".to_owned(),
-        ),
+        "sse" => return Ok(Some(Means::Http(HttpTransport::Sse))),
         "websocket" | "ws" => (
             format!("the transport `{text}` is not supported"),
-            "there are `stdio` and `http`".to_owned(),
+            "there are `stdio`, `http` and `sse`".to_owned(),
         ),
         other => (
             format!("unknown transport `{}`", suggest::shown(other)),
-            suggest::value(other, &["stdio", "http"]),
+            suggest::value(other, &["stdio", "http", "sse"]),
         ),
     };
     cx.error(at, message, hint);
@@ -150,7 +147,7 @@ fn names_secret(template: &Template) -> bool {
         .any(|reference| reference.provider != Provider::Environment)
 }
 
-fn http(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
+fn http(cx: Cx<'_>, written: Written, transport: HttpTransport) -> Option<ServerTransport> {
     for (name, place) in [
         ("args", written.args.given()),
         ("env", written.env.given()),
@@ -179,6 +176,7 @@ fn http(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
     Some(ServerTransport::Http {
         url,
         headers: headers?,
+        transport,
     })
 }
 

@@ -97,7 +97,7 @@ fn server_settings(
     spec: &tool_manifest::ServerSpec,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerSettings {
-    use tool_exec_mcp::{EraChoice, ServerSettings, ServerTarget};
+    use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, ServerSettings, ServerTarget};
     use tool_manifest::{Era, ServerTransport};
 
     let target = match spec.transport.clone() {
@@ -112,7 +112,19 @@ fn server_settings(
             env,
             cwd,
         },
-        ServerTransport::Http { url, headers } => ServerTarget::Http { url, headers },
+        ServerTransport::Http {
+            url,
+            headers,
+            transport,
+        } => ServerTarget::Http {
+            url,
+            headers,
+            transport: match transport {
+                tool_manifest::HttpTransport::Either => HttpTransport::Either,
+                tool_manifest::HttpTransport::Streamable => HttpTransport::Streamable,
+                tool_manifest::HttpTransport::Sse => HttpTransport::Sse,
+            },
+        },
     };
     let mut settings = ServerSettings::new(spec.name.as_str(), target);
     settings.timeout = spec.timeout;
@@ -126,7 +138,15 @@ fn server_settings(
         Era::Auto => EraChoice::Auto,
         Era::Legacy => EraChoice::Legacy,
         Era::Modern => EraChoice::Modern,
+        Era::Newest => EraChoice::Newest,
     };
+    settings.isolation = match spec.isolation {
+        tool_manifest::Isolation::Auto => Isolation::Auto,
+        tool_manifest::Isolation::Shared => Isolation::Shared,
+        tool_manifest::Isolation::Session => Isolation::Session,
+        tool_manifest::Isolation::Principal => Isolation::Principal,
+    };
+    settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
 }
 

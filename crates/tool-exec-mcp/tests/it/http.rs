@@ -8,7 +8,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tool_core::{ErrorKind, Template};
-use tool_exec_mcp::{EraChoice, McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{EraChoice, HttpTransport, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, NoSecrets, load};
 
@@ -88,6 +88,7 @@ async fn server(response: &'static str) -> Arc<McpServer> {
     let target = ServerTarget::Http {
         url: Template::parse(&format!("http://{}/mcp", listen(response).await)).unwrap(),
         headers: [].into(),
+        transport: HttpTransport::Streamable,
     };
     let mut settings = ServerSettings::new("box", target);
     settings.era = EraChoice::Legacy;

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tool_core::{ErrorKind, Feature, SourceState, Template};
-use tool_exec_mcp::{McpServer, ServerSettings, ServerTarget};
+use tool_exec_mcp::{HttpTransport, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
 
@@ -169,6 +169,7 @@ async fn a_server_that_cannot_be_started_says_why() {
     let http = |url: &str| ServerTarget::Http {
         url: Template::parse(url).unwrap(),
         headers: [].into(),
+        transport: HttpTransport::Streamable,
     };
     let cases = [
         (stdio("/there/is/no/such/program"), "/there/is/no/such/program"),

@@ -164,7 +164,7 @@ fn servers() {
             ("both.yaml", "servers: {a: {command: x, url: 'http://y'}}\n"),
             (
                 "sse.yaml",
-                "servers:\n  a: {url: 'http://y', transport: sse}\n  b: {url: 'http://y', type: websocket}\n  c: {url: 'http://y', type: stdoi}\n",
+                "servers:\n  a: {url: 'http://y', transport: sse, era: modern}\n  b: {url: 'http://y', type: websocket}\n  c: {url: 'http://y', type: stdoi}\n  d: {command: x, type: sse}\n  e: {command: x, isolation: sesion, max_connections: 0}\n",
             ),
             (
                 "against.yaml",

@@ -31,7 +31,7 @@ fn summary(loaded: &Loaded) -> String {
                     let _ = write!(text, " cwd ../{}", name.display());
                 }
             }
-            ServerTransport::Http { url, headers } => {
+            ServerTransport::Http { url, headers, .. } => {
                 let headers: Vec<_> = headers.keys().collect();
                 let _ = write!(text, "{} headers {headers:?}", url.literal().unwrap());
             }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tool_manifest::{Era, LoadOptions, Loaded, ServerTransport, Syntax, load};
+use tool_manifest::{Era, HttpTransport, Isolation, LoadOptions, Loaded, ServerTransport, Syntax, load};
 
 const EVERYTHING: &str = r#"
 # yaml-language-server: $schema=./schema.json
@@ -83,6 +83,38 @@ fn all_of_it() {
         tool.input_schema.as_str(),
         r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#
     );
+}
+
+#[test]
+fn how_a_server_is_connected_to() {
+    let loaded = loaded(
+        "\
+servers:
+  a: {url: 'http://y', type: sse}
+  b: {url: 'http://y', transport: streamable-http, isolation: session, max_connections: 3}
+  c: {url: 'http://y', era: newest, isolation: principal}
+",
+    );
+    let transports = loaded
+        .configuration
+        .servers
+        .iter()
+        .map(|server| match server.transport {
+            ServerTransport::Http { transport, .. } => transport,
+            ServerTransport::Stdio { .. } => panic!(),
+        });
+    let expected = [
+        HttpTransport::Sse,
+        HttpTransport::Streamable,
+        HttpTransport::Either,
+    ];
+    assert!(transports.eq(expected));
+    let [a, b, c] = &loaded.configuration.servers[..] else {
+        panic!()
+    };
+    assert_eq!((a.isolation, a.max_connections), (Isolation::Auto, None));
+    assert_eq!((b.isolation, b.max_connections), (Isolation::Session, Some(3)));
+    assert_eq!((c.isolation, c.era), (Isolation::Principal, Era::Newest));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use serde::Serialize;
 use toolplane::{
     Toolplane,
     core::{SourceState, SourceStatus},
-    manifest::{Loaded, ServerTransport},
+    manifest::{HttpTransport, Loaded, ServerTransport},
 };
 
 use super::on_plane;
@@ -86,6 +86,10 @@ fn list(loaded: &Loaded, plane: &Toolplane, console: Console) -> Result<Exit, Fa
                 name: &server.name,
                 transport: match server.transport {
                     ServerTransport::Stdio { .. } => "stdio",
+                    ServerTransport::Http {
+                        transport: HttpTransport::Sse,
+                        ..
+                    } => "sse",
                     ServerTransport::Http { .. } => "http",
                 },
                 state: status.map_or("disabled", |status| status.state.as_str()),

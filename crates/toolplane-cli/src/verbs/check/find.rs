@@ -99,7 +99,7 @@ fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
                 .chain(cwd)
                 .collect()
         }
-        ServerTransport::Http { url, headers } => {
+        ServerTransport::Http { url, headers, .. } => {
             let headers = headers
                 .iter()
                 .map(|(name, value)| (format!("/headers/{}", escaped(name)), value));
