@@ -30,6 +30,7 @@ use tokio::{
 use crate::{
     Misbehaviour,
     delivery::{Delivery, Piece},
+    guard,
     old_http::{self, OldClients},
     plan::{Intake, Plan},
     service::MockService,
@@ -141,6 +142,9 @@ impl hyper::service::Service<Request<Incoming>> for Endpoint {
 
 impl Inner {
     async fn respond(&self, request: Request<Incoming>) -> Answer {
+        if !guard::is_local(request.headers()) {
+            return Ok(answer(StatusCode::FORBIDDEN, Bytes::new()));
+        }
         if request.uri().path() == old_http::PATH {
             return Ok(self.old_client(request).await);
         }
@@ -204,9 +208,6 @@ impl Inner {
         let takes_events = takes_events(&head.headers);
         let request = Request::from_parts(head, Full::new(bytes));
         let response = self.service.respond(request).await;
-        if plan.never_answers() {
-            return future::pending().await;
-        }
         if plan.is_harmless() {
             return Ok(response.map(unchanged));
         }
@@ -217,6 +218,7 @@ impl Inner {
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
         let mut response = match is_stream {
             true => response.map(|body| events(Arc::clone(plan), body)),
+            false if plan.never_answers() => return future::pending().await,
             false if plan.misbehaves(&Misbehaviour::Close) => return Err(Closed),
             false if plan.misbehaves(&Misbehaviour::EmptyStream) => {
                 with_type("text/event-stream", answer(StatusCode::OK, Bytes::new()))
@@ -282,22 +284,28 @@ fn events(plan: Arc<Plan>, body: ResponseBody) -> AnswerBody {
         let Ok(frame) = frame;
         future::ready(frame.into_data().ok())
     });
-    boxed(frames.flat_map(move |event| sent(event_pieces(&plan, event))))
+    boxed(frames.flat_map(move |event| sent_event(&plan, event)))
 }
 
-/// The pieces of an event, which the server behind sends as one frame.
-fn event_pieces(plan: &Plan, event: Bytes) -> Vec<Piece> {
+/// An event as it is sent; the server behind sends each as one frame.
+fn sent_event(plan: &Plan, event: Bytes) -> Sent {
     let mut decoder = SseDecoder::new(usize::MAX);
     decoder.push(&event);
     let Some(SseItem::Event(decoded)) = decoder.next_item() else {
-        return vec![Piece::Bytes(event)];
+        return sent(vec![Piece::Bytes(event)]);
     };
-    match Message::from_server(decoded.data.clone()) {
-        Ok(Message::Response(_)) if plan.misbehaves(&Misbehaviour::EmptyStream) => Vec::new(),
-        Ok(Message::Response(_)) => Delivery::new(plan, decoded.data.to_vec())
-            .pieces(|message| sse_event(&message, None, decoded.id.as_deref())),
-        _ => vec![Piece::Bytes(event)],
+    let message = Message::from_server(decoded.data.clone());
+    if !matches!(message, Ok(Message::Response(_))) {
+        return sent(vec![Piece::Bytes(event)]);
     }
+    if plan.never_answers() {
+        return Box::pin(stream::pending());
+    }
+    if plan.misbehaves(&Misbehaviour::EmptyStream) {
+        return sent(Vec::new());
+    }
+    let delivery = Delivery::new(plan, decoded.data.to_vec());
+    sent(delivery.pieces(|message| sse_event(&message, None, decoded.id.as_deref())))
 }
 
 type Sent = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Closed>> + Send>>;

@@ -38,6 +38,7 @@
 //! ```
 
 mod delivery;
+mod guard;
 mod http;
 mod item;
 mod log;

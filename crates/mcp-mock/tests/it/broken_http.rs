@@ -1,8 +1,8 @@
 //! Misbehaviour over HTTP.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use mcp_client::{EraChoice, Error, ErrorKind};
+use mcp_client::{EraChoice, Error, ErrorKind, RequestOptions};
 use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
 use serde_json::{Value, json};
 use tokio::{
@@ -126,6 +126,51 @@ async fn streams_of_old_clients_break_like_pipes() {
             .unwrap();
         let result = client.call("act", json!({})).await;
         assert_eq!(result.is_ok(), works, "{misbehaviour:?} {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn web_pages_are_kept_away() {
+    let http = server(&Misbehaviour::Close).http().await.unwrap();
+    for (path, host, origin, status) in [
+        ("/mcp", "localhost:80", "", "405"),
+        ("/mcp", "[::1]", "Origin: http://localhost:3000\r\n", "405"),
+        ("/mcp", "evil.example.com", "", "403"),
+        ("/sse", "evil.example.com", "", "403"),
+        ("/sse", "localhost", "Origin: https://evil.example.com\r\n", "403"),
+        ("/sse", "localhost", "Origin: null\r\n", "403"),
+    ] {
+        let mut stream = TcpStream::connect(http.address()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{origin}Connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        soon(stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{path} {host} {origin} {answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_comes_before_an_answer_that_never_comes() {
+    for transport in [Transport::Stdio, Transport::Http, Transport::Sse] {
+        let server = MockServer::builder()
+            .tool(Tool::new("act").reply(Reply::never().progress(1, 2)))
+            .build();
+        let client = Client::open(&server, transport, speaking(EraChoice::Legacy))
+            .await
+            .unwrap();
+        let (seen, mut sees) = tokio::sync::mpsc::unbounded_channel();
+        let options = RequestOptions {
+            on_progress: Some(Arc::new(move |report| seen.send(report).unwrap())),
+            ..RequestOptions::default()
+        };
+        let call = Some(crate::support::raw(r#"{"name":"act"}"#));
+        tokio::select! {
+            answer = client.connection.request("tools/call", call, options) => panic!("{answer:?}"),
+            report = soon(sees.recv()) => assert!(report.is_some(), "{transport:?}"),
+        }
     }
 }
 
