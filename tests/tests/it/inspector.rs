@@ -1,102 +1,155 @@
-//! MCP Inspector, a client that nobody here wrote, in front of the gateway.
+//! MCP Inspector, a client that nobody here wrote, in front of the gateway: over both transports, in each era and
+//! where it finds the era out.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_testkit::{PeerCommand, Peers};
 
-use crate::support::{Configuration, Gateway, base_environment, binary, healthy_server, installed};
+use crate::support::{Configuration, Gateway, HttpGateway, base_environment, binary, installed};
 
 /// The Inspector's command line. Its home is a folder of its own.
 struct Inspector {
     command: PeerCommand,
     home: TempDir,
+    /// How it reaches the gateway.
+    target: Vec<String>,
 }
 
 impl Inspector {
-    fn find() -> Option<Self> {
-        let command = installed(Peers::inspector)?;
+    /// Starts the gateway itself.
+    fn over_stdio(command: PeerCommand, configuration: &Configuration, era: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
-        Some(Self { command, home })
+        let path = configuration.write(home.path());
+        let gateway = json!({"mcpServers": {"gateway": {
+            "command": binary().to_str().unwrap(),
+            "args": ["serve", "--stdio", "--config", path.to_str().unwrap()],
+        }}});
+        let servers = home.path().join("inspector.json");
+        fs::write(&servers, gateway.to_string()).unwrap();
+        let servers = servers.to_str().unwrap();
+        let target = ["--config", servers, "--server", "gateway", "--protocol-era", era];
+        Self {
+            command,
+            target: target.map(str::to_owned).to_vec(),
+            home,
+        }
     }
 
-    /// Runs it and reads what it prints.
-    fn run(&self, args: &[&str]) -> Value {
+    fn over_http(command: PeerCommand, gateway: &HttpGateway, era: &str) -> Self {
+        let url = gateway.url();
+        let target = [url.as_str(), "--transport", "http", "--protocol-era", era];
+        Self {
+            command,
+            target: target.map(str::to_owned).to_vec(),
+            home: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// Runs it and reads the result that it prints; anything that it complains about fails the test.
+    fn run(&self, method: &str, args: &[&str]) -> Value {
         let mut command = Command::new(&self.command.program);
         command
             .env_clear()
             .envs(base_environment())
             .env("HOME", self.home.path())
             .args(&self.command.args)
-            .args(args)
-            .args(["--format", "json", "-q"]);
+            .args(&self.target)
+            .args(["--format", "json", "-q", "--method", method])
+            .args(args);
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {text}{complaint}");
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{complaint}"))
+        let what = format!("{:?} {method} {args:?}", self.target);
+        assert!(output.status.success(), "{what}: {text}{complaint}");
+        assert_eq!(complaint, "", "{what}");
+        let mut answer: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
+        answer["result"].take()
     }
 
-    /// Lists the tools and calls one of each kind.
-    fn look_around(&self, target: &[&str]) {
-        let list = self.run(&[target, &["--method", "tools/list"]].concat());
-        let names: Vec<_> = list["result"]["tools"]
-            .as_array()
-            .unwrap_or_else(|| panic!("no tools: {list}"))
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap())
-            .collect();
-        assert_eq!(names, ["fixed", "healthy__act", "healthy__echo"], "{target:?}");
-        for (tool, argument, expected) in [
-            ("fixed", "a=1", json!({"temperature": 72})),
-            ("healthy__echo", "city=Oslo", Value::Null),
-        ] {
-            let call = [
-                "--method",
-                "tools/call",
-                "--tool-name",
-                tool,
-                "--tool-arg",
-                argument,
-            ];
-            let answer = self.run(&[target, &call].concat());
-            let result = &answer["result"];
-            assert_ne!(result["isError"], true, "{answer}");
-            if expected.is_null() {
-                assert_eq!(result["content"][0]["text"], r#"{"city":"Oslo"}"#, "{answer}");
-            } else {
-                assert_eq!(result["structuredContent"], expected, "{answer}");
-            }
+    /// Lists what there is and takes one of each kind.
+    fn look_around(&self) {
+        let tools = self.run("tools/list", &[]);
+        let names = column(&tools["tools"], "name");
+        for name in ["fixed", "everything__echo"] {
+            assert!(names.contains(&name), "{names:?}");
         }
+        let fixed = self.run("tools/call", &["--tool-name", "fixed", "--tool-arg", "a=1"]);
+        assert_eq!(fixed["structuredContent"], json!({"temperature": 72}));
+        let echo = ["--tool-name", "everything__echo", "--tool-arg", "message=Oslo"];
+        let echoed = self.run("tools/call", &echo);
+        assert_eq!(echoed["content"][0]["text"], "Echo: Oslo", "{echoed}");
+
+        let prompts = self.run("prompts/list", &[]);
+        let names = column(&prompts["prompts"], "name");
+        assert!(names.contains(&"everything__args-prompt"), "{names:?}");
+        let args = [
+            "--prompt-name",
+            "everything__args-prompt",
+            "--prompt-args",
+            "city=Oslo",
+        ];
+        let prompt = self.run("prompts/get", &args);
+        assert_eq!(
+            prompt["messages"][0]["content"]["text"],
+            "What's weather in Oslo?"
+        );
+
+        let resources = self.run("resources/list", &[]);
+        let uris = column(&resources["resources"], "uri");
+        assert!(
+            uris.contains(&"demo://resource/static/document/features.md"),
+            "{uris:?}"
+        );
+        let read = self.run("resources/read", &["--uri", "demo://resource/dynamic/text/7"]);
+        let text = read["contents"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("Resource 7: "), "{text}");
     }
 }
 
-fn configuration() -> Configuration {
+/// One member of each item of a list.
+fn column<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
+    let items = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
+    items.iter().map(|item| item[key].as_str().unwrap()).collect()
+}
+
+fn configuration(everything: &PeerCommand) -> Configuration {
     let fixed = json!({
         "description": "Always the same.",
         "input_schema": {"type": "object"},
         "executor": {"kind": "mock", "result": {"temperature": 72}},
     });
-    let healthy = healthy_server();
     Configuration::default()
         .tool("fixed", fixed)
-        .server("healthy", healthy)
+        .peer("everything", everything)
+}
+
+fn peers() -> Option<(PeerCommand, PeerCommand)> {
+    installed(|peers| Ok((peers.inspector()?, peers.everything("stdio")?)))
 }
 
 #[test]
-fn over_stdio() {
-    let Some(inspector) = Inspector::find() else {
+fn over_stdio_in_the_legacy_era() {
+    over_stdio("legacy");
+}
+
+#[test]
+fn over_stdio_in_the_era_it_finds() {
+    over_stdio("auto");
+}
+
+#[test]
+fn over_stdio_in_the_modern_era() {
+    over_stdio("modern");
+}
+
+fn over_stdio(era: &str) {
+    let Some((inspector, everything)) = peers() else {
         return;
     };
-    let path = configuration().write(inspector.home.path());
-    let gateway = json!({"mcpServers": {"gateway": {
-        "command": binary().to_str().unwrap(),
-        "args": ["serve", "--stdio", "--config", path.to_str().unwrap()],
-    }}});
-    let catalogue = inspector.home.path().join("inspector.json");
-    fs::write(&catalogue, gateway.to_string()).unwrap();
-    inspector.look_around(&["--config", catalogue.to_str().unwrap(), "--server", "gateway"]);
+    Inspector::over_stdio(inspector, &configuration(&everything), era).look_around();
 }
 
 #[test]
@@ -105,16 +158,45 @@ fn over_http_in_the_legacy_era() {
 }
 
 #[test]
+fn over_http_in_the_era_it_finds() {
+    over_http("auto");
+}
+
+#[test]
 fn over_http_in_the_modern_era() {
     over_http("modern");
 }
 
 fn over_http(era: &str) {
-    let Some(inspector) = Inspector::find() else {
+    let Some((inspector, everything)) = peers() else {
         return;
     };
-    let gateway = Gateway::http(&configuration());
-    let url = gateway.url();
-    inspector.look_around(&[url.as_str(), "--transport", "http", "--protocol-era", era]);
+    let gateway = Gateway::http(&configuration(&everything));
+    Inspector::over_http(inspector, &gateway, era).look_around();
     assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+/// Of the tools that are shipped as examples, and of those that `toolplane init` begins with.
+#[test]
+fn our_own_definitions_suit_every_client() {
+    let Some(command) = installed(Peers::inspector) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let init = Command::new(binary()).arg("init").current_dir(&folder).output();
+    assert!(init.unwrap().status.success());
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/toolplane.yaml");
+    let absent = [("TOOLPLANE_PEERS", "absent".to_owned())];
+    for (configuration, own) in [
+        (example, vec!["alert", "forecast", "stations"]),
+        (folder.path().join("toolplane.yaml"), vec!["forecast", "greet"]),
+    ] {
+        let gateway = HttpGateway::of_file(&configuration, &absent);
+        for era in ["legacy", "modern"] {
+            let inspector = Inspector::over_http(command.clone(), &gateway, era);
+            let tools = inspector.run("tools/list", &["--strict"]);
+            assert_eq!(column(&tools["tools"], "name"), own);
+        }
+        assert_eq!(gateway.terminate().code(), Some(0));
+    }
 }
