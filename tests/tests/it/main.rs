@@ -5,9 +5,11 @@
     reason = "a test fails by panicking, and says why"
 )]
 
+mod bridge;
 mod example;
 mod hostile;
 mod inspector;
+mod news;
 mod relay;
 mod serving;
 mod support;

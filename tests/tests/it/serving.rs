@@ -129,3 +129,37 @@ fn a_tool_that_there_is_not_is_an_error_of_the_protocol() {
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
 }
+
+#[test]
+fn prompts_and_resources_that_there_are_not_are_errors_of_the_protocol() {
+    let configuration = Configuration::default();
+    let (mut stdio, http) = (Gateway::stdio(&configuration), Gateway::http(&configuration));
+    let (mut legacy, mut modern) = (http.client(Era::Legacy), http.client(Era::Modern));
+    let clients: [(&mut dyn Client, i64); 3] = [
+        (&mut stdio.client, -32002),
+        (&mut legacy, -32002),
+        // Which has no code of its own for this any more.
+        (&mut modern, -32602),
+    ];
+    for (client, no_resource) in clients {
+        for (method, params, code) in [
+            ("prompts/get", json!({"name": "none"}), -32602),
+            ("resources/read", json!({"uri": "test:none"}), no_resource),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "none"}, "argument": {"name": "a", "value": ""}}),
+                -32602,
+            ),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/resource", "uri": "test:{a}"}, "argument": {"name": "a", "value": ""}}),
+                -32602,
+            ),
+        ] {
+            let answer = client.request(method, &params.to_string());
+            assert_eq!(answer.error_code(), code, "{method} {params}: {answer:?}");
+        }
+    }
+    assert_eq!(stdio.end().code(), Some(0));
+    assert_eq!(http.terminate().code(), Some(0));
+}

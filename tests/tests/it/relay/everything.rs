@@ -2,18 +2,16 @@
 
 use serde_json::json;
 
-use super::{Call, call, compare, relayed};
-use crate::support::{Configuration, Era, HttpClient, installed, listening_peer};
+use super::{Call, Subject, call, compare, complete, prompt, read, relayed, task};
+use crate::support::{Configuration, Era, HttpClient, everything_at_no_time, listening_peer};
 
 #[test]
 fn server_everything() {
-    let Some(peer) = installed(|peers| peers.everything("stdio")) else {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
         return;
     };
     let mut calls = calls_of_everything();
     calls.extend([
-        // That the two are equal shows as well that no other variable reaches a server.
-        call("get-env", "{}"),
         call("toggle-simulated-logging", "{}"),
         call("toggle-simulated-logging", "{}"),
         call("toggle-subscriber-updates", "{}"),
@@ -24,14 +22,13 @@ fn server_everything() {
 
 #[test]
 fn server_everything_over_http() {
-    let Some(command) = installed(|peers| peers.everything("streamableHttp")) else {
+    let Some((command, _folder)) = everything_at_no_time("streamableHttp") else {
         return;
     };
     let (_server, address) = listening_peer(&command);
     let url = json!({"url": format!("http://{address}/mcp")});
     let mut calls = calls_of_everything();
     calls.extend([
-        call("get-env", "{}"),
         // Tells the session, of which each client has its own.
         call("toggle-simulated-logging", "{}").at_some_time(),
         call("toggle-simulated-logging", "{}").at_some_time(),
@@ -47,8 +44,16 @@ fn server_everything_over_http() {
     );
 }
 
-/// What can be called of it with the same result wherever it is.
+/// What can be asked of it with the same result wherever it is.
 fn calls_of_everything() -> Vec<Call> {
+    let mut calls = tools();
+    calls.extend(prompts());
+    calls.extend(resources());
+    calls.extend(completions());
+    calls
+}
+
+fn tools() -> Vec<Call> {
     let data = "data:text/plain,hello";
     vec![
         call(
@@ -69,8 +74,7 @@ fn calls_of_everything() -> Vec<Call> {
         call(
             "get-resource-reference",
             json!({"resourceType": "Text", "resourceId": 3}),
-        )
-        .at_some_time(),
+        ),
         call("get-structured-content", json!({"location": "Chicago"})),
         call("get-sum", r#"{"a": 1e2, "b": -0.5}"#),
         call("get-tiny-image", "{}"),
@@ -83,6 +87,65 @@ fn calls_of_everything() -> Vec<Call> {
             "trigger-long-running-operation",
             json!({"duration": 0.2, "steps": 2}),
         ),
-        call("simulate-research-query", json!({"topic": "x"})).in_a_task(),
+        // That the two are equal shows as well that no other variable reaches a server.
+        call("get-env", "{}"),
+        task("simulate-research-query", json!({"topic": "wrens \u{1f426}"})),
+    ]
+}
+
+fn prompts() -> [Call; 10] {
+    let resource = |kind: &str, id: &str| json!({"resourceType": kind, "resourceId": id});
+    [
+        prompt("simple-prompt", "{}"),
+        prompt("args-prompt", r#"{ "city" : "\u00c5rhus" }"#),
+        prompt("args-prompt", json!({"city": "Oslo", "state": "\"Viken\""})),
+        prompt(
+            "completable-prompt",
+            json!({"department": "Sales", "name": "Eve"}),
+        ),
+        prompt("resource-prompt", resource("Text", "12345678901234567890123")),
+        prompt("resource-prompt", resource("Blob", "7")),
+        prompt("resource-prompt", resource("Film", "7")),
+        prompt("resource-prompt", resource("Text", "-1")),
+        // An argument is missing, or is no text.
+        prompt("args-prompt", json!({"state": "Viken"})),
+        prompt("args-prompt", json!({"city": 1})),
+    ]
+}
+
+/// Of the templates: what is listed is read anyway.
+fn resources() -> [Call; 3] {
+    [
+        read("demo://resource/dynamic/text/7"),
+        read("demo://resource/dynamic/blob/12345678901234567890123"),
+        // The template fits, and there is no such resource.
+        read("demo://resource/dynamic/text/none"),
+    ]
+}
+
+fn completions() -> [Call; 6] {
+    let argument = |name: &str, value: &str| json!({"argument": {"name": name, "value": value}});
+    let within = |value: &str, department: &str| {
+        let mut params = argument("name", value);
+        params["context"] = json!({"arguments": {"department": department}});
+        params
+    };
+    let name = || Subject::ArgumentOfPrompt("completable-prompt");
+    [
+        complete(name(), &argument("department", "S")),
+        complete(name(), &within("", "Support")),
+        complete(name(), &within("J", "Engineering")),
+        complete(
+            Subject::ArgumentOfPrompt("resource-prompt"),
+            &argument("resourceType", ""),
+        ),
+        complete(
+            Subject::ArgumentOfTemplate("demo://resource/dynamic/text/{resourceId}"),
+            &argument("resourceId", "42"),
+        ),
+        complete(
+            Subject::ArgumentOfTemplate("demo://resource/dynamic/blob/{resourceId}"),
+            &argument("nothing", "x"),
+        ),
     ]
 }

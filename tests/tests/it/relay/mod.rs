@@ -1,5 +1,5 @@
-//! What a tool answers directly is what it answers through the gateway, to the letter: every tool of eight servers
-//! that nobody here wrote, over both transports.
+//! What a server answers directly is what it answers through the gateway, to the letter: every tool, prompt and
+//! resource of eight servers that nobody here wrote, over both transports and in both eras.
 
 mod everything;
 mod node;
@@ -9,17 +9,28 @@ use serde_json::Value;
 use tool_testkit::PeerCommand;
 
 use crate::support::{
-    Answer, Client, Configuration, Era, Gateway, StdioClient, assert_same_result, assert_same_tool,
-    base_environment,
+    Answer, Client, Configuration, Era, Gateway, List, StdioClient, assert_same_definition,
+    assert_same_result, base_environment, members,
 };
 
-/// A call of a server's tool, and how its two results are compared.
+/// A request of a client for something that a server has, and how the two answers to it are compared.
 struct Call {
-    tool: &'static str,
-    arguments: String,
+    subject: Subject,
+    /// The members of the parameters beside what names the subject.
+    params: String,
     compare: Compare,
-    /// Whether the server wants it called as a task; the gateway's clients call it like any other.
-    is_task: bool,
+}
+
+/// What is asked for, by its name at the server.
+#[derive(PartialEq)]
+enum Subject {
+    Tool(&'static str),
+    /// A tool that runs as a task only: the gateway runs the task for a client that calls it plainly.
+    Task(&'static str),
+    Prompt(&'static str),
+    Resource(String),
+    ArgumentOfPrompt(&'static str),
+    ArgumentOfTemplate(&'static str),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -46,15 +57,45 @@ impl From<&str> for Arguments {
 }
 
 fn call(tool: &'static str, arguments: impl Into<Arguments>) -> Call {
+    Call::new(
+        Subject::Tool(tool),
+        format!(r#""arguments":{}"#, arguments.into().0),
+    )
+}
+
+fn task(tool: &'static str, arguments: impl Into<Arguments>) -> Call {
     Call {
-        tool,
-        arguments: arguments.into().0,
-        compare: Compare::Text,
-        is_task: false,
+        subject: Subject::Task(tool),
+        ..call(tool, arguments)
     }
 }
 
+fn prompt(prompt: &'static str, arguments: impl Into<Arguments>) -> Call {
+    Call {
+        subject: Subject::Prompt(prompt),
+        ..call(prompt, arguments)
+    }
+}
+
+fn read(uri: impl Into<String>) -> Call {
+    Call::new(Subject::Resource(uri.into()), String::new())
+}
+
+/// Asks for values that an argument can have: `params` are its name, what there is of its value, and more.
+fn complete(subject: Subject, params: &Value) -> Call {
+    let params = params.to_string();
+    Call::new(subject, params[1..params.len() - 1].to_owned())
+}
+
 impl Call {
+    fn new(subject: Subject, params: String) -> Self {
+        Self {
+            subject,
+            params,
+            compare: Compare::Text,
+        }
+    }
+
     /// That its result tells the time, or of what went on before.
     fn at_some_time(self) -> Self {
         Self {
@@ -63,16 +104,38 @@ impl Call {
         }
     }
 
-    /// That the server wants it called as a task.
-    fn in_a_task(self) -> Self {
-        Self {
-            is_task: true,
-            ..self
+    /// The method and parameters, where this is in front of every name.
+    fn request(&self, prefix: &str) -> (&'static str, String) {
+        let (method, subject) = match &self.subject {
+            Subject::Tool(name) | Subject::Task(name) => {
+                ("tools/call", format!(r#""name":"{prefix}{name}""#))
+            }
+            Subject::Prompt(name) => ("prompts/get", format!(r#""name":"{prefix}{name}""#)),
+            Subject::Resource(uri) => ("resources/read", format!(r#""uri":"{uri}""#)),
+            Subject::ArgumentOfPrompt(name) => (
+                "completion/complete",
+                format!(r#""ref":{{"type":"ref/prompt","name":"{prefix}{name}"}}"#),
+            ),
+            Subject::ArgumentOfTemplate(uri) => (
+                "completion/complete",
+                format!(r#""ref":{{"type":"ref/resource","uri":"{uri}"}}"#),
+            ),
+        };
+        let comma = if self.params.is_empty() { "" } else { "," };
+        (method, format!("{{{subject}{comma}{}}}", self.params))
+    }
+
+    /// The answer of the server itself.
+    fn make(&self, direct: &mut impl Client) -> Answer {
+        let (method, params) = self.request("");
+        match self.subject {
+            Subject::Task(tool) => direct.call_as_task(tool, &members(&params)["arguments"]),
+            _ => direct.request(method, &params),
         }
     }
 }
 
-/// Lists and calls the tools of a server directly and through the gateway, and compares. `prepare` brings what the
+/// Lists and calls all that a server has, directly and through the gateway, and compares. `prepare` brings what the
 /// server works on into the same state before each round.
 fn relayed(peer: &PeerCommand, calls: &[Call], prepare: impl Fn()) {
     prepare();
@@ -101,11 +164,8 @@ fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Cal
     // Both gateways start at the same time; what the servers work on stays as it is until they have started.
     let mut stdio = Gateway::stdio(configuration);
     let http = Gateway::http(configuration);
-    let tools = direct.tools();
-    for (tool, _) in &tools {
-        let called = calls.iter().any(|call| call.tool == tool);
-        assert!(called, "no call of `{tool}` in the table of this test");
-    }
+    let lists = List::ALL.map(|list| (list, direct.list(list)));
+    assert_all_are_called(&lists, calls);
     let (mut legacy, mut modern) = (http.client(Era::Legacy), http.client(Era::Modern));
     let mut clients: [(&str, &mut dyn Client); 3] = [
         ("over stdio", &mut stdio.client),
@@ -113,47 +173,92 @@ fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Cal
         ("over HTTP in the modern era", &mut modern),
     ];
     for (way, client) in &mut clients {
-        assert_same_tools(way, &tools, &client.tools());
+        for (list, items) in &lists {
+            assert_same_list(way, *list, items, &client.list(*list));
+        }
     }
-    prepare();
-    let expected: Vec<Answer> = calls
-        .iter()
-        .map(|call| match call.is_task {
-            true => direct.call_as_task(call.tool, &call.arguments),
-            false => direct.call(call.tool, &call.arguments),
-        })
+    // First of all, while there is nothing yet that calls leave behind.
+    let resources = lists.iter().find(|(list, _)| *list == List::Resources);
+    let reads: Vec<Call> = resources
+        .into_iter()
+        .flat_map(|(_, resources)| resources)
+        .map(|(uri, _)| read(uri))
         .collect();
+    assert_same_answers(&reads, direct, &mut clients, || {});
+    assert_same_answers(calls, direct, &mut clients, prepare);
     for (way, client) in &mut clients {
-        prepare();
-        assert_same_answers(way, *client, calls, &expected);
+        assert_eq!(client.offer().asked, [], "nobody can be asked {way}");
     }
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
 }
 
-fn assert_same_tools(way: &str, tools: &[(String, String)], relayed: &[(String, String)]) {
-    assert_eq!(relayed.len(), tools.len(), "{way}");
-    for (name, definition) in tools {
-        let outward = format!("peer__{name}");
-        let (_, found) = relayed
-            .iter()
-            .find(|(name, _)| *name == outward)
-            .unwrap_or_else(|| panic!("`{outward}` is not listed {way}"));
-        assert_same_tool(&format!("`{outward}` {way}"), definition, found);
+/// Fails the test when there is something that its calls leave out; resources are read without being named.
+fn assert_all_are_called(lists: &[(List, Vec<(String, String)>)], calls: &[Call]) {
+    for (list, items) in lists.iter().filter(|(list, _)| *list != List::Resources) {
+        for (key, _) in items {
+            let called = calls.iter().any(|call| match (&call.subject, list) {
+                (Subject::Tool(name) | Subject::Task(name), List::Tools) => name == key,
+                (Subject::Prompt(name), List::Prompts) => name == key,
+                // All that these templates leave open is how they end.
+                (Subject::Resource(uri), List::Templates) => uri.starts_with(&key[..key.find('{').unwrap()]),
+                _ => false,
+            });
+            assert!(called, "nothing for `{key}` in the table of this test");
+        }
     }
 }
 
-fn assert_same_answers(way: &str, client: &mut dyn Client, calls: &[Call], expected: &[Answer]) {
-    for (call, direct) in calls.iter().zip(expected) {
-        let what = format!("`{}` with {} {way}", call.tool, call.arguments);
-        let relayed = client
-            .call(&format!("peer__{}", call.tool), &call.arguments)
-            .result();
-        let direct = direct.clone().result();
-        match call.compare {
-            Compare::Text => assert_same_result(&what, &direct, &relayed),
-            Compare::Shape => assert_same_result(&what, &shape(&direct), &shape(&relayed)),
+/// Resources keep their addresses; the names of all else have the server's in front.
+fn assert_same_list(way: &str, list: List, direct: &[(String, String)], relayed: &[(String, String)]) {
+    assert_eq!(relayed.len(), direct.len(), "{} {way}", list.method());
+    for (key, definition) in direct {
+        let outward = match list {
+            List::Tools | List::Prompts => format!("peer__{key}"),
+            List::Resources | List::Templates => key.clone(),
+        };
+        let (_, found) = relayed
+            .iter()
+            .find(|(key, _)| *key == outward)
+            .unwrap_or_else(|| panic!("`{outward}` is not listed {way}"));
+        // The gateway runs the task, clients call the tool as any other.
+        let definition = definition.replace(r#""taskSupport":"required""#, r#""taskSupport":"forbidden""#);
+        let what = format!("`{outward}` {way}");
+        assert_same_definition(&what, (key, &definition), (&outward, found));
+    }
+}
+
+fn assert_same_answers(
+    calls: &[Call],
+    direct: &mut impl Client,
+    clients: &mut [(&str, &mut dyn Client)],
+    prepare: impl Fn(),
+) {
+    prepare();
+    let expected: Vec<Answer> = calls.iter().map(|call| call.make(direct)).collect();
+    for (way, client) in clients {
+        prepare();
+        for (call, direct) in calls.iter().zip(&expected) {
+            let (method, params) = call.request("peer__");
+            let relayed = client.request(method, &params);
+            assert_same_answer(&format!("`{method}` {params} {way}"), call, direct, &relayed);
         }
+    }
+}
+
+fn assert_same_answer(what: &str, call: &Call, direct: &Answer, relayed: &Answer) {
+    let compared = |text: &str| match call.compare {
+        Compare::Text => text.to_owned(),
+        Compare::Shape => shape(text),
+    };
+    match (direct, relayed) {
+        (Answer::Result(direct), Answer::Result(relayed)) => {
+            assert_same_result(what, &compared(direct), &compared(relayed));
+        }
+        (Answer::Error(direct), Answer::Error(relayed)) => {
+            assert_eq!(members(&compared(direct)), members(&compared(relayed)), "{what}");
+        }
+        _ => panic!("{what}: {direct:.2000?} became {relayed:.2000?}"),
     }
 }
 

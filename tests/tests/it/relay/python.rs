@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tool_testkit::Peers;
 
-use super::{Call, call, compare, direct, relayed};
+use super::{Call, call, compare, direct, prompt, relayed};
 use crate::support::{Configuration, Era, Site, installed};
 
 #[test]
@@ -37,7 +37,7 @@ fn server_time_in_the_modern_era() {
     let Some(peer) = installed(Peers::time) else {
         return;
     };
-    let configuration = Configuration::default().peer_of_era("peer", &peer, "modern");
+    let configuration = Configuration::default().peer_with("peer", &peer, &json!({"era": "modern"}));
     let mut direct = direct(&peer, Era::Modern);
     compare(&configuration, &mut direct, &calls_of_time(), || {});
 }
@@ -129,17 +129,6 @@ fn server_fetch() {
     relayed(&peer, &calls_of_fetch(&site), || {});
 }
 
-#[test]
-fn server_fetch_in_the_modern_era() {
-    let Some(peer) = installed(Peers::fetch) else {
-        return;
-    };
-    let site = Site::open();
-    let configuration = Configuration::default().peer_of_era("peer", &peer, "modern");
-    let mut direct = direct(&peer, Era::Modern);
-    compare(&configuration, &mut direct, &calls_of_fetch(&site), || {});
-}
-
 fn calls_of_fetch(site: &Site) -> Vec<Call> {
     let url = |path: &str| json!({"url": site.url(path)});
     let with = |path: &str, key: &str, value: Value| {
@@ -157,6 +146,11 @@ fn calls_of_fetch(site: &Site) -> Vec<Call> {
         // Not for programs, as `robots.txt` says.
         call("fetch", url("/private/page")),
         call("fetch", json!({"url": "not an address"})),
+        prompt("fetch", url("/page")),
+        // What the user asks for may be fetched.
+        prompt("fetch", url("/private/page")),
+        prompt("fetch", url("/missing")),
+        prompt("fetch", "{}"),
     ]
 }
 
@@ -169,6 +163,8 @@ fn server_sqlite() {
     };
     let query = |query: &str| json!({"query": query});
     let calls = [
+        prompt("mcp-demo", json!({"topic": "birds \u{1f426}"})),
+        prompt("mcp-demo", "{}"),
         call("list_tables", "{}"),
         call(
             "create_table",

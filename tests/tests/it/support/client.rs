@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     compare::{members, object, text},
+    offer::Offer,
     process::Process,
     time::{LIMIT, Stopwatch},
 };
@@ -70,7 +71,7 @@ impl Era {
     }
 
     /// Parameters with what the era wants in them.
-    pub(crate) fn params(self, params: &str) -> String {
+    pub(crate) fn params(self, params: &str, offer: &Offer) -> String {
         if self == Self::Legacy {
             return params.to_owned();
         }
@@ -78,13 +79,54 @@ impl Era {
         let mut meta = params.get("_meta").map(|meta| members(meta)).unwrap_or_default();
         for (key, value) in [
             ("protocolVersion", r#""2026-07-28""#),
-            ("clientCapabilities", "{}"),
+            ("clientCapabilities", &offer.capabilities),
             ("clientInfo", r#"{"name":"oracle","version":"1"}"#),
         ] {
             meta.insert(format!("io.modelcontextprotocol/{key}"), value.to_owned());
         }
         params.insert("_meta".to_owned(), object(&meta));
         object(&params)
+    }
+}
+
+/// What servers list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum List {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl List {
+    pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// The member of a page that holds what is listed.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The member by which one of them is known.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
     }
 }
 
@@ -96,32 +138,62 @@ pub(crate) trait Client {
     /// Sends a notification.
     fn notify(&mut self, method: &str);
 
+    /// What it can be asked, and was.
+    fn offer(&mut self) -> &mut Offer;
+
+    /// Makes a request in as many rounds as it takes: what a modern server asks in between is answered.
+    fn converse(&mut self, method: &str, params: &str) -> Answer {
+        let mut answer = self.request(method, params);
+        for _ in 0..16 {
+            let Answer::Result(result) = &answer else { break };
+            let Some(mut next) = self.offer().next_round(result) else {
+                break;
+            };
+            next.extend(members(params));
+            answer = self.request(method, &object(&next));
+        }
+        answer
+    }
+
     /// Opens the connection.
     fn open(&mut self, era: Era) {
         if era == Era::Modern {
             self.request("server/discover", "{}").result();
             return;
         }
-        let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"oracle","version":"1"}}"#;
-        self.request("initialize", params).result();
+        let params = format!(
+            r#"{{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{{"name":"oracle","version":"1"}}}}"#,
+            self.offer().capabilities
+        );
+        self.request("initialize", &params).result();
         self.notify("notifications/initialized");
     }
 
-    /// The definitions of all tools, page by page, by their names.
-    fn tools(&mut self) -> Vec<(String, String)> {
-        let (mut tools, mut params) = (Vec::new(), "{}".to_owned());
+    /// The definitions of all that is listed, page by page, by their names or addresses. A server that does not
+    /// offer such a list has nothing on it.
+    fn list(&mut self, list: List) -> Vec<(String, String)> {
+        let (mut items, mut params) = (Vec::new(), "{}".to_owned());
         loop {
-            let page = members(&self.request("tools/list", &params).result());
-            let list: Vec<Box<RawValue>> = serde_json::from_str(&page["tools"]).unwrap();
-            tools.extend(list.iter().map(|tool| {
-                let name = text(&members(tool.get())["name"]);
-                (name, tool.get().to_owned())
+            let answer = self.request(list.method(), &params);
+            if matches!(&answer, Answer::Error(_)) && answer.error_code() == -32601 && items.is_empty() {
+                return items;
+            }
+            let page = members(&answer.result());
+            let found: Vec<Box<RawValue>> = serde_json::from_str(&page[list.member()]).unwrap();
+            items.extend(found.iter().map(|item| {
+                let key = text(&members(item.get())[list.key()]);
+                (key, item.get().to_owned())
             }));
             match page.get("nextCursor") {
                 Some(cursor) => params = format!(r#"{{"cursor":{cursor}}}"#),
-                None => return tools,
+                None => return items,
             }
         }
+    }
+
+    /// The definitions of all tools by their names.
+    fn tools(&mut self) -> Vec<(String, String)> {
+        self.list(List::Tools)
     }
 
     /// Calls a tool with these arguments, the text of a JSON object.
@@ -165,7 +237,11 @@ struct Envelope {
 pub(crate) enum Message {
     Answer(u64, Answer),
     Notification(String, String),
-    Request(String),
+    Request {
+        id: String,
+        method: String,
+        params: String,
+    },
 }
 
 impl Message {
@@ -175,8 +251,13 @@ impl Message {
         let id = envelope.id.map(|id| id.get().to_owned());
         let own = |value: Box<RawValue>| value.get().to_owned();
         match (id, envelope.method) {
-            (None, Some(method)) => Self::Notification(method, envelope.params.map_or(String::new(), own)),
-            (Some(id), Some(_)) => Self::Request(id),
+            (id, Some(method)) => {
+                let params = envelope.params.map_or(String::new(), own);
+                match id {
+                    None => Self::Notification(method, params),
+                    Some(id) => Self::Request { id, method, params },
+                }
+            }
             (id, None) => {
                 let id = id.and_then(|id| id.parse().ok());
                 let id = id.unwrap_or_else(|| panic!("an answer to nothing of ours: {line:.500}"));
@@ -195,6 +276,7 @@ pub(crate) struct StdioClient {
     pub(crate) process: Process,
     input: Option<ChildStdin>,
     era: Era,
+    offer: Offer,
     lines: Receiver<String>,
     next_id: u64,
     answers: HashMap<u64, Answer>,
@@ -207,6 +289,11 @@ pub(crate) struct StdioClient {
 impl StdioClient {
     /// Starts a server and opens the connection.
     pub(crate) fn start(command: &mut Command, era: Era) -> Self {
+        Self::start_offering(command, era, Offer::default())
+    }
+
+    /// Starts a server for a client that can be asked something.
+    pub(crate) fn start_offering(command: &mut Command, era: Era, offer: Offer) -> Self {
         let (process, input, output) = Process::spawn(command);
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -221,6 +308,7 @@ impl StdioClient {
             process,
             input: Some(input),
             era,
+            offer,
             lines,
             next_id: 0,
             answers: HashMap::new(),
@@ -235,7 +323,7 @@ impl StdioClient {
     pub(crate) fn begin(&mut self, method: &str, params: &str) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
-        let params = self.era.params(params);
+        let params = self.era.params(params, &self.offer);
         self.write(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         ));
@@ -286,9 +374,10 @@ impl StdioClient {
                 self.order.push(id);
             }
             Message::Notification(method, params) => self.notifications.push((method, params)),
-            Message::Request(id) => self.write(&format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"not offered"}}}}"#
-            )),
+            Message::Request { id, method, params } => {
+                let answer = self.offer.answer(&id, &method, &params);
+                self.write(&answer);
+            }
         }
     }
 
@@ -311,5 +400,9 @@ impl Client for StdioClient {
 
     fn notify(&mut self, method: &str) {
         self.write(&format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+    }
+
+    fn offer(&mut self) -> &mut Offer {
+        &mut self.offer
     }
 }

@@ -12,7 +12,8 @@ use tool_testkit::PeerCommand;
 
 use super::{
     client::{Era, StdioClient},
-    http::HttpClient,
+    http_client::HttpClient,
+    offer::Offer,
     process::{Identity, Process, assert_all_end, base_environment},
     time::eventually,
 };
@@ -39,11 +40,11 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// With a server that nobody here wrote.
     pub(crate) fn peer(self, name: &str, peer: &PeerCommand) -> Self {
-        self.peer_of_era(name, peer, "auto")
+        self.peer_with(name, peer, &json!({}))
     }
 
-    /// With a server that is spoken to in one era of the protocol.
-    pub(crate) fn peer_of_era(self, name: &str, peer: &PeerCommand, era: &str) -> Self {
+    /// With a server that nobody here wrote, and settings of it.
+    pub(crate) fn peer_with(self, name: &str, peer: &PeerCommand, settings: &Value) -> Self {
         let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
         let env: Map<String, Value> = peer
             .env
@@ -52,10 +53,11 @@ impl Configuration {
             .collect();
         let args: Vec<String> = peer.args.iter().map(|arg| text(arg)).collect();
         // A slow machine needs more than the usual time to start a Python with all it imports.
-        let server = json!({
-            "command": peer.program.to_str().unwrap(), "args": args, "env": env, "era": era,
-            "start_timeout_ms": 60_000,
+        let mut server = json!({
+            "command": peer.program.to_str().unwrap(), "args": args, "env": env, "start_timeout_ms": 60_000,
         });
+        let server_settings = server.as_object_mut().unwrap();
+        server_settings.extend(settings.as_object().unwrap().clone());
         self.server(name, server)
     }
 
@@ -100,10 +102,15 @@ impl Gateway {
 
     /// Serves a client of this era on stdio.
     pub(crate) fn stdio_in(era: Era, configuration: &Configuration) -> Self {
+        Self::stdio_offering(era, configuration, Offer::default())
+    }
+
+    /// Serves a client on stdio that can be asked something.
+    pub(crate) fn stdio_offering(era: Era, configuration: &Configuration, offer: Offer) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(&configuration.write(folder.path()));
         Self {
-            client: StdioClient::start(command.arg("--stdio"), era),
+            client: StdioClient::start_offering(command.arg("--stdio"), era, offer),
             _folder: folder,
         }
     }
@@ -171,6 +178,11 @@ impl HttpGateway {
     /// A client with an open connection.
     pub(crate) fn client(&self, era: Era) -> HttpClient {
         HttpClient::open_at(self.address, era)
+    }
+
+    /// A client with an open connection that can be asked something.
+    pub(crate) fn client_offering(&self, era: Era, offer: Offer) -> HttpClient {
+        HttpClient::open_offering(self.address, era, offer)
     }
 
     pub(crate) fn url(&self) -> String {

@@ -5,18 +5,22 @@ mod compare;
 mod gateway;
 mod hostile;
 mod http;
+mod http_client;
+mod offer;
 mod peers;
 mod process;
 mod site;
 mod time;
 
 pub(crate) use self::{
-    client::{Answer, Client, Era, StdioClient},
-    compare::{assert_same_result, assert_same_tool, members, text},
+    client::{Answer, Client, Era, List, StdioClient, call_params},
+    compare::{assert_same_definition, assert_same_result, members, text},
     gateway::{Configuration, Gateway, HttpGateway, binary},
     hostile::{Carrier, Stage, healthy_server},
-    http::{HttpClient, Response, connect, exchange, receive},
-    peers::{installed, listening_peer},
+    http::{Response, connect, exchange, receive},
+    http_client::HttpClient,
+    offer::Offer,
+    peers::{everything_at_no_time, installed, listening_peer},
     process::{Process, assert_all_end, base_environment},
     site::Site,
     time::{LIMIT, Stopwatch, eventually},

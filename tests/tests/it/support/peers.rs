@@ -1,8 +1,18 @@
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener, TcpStream},
+};
 
+use tempfile::TempDir;
 use tool_testkit::{PeerCommand, Peers, Skip};
 
 use super::{process::Process, time::eventually};
+
+/// What the server loads first: it always tells the same time, and a stage of its task takes a moment, not a second.
+const TIME: &str = "Date.prototype.toLocaleTimeString = () => '4:05:06 PM';
+const wait = globalThis.setTimeout;
+globalThis.setTimeout = (work, delay, ...rest) => wait(work, delay === 1000 ? 10 : delay, ...rest);
+";
 
 /// Looks for what a test needs of the peers; what is missing is reported.
 pub(crate) fn installed<T>(find: impl FnOnce(&Peers) -> Result<T, Skip>) -> Option<T> {
@@ -13,6 +23,16 @@ pub(crate) fn installed<T>(find: impl FnOnce(&Peers) -> Result<T, Skip>) -> Opti
             None
         }
     }
+}
+
+/// `server-everything`, whose results are the same at any time.
+pub(crate) fn everything_at_no_time(transport: &str) -> Option<(PeerCommand, TempDir)> {
+    let mut peer = installed(|peers| peers.everything(transport))?;
+    let folder = tempfile::tempdir().unwrap();
+    let time = folder.path().join("time.cjs");
+    fs::write(&time, TIME).unwrap();
+    peer.args.splice(..0, ["--require".into(), time.into()]);
+    Some((peer, folder))
 }
 
 /// Starts a server that listens on `PORT`, on a port that was free a moment ago.

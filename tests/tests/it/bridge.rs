@@ -1,0 +1,258 @@
+//! A server that asks in the middle of a call, and clients that can be asked: whatever carries the messages and
+//! whichever era the client is of, it is asked what the server asks, and the server gets what the client answers.
+
+use std::thread;
+
+use serde_json::{Value, json};
+use tool_testkit::PeerCommand;
+
+use crate::support::{
+    Answer, Client, Configuration, Era, Gateway, Offer, StdioClient, assert_same_result, base_environment,
+    call_params, everything_at_no_time, members,
+};
+
+/// A client that can be asked everything there is to ask.
+fn offer() -> Offer {
+    Offer::new(
+        r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#,
+        |method, params| {
+            let result = match method {
+                "elicitation/create" if params.contains(r#""mode":"url""#) => r#"{"action":"accept"}"#,
+                "elicitation/create" if params.contains("interpretation") => {
+                    r#"{"action":"accept","content":{"interpretation":"snake"}}"#
+                }
+                "elicitation/create" => {
+                    r#"{"action":"accept","content":{"name":"Zo\u00eb \"Z\"","check":true,"number":1e2}}"#
+                }
+                "sampling/createMessage" => {
+                    r#"{"model":"none","role":"assistant","content":{"type":"text","text":"Grüße"}}"#
+                }
+                "roots/list" => r#"{"roots":[{"uri":"file:///wrens","name":"Wrens"}]}"#,
+                _ => return None,
+            };
+            Some(result.to_owned())
+        },
+    )
+}
+
+/// The calls that ask, and whether the tool needs to be run as a task.
+fn calls() -> [(&'static str, Value, bool); 5] {
+    let link = json!({"url": "https://example.org/pay", "message": "Pay \"there\"", "elicitationId": "e-1"});
+    [
+        ("trigger-elicitation-request", json!({}), false),
+        ("trigger-url-elicitation", link, false),
+        (
+            "trigger-sampling-request",
+            json!({"prompt": "Say \u{1f426}", "maxTokens": 7}),
+            false,
+        ),
+        ("get-roots-list", json!({}), false),
+        (
+            "simulate-research-query",
+            json!({"topic": "python", "ambiguous": true}),
+            true,
+        ),
+    ]
+}
+
+/// What a client was asked beside its roots, which a server may ask for at any time.
+fn asked(client: &mut (impl Client + ?Sized)) -> Vec<(String, String)> {
+    let asked = client.offer().asked.iter();
+    let questions = asked.filter(|(method, _)| method != "roots/list");
+    questions
+        .map(|(method, params)| {
+            let mut params = members(params);
+            params.remove("_meta");
+            (method.clone(), format!("{params:?}"))
+        })
+        .collect()
+}
+
+/// The server without a gateway.
+fn direct(peer: &PeerCommand) -> StdioClient {
+    let mut command = peer.to_command();
+    command.env_clear().envs(base_environment());
+    StdioClient::start_offering(&mut command, Era::Legacy, offer())
+}
+
+/// Every call is answered as the server itself answers it, and the client is asked the same.
+fn assert_bridged(way: &str, peer: &PeerCommand, client: &mut dyn Client) {
+    let mut direct = direct(peer);
+    for (tool, arguments, is_task) in calls() {
+        let arguments = arguments.to_string();
+        let expected = if is_task {
+            direct.call_as_task(tool, &arguments)
+        } else {
+            direct.call(tool, &arguments)
+        };
+        let params = call_params(&format!("peer__{tool}"), &arguments);
+        let relayed = client.converse("tools/call", &params);
+        let what = format!("`{tool}` {way}");
+        assert_same_result(&what, &expected.result(), &relayed.result());
+        assert_eq!(asked(client), asked(&mut direct), "{what}");
+    }
+    assert_eq!(asked(client).len(), 4);
+}
+
+fn configuration(peer: &PeerCommand) -> Configuration {
+    Configuration::default().peer_with("peer", peer, &json!({"isolation": "session"}))
+}
+
+#[test]
+fn to_a_legacy_client_over_stdio() {
+    over_stdio(Era::Legacy);
+}
+
+#[test]
+fn to_a_modern_client_over_stdio() {
+    over_stdio(Era::Modern);
+}
+
+fn over_stdio(era: Era) {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let mut gateway = Gateway::stdio_offering(era, &configuration(&peer), offer());
+    assert_bridged(&format!("over stdio, {}", era.name()), &peer, &mut gateway.client);
+    assert_eq!(gateway.end().code(), Some(0));
+}
+
+#[test]
+fn to_a_legacy_client_over_http() {
+    over_http(Era::Legacy);
+}
+
+#[test]
+fn to_a_modern_client_over_http() {
+    over_http(Era::Modern);
+}
+
+fn over_http(era: Era) {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let gateway = Gateway::http(&configuration(&peer));
+    let mut client = gateway.client_offering(era, offer());
+    assert_bridged(&format!("over HTTP, {}", era.name()), &peer, &mut client);
+    assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+/// The parameters of a call that fails with a link that has to be opened first, and does not when it is made again.
+fn call_after_a_link() -> (String, String) {
+    let arguments =
+        json!({"url": "https://example.org/pay", "message": "Pay", "errorPath": true}).to_string();
+    let params = call_params("peer__trigger-url-elicitation", &arguments);
+    (arguments, params)
+}
+
+#[test]
+fn a_link_that_has_to_be_opened_first() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let (arguments, params) = call_after_a_link();
+    let mut direct = direct(&peer);
+    let Answer::Error(expected) = direct.call("trigger-url-elicitation", &arguments) else {
+        panic!("the server does not want a link opened");
+    };
+    direct.call("trigger-url-elicitation", &arguments).result();
+    let gateway = Gateway::http(&configuration(&peer));
+
+    // A legacy client knows this error.
+    let mut legacy = gateway.client_offering(Era::Legacy, offer());
+    let Answer::Error(error) = legacy.request("tools/call", &params) else {
+        panic!("the client is not told");
+    };
+    assert_eq!(without_ids(&error), without_ids(&expected));
+    assert_eq!(asked(&mut legacy), []);
+
+    // A modern one is asked to open it, and the call is made again.
+    let mut modern = gateway.client_offering(Era::Modern, offer());
+    let result = modern.converse("tools/call", &params).result();
+    assert!(
+        result.contains("User completed the URL elicitation flow"),
+        "{result}"
+    );
+    let questions = asked(&mut modern);
+    assert_eq!(questions.len(), 2, "{questions:?}");
+    assert!(
+        questions[0].1.contains("https://modelcontextprotocol.io"),
+        "{questions:?}"
+    );
+    assert!(
+        questions[1].1.contains("https://example.org/pay"),
+        "{questions:?}"
+    );
+    assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+/// An error whose elicitation has no id, which is another one each time.
+fn without_ids(error: &str) -> Value {
+    let mut error: Value = serde_json::from_str(error).unwrap();
+    for elicitation in error["data"]["elicitations"].as_array_mut().unwrap() {
+        assert!(elicitation["elicitationId"].take().is_string());
+    }
+    error
+}
+
+#[test]
+fn a_client_that_refuses() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let refusing = || Offer::new(r#"{"elicitation":{"form":{}}}"#, |_, _| None);
+    let mut command = peer.to_command();
+    command.env_clear().envs(base_environment());
+    let mut direct = StdioClient::start_offering(&mut command, Era::Legacy, refusing());
+    let expected = direct.call("trigger-elicitation-request", "{}").result();
+    let gateway = Gateway::http(&configuration(&peer));
+    let mut client = gateway.client_offering(Era::Legacy, refusing());
+    let relayed = client.call("peer__trigger-elicitation-request", "{}").result();
+    assert!(relayed.contains("not offered"), "{relayed}");
+    assert_same_result("a refusal", &expected, &relayed);
+    assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_client_that_cannot_be_asked_is_not() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let gateway = Gateway::http(&configuration(&peer));
+    for era in [Era::Legacy, Era::Modern] {
+        let mut client = gateway.client(era);
+        let result = client.call("peer__trigger-elicitation-request", "{}").result();
+        assert_eq!(members(&result)["isError"], "true", "{result}");
+        assert_eq!(client.offer().asked, []);
+        // It can call what asks for nothing.
+        client.call("peer__echo", r#"{"message":"hello"}"#).result();
+    }
+    assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+#[test]
+fn each_client_is_asked_what_its_own_call_asks() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let named = |answers| Offer::new(r#"{"elicitation":{"form":{}}}"#, answers);
+    let ada = named(|_, _| Some(r#"{"action":"accept","content":{"name":"Ada"}}"#.to_owned()));
+    let bob = named(|_, _| Some(r#"{"action":"accept","content":{"name":"Bob"}}"#.to_owned()));
+    let gateway = Gateway::http(&configuration(&peer));
+    thread::scope(|scope| {
+        for (name, offer) in [("Ada", ada), ("Bob", bob)] {
+            for era in [Era::Legacy, Era::Modern] {
+                let mut client = gateway.client_offering(era, offer.clone());
+                scope.spawn(move || {
+                    let params = call_params("peer__trigger-elicitation-request", "{}");
+                    for _ in 0..5 {
+                        let result = client.converse("tools/call", &params).result();
+                        assert!(result.contains(&format!("- Name: {name}")), "{result}");
+                    }
+                    assert_eq!(asked(&mut client).len(), 5);
+                });
+            }
+        }
+    });
+    assert_eq!(gateway.terminate().code(), Some(0));
+}

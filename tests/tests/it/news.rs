@@ -1,0 +1,66 @@
+//! What a server tells unasked reaches the clients of the gateway: that its lists have changed, and that a resource has.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Client, Configuration, Era, Gateway, List, eventually, everything_at_no_time, members};
+
+const LIST_CHANGED: &str = "notifications/resources/list_changed";
+
+/// The arguments of a call by which the server gets a resource of this name.
+fn new_resource(name: &str) -> String {
+    json!({"name": name, "data": "data:text/plain,hello"}).to_string()
+}
+
+/// Whether the resource of this name is on the list; read, it is what the server has made.
+fn has_resource(client: &mut dyn Client, name: &str) -> bool {
+    let uri = format!("demo://resource/session/{name}");
+    if !client.list(List::Resources).iter().any(|(key, _)| *key == uri) {
+        return false;
+    }
+    let read = client.request("resources/read", &json!({"uri": uri}).to_string());
+    assert!(members(&read.result())["contents"].contains("application/gzip"));
+    true
+}
+
+#[test]
+fn a_list_that_has_changed() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let configuration = Configuration::default().peer("peer", &peer);
+    let http = Gateway::http(&configuration);
+    let mut stdio = Gateway::stdio(&configuration);
+    let (mut legacy, mut modern) = (http.client(Era::Legacy), http.client(Era::Modern));
+    assert!(!has_resource(&mut legacy, "new.gz"));
+    let told = [
+        legacy.listen(""),
+        modern.listen(r#"{"resourcesListChanged":true}"#),
+    ];
+    legacy
+        .call("peer__gzip-file-as-resource", &new_resource("new.gz"))
+        .result();
+    for stream in told {
+        stream.wait_for(LIST_CHANGED);
+    }
+    // Who is told finds it there.
+    assert!(has_resource(&mut legacy, "new.gz"));
+    assert!(has_resource(&mut modern, "new.gz"));
+
+    let client = &mut stdio.client;
+    assert!(!has_resource(client, "other.gz"));
+    client
+        .call("peer__gzip-file-as-resource", &new_resource("other.gz"))
+        .result();
+    eventually("the client on stdio is told", || {
+        client.drain(Duration::from_millis(20));
+        client
+            .notifications
+            .iter()
+            .any(|(method, _)| method == LIST_CHANGED)
+    });
+    assert!(has_resource(client, "other.gz"));
+    assert_eq!(stdio.end().code(), Some(0));
+    assert_eq!(http.terminate().code(), Some(0));
+}
