@@ -4,10 +4,15 @@ use mcp_client::RequestOptions;
 use mcp_wire::{Era, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target, Tool, ToolError,
+    CallContext, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target, Tool,
+    ToolError,
 };
 
-use crate::{McpServer, fault::tool_error, task};
+use crate::{
+    McpServer,
+    fault::{cut, tool_error},
+    task,
+};
 
 /// A tool, prompt, resource or template of a server, ready to be called.
 pub(crate) struct McpCall {
@@ -46,7 +51,8 @@ impl McpCall {
                 members.extend(cx.arguments.are_given().then_some(arguments));
                 method::PROMPTS_GET
             }
-            Target::Resource { uri, .. } => {
+            Target::Resource { resource, uri } => {
+                self.check_uri(resource.descriptor(), uri)?;
                 members.push(("uri", RawJson::from(&**uri)));
                 method::RESOURCES_READ
             }
@@ -62,6 +68,17 @@ impl McpCall {
         }
         members.extend(meta(cx).map(|meta| ("_meta", meta)));
         Ok((method, object(&members)))
+    }
+
+    /// What the configuration leaves out is not read by its URI either.
+    fn check_uri(&self, listed: &Descriptor, uri: &str) -> Result<(), ToolError> {
+        let is_template = listed.feature == Feature::ResourceTemplate;
+        let known = listed.uri.as_deref().unwrap_or_default();
+        if self.server.settings().takes_as(uri, known, is_template) {
+            return Ok(());
+        }
+        let message = format!("there is no resource `{}`", cut(uri));
+        Err(ToolError::new(ErrorKind::NotFound, message))
     }
 
     /// What the caller says of the argument, with a reference to what it belongs to.

@@ -115,11 +115,28 @@ impl ServerSettings {
 
     /// Whether a tool or prompt of this name, or a resource or template of this URI, is taken.
     pub(crate) fn takes(&self, own: &str) -> bool {
-        let included = self
-            .include
+        self.includes(own) && !self.excludes(own)
+    }
+
+    /// Whether the resource of this URI may be read as one that is listed under `listed`: itself, one that a template
+    /// stands for, or one of the same scheme. What is left out cannot be read by its URI either.
+    pub(crate) fn takes_as(&self, uri: &str, listed: &str, is_template: bool) -> bool {
+        let is_limited = self.include.is_some() || !self.exclude.is_empty();
+        if uri == listed || !is_limited {
+            return true;
+        }
+        let is_included = self.includes(uri) || is_template && self.includes(listed);
+        is_included && !self.excludes(uri) && !is_ambiguous(uri)
+    }
+
+    fn includes(&self, own: &str) -> bool {
+        self.include
             .as_ref()
-            .is_none_or(|list| list.iter().any(|pattern| pattern.matches(own)));
-        included && !self.exclude.iter().any(|pattern| pattern.matches(own))
+            .is_none_or(|list| list.iter().any(|pattern| pattern.matches(own)))
+    }
+
+    fn excludes(&self, own: &str) -> bool {
+        self.exclude.iter().any(|pattern| pattern.matches(own))
     }
 
     /// The name under which a tool is shown.
@@ -209,4 +226,15 @@ pub(crate) enum ResolveError {
     Secret(#[from] SecretError),
     #[error(transparent)]
     Endpoint(#[from] mcp_client::Error),
+}
+
+/// Whether a server may take the URI for another one: dots that lead elsewhere, and characters in disguise, which are
+/// never written in this way without need.
+fn is_ambiguous(uri: &str) -> bool {
+    let leads_elsewhere = |part| part == "." || part == "..";
+    let is_disguise = |escape: &str| {
+        let byte = escape.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        byte.is_none_or(|byte| byte.is_ascii_alphanumeric() || b"-._~%/\\:".contains(&byte))
+    };
+    uri.split(['/', '\\', '?', '#', ':']).any(leads_elsewhere) || uri.split('%').skip(1).any(is_disguise)
 }

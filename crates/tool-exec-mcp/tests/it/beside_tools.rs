@@ -304,6 +304,55 @@ async fn what_is_asked_of_the_server() {
     server.shutdown().await;
 }
 
+/// What is included and excluded, as what of the server a URI is read, and whether it can be.
+type Case<'a> = (Option<&'a [&'a str]>, &'a [&'a str], Feature, &'a str, bool);
+
+#[tokio::test]
+async fn what_is_left_out_cannot_be_read_by_its_uri() {
+    let fixture = everything();
+    let read = async |include: Option<&[&str]>, exclude: &[&str], feature, uri: &str| {
+        let mut settings = fixture.settings("");
+        let patterns = |list: &[&str]| list.iter().map(|pattern| Pattern::new(*pattern)).collect();
+        settings.include = include.map(patterns);
+        settings.exclude = patterns(exclude);
+        let server = McpServer::new(settings, Arc::new(NoSecrets));
+        let uri: Arc<str> = uri.into();
+        let call = of(&server, feature, json!({})).await;
+        let done = call
+            .to(|resource| Target::Resource { resource, uri })
+            .make()
+            .await;
+        server.shutdown().await;
+        done.map(|_| ()).map_err(|error| error.kind())
+    };
+    let (resource, template) = (Feature::Resource, Feature::ResourceTemplate);
+    let cases: [Case<'_>; 16] = [
+        (None, &[], resource, "box:a", true),
+        // One that is not listed, of the only server that has this scheme.
+        (None, &[], resource, "box:z", true),
+        (None, &[], resource, "box:../z", true),
+        (None, &["box:b"], resource, "box:a", true),
+        (None, &["box:b"], resource, "box:b", false),
+        (None, &["box:b"], template, "box:b", false),
+        (None, &["box:b"], template, "box:c", true),
+        (Some(&["box:a"]), &[], resource, "box:z", false),
+        (Some(&["box:a", "box:z"]), &[], resource, "box:z", true),
+        (Some(&["box:{id}"]), &[], template, "box:z", true),
+        (Some(&["box:*"]), &["box:b"], template, "box:b", false),
+        // What a server may take for another one.
+        (Some(&["box:*"]), &[], resource, "box:x/../b", false),
+        (Some(&["box:*"]), &[], template, "box:%2E%2e/b", false),
+        (None, &["box:b"], resource, "box:./b", false),
+        (None, &["box:b"], resource, "box:%62", false),
+        (None, &["box:b"], resource, "box:a%20b", true),
+    ];
+    for (include, exclude, feature, uri, is_read) in cases {
+        let expected = if is_read { Ok(()) } else { Err(ErrorKind::NotFound) };
+        let done = read(include, exclude, feature, uri).await;
+        assert_eq!(done, expected, "{include:?} {exclude:?} {feature:?} {uri}");
+    }
+}
+
 #[tokio::test]
 async fn errors_keep_code_message_and_data() {
     let fixture = everything();
