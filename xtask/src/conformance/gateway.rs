@@ -11,7 +11,7 @@ use crate::console::say;
 use crate::repository::Repository;
 
 use super::suite::{Run, Side, Suite, Upstream};
-use super::{REVISIONS, start};
+use super::{REVISIONS, folder, start};
 
 /// Runs the sets through `toolplane serve`, with the fixture behind it on both transports and in both eras.
 pub(super) fn runs(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
@@ -39,8 +39,8 @@ pub(super) fn runs(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
 struct Programs {
     gateway: PathBuf,
     fixture: PathBuf,
-    /// Where the gateway's configuration is written.
-    configuration: PathBuf,
+    /// Where the gateway's configuration and what it says are written.
+    folder: PathBuf,
 }
 
 impl Programs {
@@ -50,18 +50,16 @@ impl Programs {
         let gateway = executable(&built, gateway)?;
         let built = build(repository, &["--package", "mcp-server", "--example", fixture])?;
         let fixture = executable(&built, fixture)?;
-        let folder = repository.target().join("conformance");
-        fs::create_dir_all(&folder).with_context(|| format!("failed to make `{}`", folder.display()))?;
         Ok(Self {
             gateway,
             fixture,
-            configuration: folder.join("gateway.yaml"),
+            folder: folder(repository)?,
         })
     }
 
     fn run(&self, suite: &Suite, revision: &'static str, upstream: Upstream) -> Result<Run> {
         let listening = match upstream.transport {
-            "HTTP" => Some(start(&self.fixture, &[])?),
+            "HTTP" => Some(start(&self.fixture, &[], &self.folder.join("server.log"))?),
             _ => None,
         };
         let place = match &listening {
@@ -72,16 +70,16 @@ impl Programs {
             "servers:\n  fixture:\n    {place}\n    prefix: \"\"\n    era: {}\n",
             upstream.era
         );
-        fs::write(&self.configuration, text)
-            .with_context(|| format!("failed to write `{}`", self.configuration.display()))?;
+        let configuration = self.folder.join("gateway.yaml");
+        fs::write(&configuration, text)
+            .with_context(|| format!("failed to write `{}`", configuration.display()))?;
         let arguments = [
-            "--config".as_ref(),
-            self.configuration.as_os_str(),
-            "serve".as_ref(),
-            "--http".as_ref(),
+            OsStr::new("--config"),
+            configuration.as_os_str(),
+            OsStr::new("serve"),
+            OsStr::new("--http"),
         ];
-        let arguments: [&OsStr; 4] = arguments;
-        let (gateway, port) = start(&self.gateway, &arguments)?;
+        let (gateway, port) = start(&self.gateway, &arguments, &self.folder.join("gateway.log"))?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         let run = suite.run(Side::Server, revision, Some(upstream), &["--url", &url])?;
         drop((gateway, listening));

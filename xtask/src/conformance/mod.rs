@@ -7,7 +7,7 @@ mod suite;
 use std::ffi::OsStr;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn servers(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     let program = executable(&built, name)?;
     let mut runs = Vec::new();
     for revision in REVISIONS {
-        let (server, port) = start(&program, &[])?;
+        let (server, port) = start(&program, &[], &folder(repository)?.join("server.log"))?;
         say(format_args!("conformance: servers, {revision} ..."));
         let url = format!("http://127.0.0.1:{port}/mcp");
         runs.push(suite.run(Side::Server, revision, None, &["--url", &url])?);
@@ -90,6 +90,13 @@ fn clients(repository: &Repository, suite: &Suite) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
+/// Where the suite and the servers write what they say.
+fn folder(repository: &Repository) -> Result<PathBuf> {
+    let folder = repository.target().join("conformance");
+    fs::create_dir_all(&folder).with_context(|| format!("failed to make `{}`", folder.display()))?;
+    Ok(folder)
+}
+
 /// A process that ends when this is dropped.
 struct Started(Child);
 
@@ -102,12 +109,15 @@ impl Drop for Started {
 }
 
 /// Starts a server on a free port of this machine, which it is told as its last argument, and waits until it listens.
-fn start(program: &Path, arguments: &[&OsStr]) -> Result<(Started, u16)> {
+/// What it writes to stderr goes into `log`.
+fn start(program: &Path, arguments: &[&OsStr], log: &Path) -> Result<(Started, u16)> {
+    let log = fs::File::create(log).with_context(|| format!("failed to write `{}`", log.display()))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child = Command::new(program)
         .args(arguments)
         .arg(format!("127.0.0.1:{port}"))
         .stdin(Stdio::null())
+        .stderr(log)
         .spawn()
         .with_context(|| format!("failed to start `{}`", program.display()))?;
     let mut started = Started(child);

@@ -1,7 +1,8 @@
 //! The tools that ask the client: in the middle of the call in the legacy era, by their answer in the modern one.
 
+use futures_util::future::join_all;
 use mcp_server::{Answer, AskError, InputRequired, RequestContext};
-use mcp_wire::{Request, RpcError, method};
+use mcp_wire::{Era, Request, RpcError, method};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 
@@ -10,10 +11,66 @@ use crate::{
     content::{argument, failure, invalid, text},
 };
 
+/// What the client is asked: under a key, by a method, with these parameters.
+pub(crate) type Question = (&'static str, &'static str, RawJson);
+
+/// What came of asking.
+pub(crate) enum Asked {
+    /// The answers, in the order of the questions.
+    Given(Vec<RawJson>),
+    /// There are none, and this is to be said.
+    Not(Answer),
+}
+
 /// A question to the user with one field.
 pub(crate) fn form(message: &str, field: &str, kind: &str) -> RawJson {
     let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
     json!({"message": message, "requestedSchema": schema}).into()
+}
+
+/// Asks in the way of the client's era; `state` is what a modern client gives back.
+pub(crate) async fn ask(
+    request: &Request,
+    cx: &RequestContext,
+    questions: Vec<Question>,
+    state: Option<String>,
+) -> Result<Asked, RpcError> {
+    if cx.era() == Era::Legacy {
+        let asked = questions
+            .iter()
+            .map(|(_, method, params)| cx.ask(method, Some(params)));
+        let answers: Result<Vec<_>, _> = join_all(asked).await.into_iter().collect();
+        return match answers {
+            Ok(answers) => Ok(Asked::Given(answers)),
+            Err(AskError::NotDeclared(error)) => Err(error),
+            Err(error) => Ok(Asked::Not(failure(&error.to_string()))),
+        };
+    }
+    let given: Option<Vec<_>> = questions.iter().map(|(key, ..)| cx.input_response(key)).collect();
+    if let Some(given) = given {
+        return Ok(Asked::Given(given));
+    }
+    let mut asked = InputRequired::new();
+    for (key, method, params) in questions {
+        asked = asked.ask(key, method, Some(params));
+    }
+    if let Some(state) = state {
+        asked = asked.state(state);
+    }
+    asked.answer(request, cx).map(Asked::Not)
+}
+
+/// Asks one question, and says what its answer means.
+async fn ask_once(
+    request: &Request,
+    cx: &RequestContext,
+    question: Question,
+    say: impl FnOnce(&RawJson) -> String,
+) -> Result<Answer, RpcError> {
+    Ok(match ask(request, cx, vec![question], None).await? {
+        Asked::Given(answers) => text(&answers.first().map(say).unwrap_or_default()),
+        Asked::Not(answer) => answer,
+    })
 }
 
 pub(crate) async fn call(
@@ -25,13 +82,14 @@ pub(crate) async fn call(
     match name {
         "test_sampling" => {
             let params = sampling(&argument(cx, "prompt")?, 100);
-            let said = cx.ask(method::SAMPLING_CREATE_MESSAGE, Some(&params)).await;
-            given(said, |said| {
+            let question = ("completion", method::SAMPLING_CREATE_MESSAGE, params);
+            ask_once(request, cx, question, |said| {
                 let text = said
                     .get("content")
                     .and_then(|content| content.get("text")?.string());
                 format!("LLM response: {}", text.unwrap_or_default())
             })
+            .await
         }
         "test_elicitation" => {
             let params = json!({"message": argument(cx, "message")?, "requestedSchema": {
@@ -42,24 +100,29 @@ pub(crate) async fn call(
                 },
                 "required": ["username", "email"],
             }});
-            elicit(cx, "User response", params).await
+            elicit(request, cx, "User response", params).await
         }
-        "test_elicitation_sep1034_defaults" => elicit(cx, "Elicitation completed", defaults()).await,
-        "test_elicitation_sep1330_enums" => elicit(cx, "Elicitation completed", enums()).await,
+        "test_elicitation_sep1034_defaults" => elicit(request, cx, "Elicitation completed", defaults()).await,
+        "test_elicitation_sep1330_enums" => elicit(request, cx, "Elicitation completed", enums()).await,
         "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
-            confirmed(fixture, request, cx)
+            confirmed(fixture, request, cx).await
         }
-        "test_input_required_result_multi_round" => rounds(fixture, request, cx),
-        "test_input_required_result_capabilities" => declared(request, cx),
-        "test_input_required_result_multiple_inputs" => several(fixture, request, cx),
-        other => one(other, request, cx),
+        "test_input_required_result_multi_round" => rounds(fixture, request, cx).await,
+        "test_input_required_result_capabilities" => declared(request, cx).await,
+        "test_input_required_result_multiple_inputs" => several(fixture, request, cx).await,
+        other => one(other, request, cx).await,
     }
 }
 
-/// Asks the user while the call is worked on.
-async fn elicit(cx: &RequestContext, title: &str, params: Value) -> Result<Answer, RpcError> {
-    let answer = cx.ask(method::ELICITATION_CREATE, Some(&params.into())).await;
-    given(answer, |answer| {
+/// Asks the user.
+async fn elicit(
+    request: &Request,
+    cx: &RequestContext,
+    title: &str,
+    params: Value,
+) -> Result<Answer, RpcError> {
+    let question = ("form", method::ELICITATION_CREATE, params.into());
+    ask_once(request, cx, question, |answer| {
         let action = answer.get("action").and_then(|action| action.string());
         let content = answer.get("content").unwrap_or_default();
         format!(
@@ -67,14 +130,7 @@ async fn elicit(cx: &RequestContext, title: &str, params: Value) -> Result<Answe
             action.unwrap_or_default()
         )
     })
-}
-
-fn given(answer: Result<RawJson, AskError>, say: impl FnOnce(RawJson) -> String) -> Result<Answer, RpcError> {
-    match answer {
-        Ok(answer) => Ok(text(&say(answer))),
-        Err(AskError::NotDeclared(error)) => Err(error),
-        Err(error) => Ok(failure(&error.to_string())),
-    }
+    .await
 }
 
 fn defaults() -> Value {
@@ -123,8 +179,8 @@ fn sampling(prompt: &str, max_tokens: u32) -> RawJson {
 }
 
 /// One question, whose answer is all that is needed.
-fn one(name: &str, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
-    let (key, method, params) = match name {
+async fn one(name: &str, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+    let question = match name {
         "test_input_required_result_elicitation" => {
             let params = form("What is your name?", "name", "string");
             ("user_name", method::ELICITATION_CREATE, params)
@@ -135,68 +191,69 @@ fn one(name: &str, request: &Request, cx: &RequestContext) -> Result<Answer, Rpc
         }
         _ => ("client_roots", method::ROOTS_LIST, RawJson::object()),
     };
-    match cx.input_response(key) {
-        Some(response) => Ok(text(&format!("The client gave {response}"))),
-        None => InputRequired::new()
-            .ask(key, method, Some(params))
-            .answer(request, cx),
-    }
+    ask_once(request, cx, question, |answer| {
+        format!("The client gave {answer}")
+    })
+    .await
 }
 
 /// A question with a state that nobody may change.
-fn confirmed(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+async fn confirmed(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     const STATE: &str = "confirming";
-    if let Some(state) = cx.request_state() {
-        let state = fixture.seal.open(&state, request, cx)?;
-        if state == STATE && cx.input_response("confirm").is_some() {
-            return Ok(text("state-ok: the state is the one that was given out"));
-        }
-    }
-    InputRequired::new()
-        .ask(
-            "confirm",
-            method::ELICITATION_CREATE,
-            Some(form("Please confirm", "ok", "boolean")),
-        )
-        .state(fixture.seal.seal(STATE, request, cx))
-        .answer(request, cx)
+    let is_right = match cx.request_state() {
+        Some(state) => fixture.seal.open(&state, request, cx)? == STATE,
+        None => cx.era() == Era::Legacy,
+    };
+    let params = form("Please confirm", "ok", "boolean");
+    let question = ("confirm", method::ELICITATION_CREATE, params);
+    let state = fixture.seal.seal(STATE, request, cx);
+    Ok(match ask(request, cx, vec![question], Some(state)).await? {
+        Asked::Given(_) if is_right => text("state-ok: the state is the one that was given out"),
+        Asked::Given(_) => return Err(invalid("the answer belongs to a state, which is missing")),
+        Asked::Not(answer) => answer,
+    })
 }
 
 /// Two rounds of questions; the state says which round it is.
-fn rounds(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+async fn rounds(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+    const DONE: &str = "Every round is done.";
+    let step = |number: u8| match number {
+        1 => ("step1", "Step 1: What is your name?", "name"),
+        _ => ("step2", "Step 2: What is your favorite color?", "color"),
+    };
+    let question = |number| {
+        let (key, message, field) = step(number);
+        (key, method::ELICITATION_CREATE, form(message, field, "string"))
+    };
+    if cx.era() == Era::Legacy {
+        for number in [1, 2] {
+            if let Asked::Not(answer) = ask(request, cx, vec![question(number)], None).await? {
+                return Ok(answer);
+            }
+        }
+        return Ok(text(DONE));
+    }
     let state = cx.request_state();
     let state = state
         .map(|state| fixture.seal.open(&state, request, cx))
         .transpose()?;
-    let (key, message, field) = match (
-        state.as_deref(),
-        cx.input_response("step1"),
-        cx.input_response("step2"),
-    ) {
-        (Some("step2"), _, Some(_)) => return Ok(text("Every round is done.")),
-        (Some("step1"), Some(_), _) | (Some("step2"), _, None) => {
-            ("step2", "Step 2: What is your favorite color?", "color")
-        }
-        _ => ("step1", "Step 1: What is your name?", "name"),
+    let has = |number| cx.input_response(step(number).0).is_some();
+    let next = match state.as_deref() {
+        Some("step2") if has(2) => return Ok(text(DONE)),
+        Some("step2") => 2,
+        Some("step1") if has(1) => 2,
+        _ => 1,
     };
+    let (key, method, params) = question(next);
     InputRequired::new()
-        .ask(
-            key,
-            method::ELICITATION_CREATE,
-            Some(form(message, field, "string")),
-        )
+        .ask(key, method, Some(params))
         .state(fixture.seal.seal(key, request, cx))
         .answer(request, cx)
 }
 
 /// Asks only what the client says it can be asked.
-fn declared(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
-    if cx.input_responses().is_some() {
-        return Ok(text("The client gave what it can give."));
-    }
-    let mut asked = InputRequired::new();
-    let mut is_asked = false;
-    for (key, method, params) in [
+async fn declared(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+    let questions = [
         (
             "elicit_input",
             method::ELICITATION_CREATE,
@@ -207,42 +264,42 @@ fn declared(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> 
             method::SAMPLING_CREATE_MESSAGE,
             sampling("Anything", 50),
         ),
-    ] {
-        if cx.check_askable(method, Some(&params)).is_ok() {
-            asked = asked.ask(key, method, Some(params));
-            is_asked = true;
-        }
+    ];
+    let askable = |(_, method, params): &Question| cx.check_askable(method, Some(params)).is_ok();
+    let questions: Vec<_> = questions.into_iter().filter(askable).collect();
+    if questions.is_empty() {
+        return Ok(text("The client can be asked nothing."));
     }
-    match is_asked {
-        true => asked.answer(request, cx),
-        false => Ok(text("The client can be asked nothing.")),
-    }
+    Ok(match ask(request, cx, questions, None).await? {
+        Asked::Given(_) => text("The client gave what it can give."),
+        Asked::Not(answer) => answer,
+    })
 }
 
 /// Three questions at once.
-fn several(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+async fn several(fixture: &Fixture, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     const STATE: &str = "several";
-    if let Some(state) = cx.request_state() {
-        if fixture.seal.open(&state, request, cx)? != STATE {
-            return Err(invalid("the state belongs to something else"));
-        }
-        let keys = ["user_name", "greeting", "client_roots"];
-        if keys.iter().all(|key| cx.input_response(key).is_some()) {
-            return Ok(text("All of it was given."));
-        }
+    if let Some(state) = cx.request_state()
+        && fixture.seal.open(&state, request, cx)? != STATE
+    {
+        return Err(invalid("the state belongs to something else"));
     }
-    InputRequired::new()
-        .ask(
+    let questions = vec![
+        (
             "user_name",
             method::ELICITATION_CREATE,
-            Some(form("What is your name?", "name", "string")),
-        )
-        .ask(
+            form("What is your name?", "name", "string"),
+        ),
+        (
             "greeting",
             method::SAMPLING_CREATE_MESSAGE,
-            Some(sampling("Generate a greeting", 50)),
-        )
-        .ask("client_roots", method::ROOTS_LIST, Some(RawJson::object()))
-        .state(fixture.seal.seal(STATE, request, cx))
-        .answer(request, cx)
+            sampling("Generate a greeting", 50),
+        ),
+        ("client_roots", method::ROOTS_LIST, RawJson::object()),
+    ];
+    let state = fixture.seal.seal(STATE, request, cx);
+    Ok(match ask(request, cx, questions, Some(state)).await? {
+        Asked::Given(_) => text("All of it was given."),
+        Asked::Not(answer) => answer,
+    })
 }

@@ -58,7 +58,7 @@ impl Service for Fixture {
             method::RESOURCES_READ => resources::read(cx),
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => Ok(RawJson::object().into()),
             method::PROMPTS_LIST => Ok(content::cacheable(prompts::list())),
-            method::PROMPTS_GET => prompts::get(&request, cx),
+            method::PROMPTS_GET => prompts::get(&request, cx).await,
             method::COMPLETION_COMPLETE => {
                 let completion =
                     json!({"completion": {"values": ["paris", "park"], "total": 2, "hasMore": false}});

@@ -1,12 +1,12 @@
 //! The prompts that scenarios get.
 
-use mcp_server::{Answer, InputRequired, RequestContext};
+use mcp_server::{Answer, RequestContext};
 use mcp_wire::{Request, RpcError, method};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 
 use crate::{
-    asking::form,
+    asking::{Asked, ask, form},
     content::{IMAGE, argument, invalid},
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn list() -> Value {
     ]})
 }
 
-pub(crate) fn get(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
+pub(crate) async fn get(request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     let name = cx.name().and_then(RawJson::string).unwrap_or_default();
     let messages = match &*name {
         "test_simple_prompt" => json!([said("This is a simple prompt for testing.")]),
@@ -45,15 +45,15 @@ pub(crate) fn get(request: &Request, cx: &RequestContext) -> Result<Answer, RpcE
             said("Please analyze the image above."),
         ]),
         "test_input_required_result_prompt" => {
-            let Some(response) = cx.input_response("user_context") else {
-                let question = form("What context should the prompt use?", "context", "string");
-                return InputRequired::new()
-                    .ask("user_context", method::ELICITATION_CREATE, Some(question))
-                    .answer(request, cx);
+            let params = form("What context should the prompt use?", "context", "string");
+            let question = ("user_context", method::ELICITATION_CREATE, params);
+            let answers = match ask(request, cx, vec![question], None).await? {
+                Asked::Given(answers) => answers,
+                Asked::Not(answer) => return Ok(answer),
             };
-            let context = response
-                .get("content")
-                .and_then(|content| content.get("context")?.string());
+            let context = answers
+                .first()
+                .and_then(|response| response.get("content")?.get("context")?.string());
             json!([said(&format!(
                 "Use this context: {}",
                 context.unwrap_or_default()
