@@ -1,14 +1,14 @@
 //! A server that asks in the middle of a call, and clients that can be asked: whatever carries the messages and
 //! whichever era the client is of, it is asked what the server asks, and the server gets what the client answers.
 
-use std::thread;
+use std::{fs, process::Command, thread};
 
 use serde_json::{Value, json};
 use tool_testkit::PeerCommand;
 
 use crate::support::{
     Answer, Client, Configuration, Era, Gateway, Offer, StdioClient, assert_same_result, base_environment,
-    call_params, everything_at_no_time, members,
+    binary, call_params, everything_at_no_time, members, mock_arguments, mock_server,
 };
 
 /// A client that can be asked everything there is to ask.
@@ -99,42 +99,106 @@ fn configuration(peer: &PeerCommand) -> Configuration {
 }
 
 #[test]
-fn to_a_legacy_client_over_stdio() {
-    over_stdio(Era::Legacy);
-}
-
-#[test]
-fn to_a_modern_client_over_stdio() {
-    over_stdio(Era::Modern);
-}
-
-fn over_stdio(era: Era) {
+fn from_a_legacy_server_over_stdio() {
     let Some((peer, _folder)) = everything_at_no_time("stdio") else {
         return;
     };
-    let mut gateway = Gateway::stdio_offering(era, &configuration(&peer), offer());
-    assert_bridged(&format!("over stdio, {}", era.name()), &peer, &mut gateway.client);
-    assert_eq!(gateway.end().code(), Some(0));
+    for era in [Era::Legacy, Era::Modern] {
+        let mut gateway = Gateway::stdio_offering(era, &configuration(&peer), offer());
+        assert_bridged(&format!("over stdio, {}", era.name()), &peer, &mut gateway.client);
+        assert_eq!(gateway.end().code(), Some(0));
+    }
 }
 
 #[test]
-fn to_a_legacy_client_over_http() {
-    over_http(Era::Legacy);
-}
-
-#[test]
-fn to_a_modern_client_over_http() {
-    over_http(Era::Modern);
-}
-
-fn over_http(era: Era) {
+fn from_a_legacy_server_over_http() {
     let Some((peer, _folder)) = everything_at_no_time("stdio") else {
         return;
     };
     let gateway = Gateway::http(&configuration(&peer));
-    let mut client = gateway.client_offering(era, offer());
-    assert_bridged(&format!("over HTTP, {}", era.name()), &peer, &mut client);
+    for era in [Era::Legacy, Era::Modern] {
+        let mut client = gateway.client_offering(era, offer());
+        assert_bridged(&format!("over HTTP, {}", era.name()), &peer, &mut client);
+    }
     assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+/// A modern server that asks in two rounds: two questions in the first one.
+const MODERN: &str = r#"
+era: modern
+tools:
+  plan:
+    replies:
+      - template: "{{ $answers.who.content.name }}, {{ $answers.where.roots }}: {{ $answers.what.content.text }}"
+        before:
+          - elicit: {key: who, message: "Who \"goes\"?", schema: {type: object, properties: {name: {type: string}}}}
+          - ask: {key: where, method: roots/list}
+          - delay: 10ms
+          - ask:
+              key: what
+              method: sampling/createMessage
+              params: {messages: [{role: user, content: {type: text, text: hello}}], maxTokens: 7}
+prompts:
+  ask:
+    replies:
+      - template: "for {{ $answers.who.content.name }}"
+        before: [{elicit: {key: who, message: Who?, schema: {type: object, properties: {}}}}]
+resources:
+  "test:notes":
+    replies:
+      - template: "of {{ $answers.who.content.name }}"
+        before: [{elicit: {key: who, message: Who?, schema: {type: object, properties: {}}}}]
+"#;
+
+#[test]
+fn from_a_modern_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("scenario.yaml");
+    fs::write(&scenario, MODERN).unwrap();
+    let mut direct = Command::new(binary());
+    let mut direct =
+        StdioClient::start_offering(direct.args(mock_arguments(&scenario)), Era::Modern, offer());
+    let configuration = Configuration::default().server("peer", mock_server(&scenario));
+    let http = Gateway::http(&configuration);
+    let mut legacy = Gateway::stdio_offering(Era::Legacy, &configuration, offer());
+    let mut modern = Gateway::stdio_offering(Era::Modern, &configuration, offer());
+    let mut clients: [(&str, &mut dyn Client); 4] = [
+        ("over stdio, legacy", &mut legacy.client),
+        ("over stdio, modern", &mut modern.client),
+        (
+            "over HTTP, legacy",
+            &mut http.client_offering(Era::Legacy, offer()),
+        ),
+        (
+            "over HTTP, modern",
+            &mut http.client_offering(Era::Modern, offer()),
+        ),
+    ];
+    for (method, own, params) in [
+        (
+            "tools/call",
+            r#"{"name":"plan","arguments":{}}"#,
+            r#"{"name":"peer__plan","arguments":{}}"#,
+        ),
+        ("prompts/get", r#"{"name":"ask"}"#, r#"{"name":"peer__ask"}"#),
+        (
+            "resources/read",
+            r#"{"uri":"test:notes"}"#,
+            r#"{"uri":"test:notes"}"#,
+        ),
+    ] {
+        let expected = direct.converse(method, own).result();
+        assert!(expected.contains("Zo"), "{expected}");
+        for (way, client) in &mut clients {
+            let relayed = client.converse(method, params).result();
+            assert_same_result(&format!("{method} {way}"), &expected, &relayed);
+            assert_eq!(asked(*client), asked(&mut direct), "{method} {way}");
+        }
+    }
+    assert_eq!(asked(&mut direct).len(), 4);
+    assert_eq!(legacy.end().code(), Some(0));
+    assert_eq!(modern.end().code(), Some(0));
+    assert_eq!(http.terminate().code(), Some(0));
 }
 
 /// The parameters of a call that fails with a link that has to be opened first, and does not when it is made again.

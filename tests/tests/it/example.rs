@@ -5,14 +5,14 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     thread,
 };
 
 use crate::support::{
-    Answer, Client as _, Configuration, Era, Gateway, HttpGateway, Process, installed, listening_peer,
-    members,
+    Answer, Client as _, Configuration, Era, Gateway, HttpGateway, Process, example, installed,
+    listening_peer, members,
 };
 use serde_json::{Value, json};
 
@@ -94,8 +94,7 @@ fn every_tool_of_the_example_works() {
         ("TOOLPLANE_NODE", node.to_str().unwrap().to_owned()),
         ("TOOLPLANE_PEERS", folder.to_str().unwrap().to_owned()),
     ];
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/toolplane.yaml");
-    let gateway = HttpGateway::of_file(&path, &variables);
+    let gateway = HttpGateway::of_file(&example("toolplane.yaml"), &variables);
     let mut client = gateway.client(Era::Legacy);
 
     let names: Vec<String> = client.tools().into_iter().map(|(name, _)| name).collect();

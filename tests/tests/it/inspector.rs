@@ -1,13 +1,15 @@
 //! MCP Inspector, a client that nobody here wrote, in front of the gateway: over both transports, in each era and
 //! where it finds the era out.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_testkit::{PeerCommand, Peers};
 
-use crate::support::{Configuration, Gateway, HttpGateway, base_environment, binary, installed};
+use crate::support::{
+    Configuration, Gateway, HttpGateway, base_environment, binary, example, installed, mock_server,
+};
 
 /// The Inspector's command line. Its home is a folder of its own.
 struct Inspector {
@@ -73,39 +75,31 @@ impl Inspector {
     fn look_around(&self) {
         let tools = self.run("tools/list", &[]);
         let names = column(&tools["tools"], "name");
-        for name in ["fixed", "everything__echo"] {
+        for name in ["fixed", "weather__forecast"] {
             assert!(names.contains(&name), "{names:?}");
         }
         let fixed = self.run("tools/call", &["--tool-name", "fixed", "--tool-arg", "a=1"]);
         assert_eq!(fixed["structuredContent"], json!({"temperature": 72}));
-        let echo = ["--tool-name", "everything__echo", "--tool-arg", "message=Oslo"];
-        let echoed = self.run("tools/call", &echo);
-        assert_eq!(echoed["content"][0]["text"], "Echo: Oslo", "{echoed}");
+        let forecast = ["--tool-name", "weather__forecast", "--tool-arg", "city=Oslo"];
+        let forecast = self.run("tools/call", &forecast);
+        assert_eq!(
+            forecast["content"][0]["text"], "Sunny in Oslo (call 1)",
+            "{forecast}"
+        );
 
         let prompts = self.run("prompts/list", &[]);
-        let names = column(&prompts["prompts"], "name");
-        assert!(names.contains(&"everything__args-prompt"), "{names:?}");
-        let args = [
-            "--prompt-name",
-            "everything__args-prompt",
-            "--prompt-args",
-            "city=Oslo",
-        ];
+        assert_eq!(column(&prompts["prompts"], "name"), ["weather__ask"]);
+        let args = ["--prompt-name", "weather__ask", "--prompt-args", "city=Oslo"];
         let prompt = self.run("prompts/get", &args);
         assert_eq!(
             prompt["messages"][0]["content"]["text"],
-            "What's weather in Oslo?"
+            "What is the weather in Oslo?"
         );
 
         let resources = self.run("resources/list", &[]);
-        let uris = column(&resources["resources"], "uri");
-        assert!(
-            uris.contains(&"demo://resource/static/document/features.md"),
-            "{uris:?}"
-        );
-        let read = self.run("resources/read", &["--uri", "demo://resource/dynamic/text/7"]);
-        let text = read["contents"][0]["text"].as_str().unwrap();
-        assert!(text.starts_with("Resource 7: "), "{text}");
+        assert_eq!(column(&resources["resources"], "uri"), ["weather://stations"]);
+        let read = self.run("resources/read", &["--uri", "weather://stations/Oslo"]);
+        assert_eq!(read["contents"][0]["text"], "Station Oslo");
     }
 }
 
@@ -115,7 +109,8 @@ fn column<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
     items.iter().map(|item| item[key].as_str().unwrap()).collect()
 }
 
-fn configuration(everything: &PeerCommand) -> Configuration {
+/// A tool of our own, and a server with something of each kind: the one that is shipped as an example.
+fn configuration() -> Configuration {
     let fixed = json!({
         "description": "Always the same.",
         "input_schema": {"type": "object"},
@@ -123,11 +118,7 @@ fn configuration(everything: &PeerCommand) -> Configuration {
     });
     Configuration::default()
         .tool("fixed", fixed)
-        .peer("everything", everything)
-}
-
-fn peers() -> Option<(PeerCommand, PeerCommand)> {
-    installed(|peers| Ok((peers.inspector()?, peers.everything("stdio")?)))
+        .server("weather", mock_server(&example("mock-server.yaml")))
 }
 
 #[test]
@@ -146,10 +137,10 @@ fn over_stdio_in_the_modern_era() {
 }
 
 fn over_stdio(era: &str) {
-    let Some((inspector, everything)) = peers() else {
+    let Some(inspector) = installed(Peers::inspector) else {
         return;
     };
-    Inspector::over_stdio(inspector, &configuration(&everything), era).look_around();
+    Inspector::over_stdio(inspector, &configuration(), era).look_around();
 }
 
 #[test]
@@ -168,10 +159,10 @@ fn over_http_in_the_modern_era() {
 }
 
 fn over_http(era: &str) {
-    let Some((inspector, everything)) = peers() else {
+    let Some(inspector) = installed(Peers::inspector) else {
         return;
     };
-    let gateway = Gateway::http(&configuration(&everything));
+    let gateway = Gateway::http(&configuration());
     Inspector::over_http(inspector, &gateway, era).look_around();
     assert_eq!(gateway.terminate().code(), Some(0));
 }
@@ -185,10 +176,9 @@ fn our_own_definitions_suit_every_client() {
     let folder = tempfile::tempdir().unwrap();
     let init = Command::new(binary()).arg("init").current_dir(&folder).output();
     assert!(init.unwrap().status.success());
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/toolplane.yaml");
     let absent = [("TOOLPLANE_PEERS", "absent".to_owned())];
     for (configuration, own) in [
-        (example, vec!["alert", "forecast", "stations"]),
+        (example("toolplane.yaml"), vec!["alert", "forecast", "stations"]),
         (folder.path().join("toolplane.yaml"), vec!["forecast", "greet"]),
     ] {
         let gateway = HttpGateway::of_file(&configuration, &absent);

@@ -30,6 +30,23 @@ pub(crate) fn binary() -> PathBuf {
     program
 }
 
+/// One of the files that are shipped as examples.
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../examples")
+        .join(name)
+}
+
+/// The arguments of the program that make it a server that follows a scenario.
+pub(crate) fn mock_arguments(scenario: &Path) -> [&str; 4] {
+    ["mock-server", "--stdio", "--scenario", scenario.to_str().unwrap()]
+}
+
+/// The settings of a server that follows a scenario.
+pub(crate) fn mock_server(scenario: &Path) -> Value {
+    json!({"command": binary().to_str().unwrap(), "args": mock_arguments(scenario)})
+}
+
 /// A configuration in the short form.
 #[derive(Default)]
 pub(crate) struct Configuration {
