@@ -12,6 +12,9 @@ pub struct Changes {
     pub resources: u64,
     /// Changes of the list of prompts.
     pub prompts: u64,
+    /// How often the connection was opened anew, by a new session or a new start: the server has forgotten what it was
+    /// told before, such as log levels and subscriptions.
+    pub openings: u64,
 }
 
 /// The sending side, shared by all connections that a server has over time.
@@ -47,7 +50,13 @@ impl ChangeSink {
         self.changes.send_modify(|changes| changes.prompts += 1);
     }
 
-    /// A server that was started again may have other lists.
+    /// A server that was started again has forgotten what it was told, and may have other lists.
+    pub(crate) fn opened_anew(&self) {
+        self.changes.send_modify(|changes| changes.openings += 1);
+        self.everything();
+    }
+
+    /// Every list may have changed.
     pub(crate) fn everything(&self) {
         self.changes.send_modify(|changes| {
             changes.tools += 1;

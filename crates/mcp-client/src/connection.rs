@@ -330,12 +330,6 @@ impl Connection {
         }
     }
 
-    /// Whether the other one is a clone of this.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Whether no request can be made any longer.
     #[must_use]
     pub fn is_closed(&self) -> bool {

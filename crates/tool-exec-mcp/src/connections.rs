@@ -19,22 +19,24 @@ use tool_core::{Asker, CallContext, ClientKey, ErrorKind, Secrets, ToolError};
 use crate::{
     Isolation, ServerSettings,
     calls::Seat,
-    fault::tool_error,
+    fault::{request_error, tool_error},
     line::Line,
     pool::{Client, Pool},
     settings::ResolveError,
+    subscriptions::Subscriptions,
     updates::Updates,
 };
 
 /// The connections to one server: one that is shared, and some that are kept for single clients.
 pub(crate) struct Connections {
-    settings: Arc<ServerSettings>,
+    pub(crate) settings: Arc<ServerSettings>,
     secrets: Arc<dyn Secrets>,
     endpoint: OnceCell<Endpoint>,
     /// What lists come from, and what most calls share.
     shared: OnceCell<Arc<Line>>,
     own: Arc<Pool>,
     pub(crate) updates: Arc<Updates>,
+    pub(crate) subscriptions: Subscriptions,
     stopped: AtomicBool,
 }
 
@@ -72,12 +74,22 @@ impl Unreachable {
     pub(crate) fn into_tool_error(self, cx: &CallContext, server: &str) -> ToolError {
         match self {
             Self::Client(error) => tool_error(cx, server, error),
-            Self::Settings(error) => {
-                let message = format!("the server `{server}` cannot be started: {error}");
-                ToolError::new(ErrorKind::Unavailable, message).with_source(error)
-            }
+            Self::Settings(error) => unset(server, error),
         }
     }
+
+    /// The error of a request that is no call.
+    pub(crate) fn of_request(self, server: &str) -> ToolError {
+        match self {
+            Self::Client(error) => request_error(server, error),
+            Self::Settings(error) => unset(server, error),
+        }
+    }
+}
+
+fn unset(server: &str, error: ResolveError) -> ToolError {
+    let message = format!("the server `{server}` cannot be started: {error}");
+    ToolError::new(ErrorKind::Unavailable, message).with_source(error)
 }
 
 impl fmt::Display for Unreachable {
@@ -98,6 +110,7 @@ impl Connections {
             shared: OnceCell::new(),
             own: Arc::default(),
             updates: Arc::default(),
+            subscriptions: Subscriptions::default(),
             stopped: AtomicBool::new(false),
         }
     }
@@ -265,9 +278,13 @@ impl Connections {
         tokio::join!(shared, self.own.shutdown());
     }
 
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
     /// For who came between the two steps of [`Connections::shutdown`].
     async fn end_if_stopped(&self, line: &Line) {
-        if self.stopped.load(Ordering::SeqCst) {
+        if self.is_stopped() {
             line.upstream.shutdown().await;
         }
     }

@@ -9,7 +9,17 @@ use tool_core::{CallContext, ErrorKind, ToolError};
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.
 pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
-    let tell = |kind: ErrorKind, what: &str| cx.unanswered(kind, format!("the server `{server}` {what}"));
+    worded(|kind, message| cx.unanswered(kind, message), server, error)
+}
+
+/// The error of a request that may be made twice.
+pub(crate) fn request_error(server: &str, error: Error) -> ToolError {
+    worded(ToolError::new, server, error)
+}
+
+/// `unanswered` words what may have happened to a request that was not answered.
+fn worded(unanswered: impl Fn(ErrorKind, String) -> ToolError, server: &str, error: Error) -> ToolError {
+    let tell = |kind: ErrorKind, what: &str| unanswered(kind, format!("the server `{server}` {what}"));
     let answered =
         |kind: ErrorKind, what: String| ToolError::new(kind, format!("the server `{server}` {what}"));
     let tool_error = match error.kind() {
@@ -29,7 +39,7 @@ pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolEr
         ),
         Fault::HttpStatus {
             status, retry_after, ..
-        } => http_status(cx, server, *status, retry_after.as_deref()),
+        } => http_status(&unanswered, server, *status, retry_after.as_deref()),
         Fault::Unreachable(_) => answered(ErrorKind::Unavailable, "cannot be reached".to_owned()),
         Fault::Unavailable { retry_in, .. } => {
             let what = format!("failed a moment ago and is started again in {}", short(*retry_in));
@@ -57,7 +67,12 @@ pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolEr
     tool_error.with_source(error)
 }
 
-fn http_status(cx: &CallContext, server: &str, status: u16, retry_after: Option<&str>) -> ToolError {
+fn http_status(
+    unanswered: &impl Fn(ErrorKind, String) -> ToolError,
+    server: &str,
+    status: u16,
+    retry_after: Option<&str>,
+) -> ToolError {
     let message = format!("the server `{server}` answered with HTTP status {status}");
     match status {
         429 => {
@@ -68,7 +83,7 @@ fn http_status(cx: &CallContext, server: &str, status: u16, retry_after: Option<
             }
         }
         // Any of these may come from a proxy after the server has begun.
-        500..=599 => cx.unanswered(ErrorKind::Unavailable, message),
+        500..=599 => unanswered(ErrorKind::Unavailable, message),
         _ => ToolError::new(ErrorKind::UpstreamError, message),
     }
 }

@@ -26,6 +26,7 @@ mod listing;
 mod pool;
 mod server;
 mod settings;
+mod subscriptions;
 mod task;
 mod updates;
 

@@ -26,8 +26,9 @@ pub(crate) struct Line {
     /// What is done for the server when it asks; the shared connection declares nothing.
     asking: Option<Arc<Asking>>,
     roots: Roots,
-    /// The lowest level of log messages that a legacy server was told to send, and on which connection.
-    level: SyncMutex<Option<(Connection, LogLevel)>>,
+    /// The lowest level of log messages that a legacy server was told to send, and how often the connection had been
+    /// opened anew by then.
+    level: SyncMutex<Option<(u64, LogLevel)>>,
 }
 
 /// Whether the client's roots have to be asked for.
@@ -148,14 +149,15 @@ impl Line {
             return;
         }
         {
+            let openings = self.upstream.changes().borrow().openings;
             let mut set = self.level.lock().unwrap_or_else(PoisonError::into_inner);
             if set
                 .as_ref()
-                .is_some_and(|(on, set)| on.is_same(connection) && *set <= level)
+                .is_some_and(|(told, set)| *told == openings && *set <= level)
             {
                 return;
             }
-            *set = Some((connection.clone(), level));
+            *set = Some((openings, level));
         }
         let done = connection
             .set_log_level(level.as_str(), RequestOptions::within(LEVEL_LIMIT))

@@ -33,7 +33,7 @@ const LONGEST_BESIDE: Duration = Duration::from_secs(5);
 /// An MCP server with its tools, prompts and resources: started when first needed, started again when it has failed.
 pub struct McpServer {
     settings: Arc<ServerSettings>,
-    connections: Connections,
+    connections: Arc<Connections>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
@@ -59,7 +59,7 @@ impl McpServer {
     pub fn new(settings: ServerSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {
         let settings = Arc::new(settings);
         Arc::new(Self {
-            connections: Connections::new(settings.clone(), secrets),
+            connections: Arc::new(Connections::new(settings.clone(), secrets)),
             settings,
             catalogue: watch::Sender::default(),
             listing: Mutex::default(),
@@ -264,6 +264,14 @@ impl Source for ServerSource {
         // A prefix as long as a name may be is cut with the name.
         let prefix = tool_core::outward_name(&settings.prefix);
         renamed || settings.prefix.is_empty() || settings.prefix.len() > 55 || name.starts_with(&prefix)
+    }
+
+    fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.0.connections.subscribe(uri))
+    }
+
+    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.0.connections.unsubscribe(uri))
     }
 
     fn on_update(&self, tell: OnUpdate) {

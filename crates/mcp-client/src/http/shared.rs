@@ -190,7 +190,7 @@ impl HttpShared {
             method::INITIALIZED,
         )
         .await?;
-        self.incoming.changes.everything();
+        self.incoming.changes.opened_anew();
         Ok(())
     }
 

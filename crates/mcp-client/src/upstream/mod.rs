@@ -259,7 +259,7 @@ impl Inner {
                     connection: connection.clone(),
                 };
                 if supervision.starts > 1 {
-                    self.changes.everything();
+                    self.changes.opened_anew();
                 }
             }
             Err(error) => {

@@ -405,6 +405,7 @@ async fn a_session_that_the_server_forgot_is_opened_again_once() {
             methods,
             [&opening[..], &["tools/call"], &opening[..], &["tools/call"]].concat()
         );
+        assert_eq!(connection.changes().borrow().openings, 1);
     }
     // A server that never knows the session is asked twice and no more.
     let server = Server::start(|seen| opening(seen).unwrap_or_else(|| status("404 Not Found", "", ""))).await;

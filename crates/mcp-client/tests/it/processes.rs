@@ -389,7 +389,8 @@ async fn a_server_that_ended_is_started_again_when_it_is_needed() {
     assert_eq!((status.state, status.restarts), (State::Ready, 1));
     assert!(status.reason.unwrap().contains("exit status: 7"));
     // Its lists may be others now.
-    assert_eq!(changes.borrow_and_update().tools, 1);
+    let changes = *changes.borrow_and_update();
+    assert_eq!((changes.tools, changes.openings), (1, 1));
 }
 
 #[tokio::test]

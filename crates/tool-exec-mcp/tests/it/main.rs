@@ -12,4 +12,5 @@ mod lifecycle;
 mod logs;
 mod modern;
 mod names;
+mod news;
 mod tasks;

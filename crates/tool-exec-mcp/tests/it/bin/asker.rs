@@ -60,6 +60,9 @@ impl Server {
                 r#"{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}"#,
             ),
             "tools/call" => self.call(id, params),
+            "resources/subscribe" if self.mode == "no-news" => send(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32002,"message":"no such resource"}}}}"#
+            )),
             "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
                 self.note("requests", &format!("{method} {params}"))?;
                 result(&id, "{}")
