@@ -121,22 +121,45 @@ impl McpCall {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
                 Ok(Reply::result(result, is_error).into())
             }
-            Some("input_required") => {
-                let requests = result.get("inputRequests");
-                let state = result.get("requestState");
-                if requests.is_none() && state.is_none() {
-                    return protocol("a question that asks for nothing");
-                }
-                let requests = requests.unwrap_or(RawJson::object());
-                if requests.kind() != Kind::Object {
-                    return protocol("questions that are no object");
-                }
-                Ok(Outcome::NeedsInput(Box::new(InputRequest { requests, state })))
-            }
+            Some("input_required") => match questions(&result) {
+                Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),
+                Err(what) => protocol(what),
+            },
             Some("task") => protocol("a task, although it was not told that tasks are followed"),
             Some(_) => protocol("a result of a type that is not known"),
         }
     }
+}
+
+/// How many things a server may ask for in one round: each of them may be put before a person.
+const MOST_QUESTIONS: usize = 64;
+/// What a client can be asked for.
+const ASKED: [&str; 3] = [
+    method::ELICITATION_CREATE,
+    method::SAMPLING_CREATE_MESSAGE,
+    method::ROOTS_LIST,
+];
+
+/// What a result asks for, or what is wrong with that.
+fn questions(result: &RawJson) -> Result<InputRequest, &'static str> {
+    let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
+    if requests.is_none() && state.is_none() {
+        return Err("a question that asks for nothing");
+    }
+    let requests = requests.unwrap_or(RawJson::object());
+    if requests.kind() != Kind::Object {
+        return Err("questions that are no object");
+    }
+    for (number, (_, question)) in requests.members().enumerate() {
+        if number == MOST_QUESTIONS {
+            return Err("more questions than anybody is asked at once");
+        }
+        let method = question.get("method").and_then(|method| method.string());
+        if !method.is_some_and(|method| ASKED.contains(&&*method)) {
+            return Err("a question that no client can be asked");
+        }
+    }
+    Ok(InputRequest { requests, state })
 }
 
 impl Invoke for McpCall {

@@ -55,11 +55,26 @@ async fn who_asks_has_not_finished_and_goes_on_with_the_answers() {
 async fn results_that_are_none() {
     let fixture = fixture();
     let server = fixture.server("modern");
+    let many: serde_json::Map<_, _> = (0..65)
+        .map(|number| (number.to_string(), json!({"method": "roots/list"})))
+        .collect();
     let cases = [
         (json!({"resultType": "input_required"}), "asks for nothing"),
         (
             json!({"resultType": "input_required", "inputRequests": [1]}),
             "no object",
+        ),
+        (
+            json!({"resultType": "input_required", "inputRequests": {"a": 7}}),
+            "no client can be asked",
+        ),
+        (
+            json!({"resultType": "input_required", "inputRequests": {"a": {"method": "tools/call"}}}),
+            "no client can be asked",
+        ),
+        (
+            json!({"resultType": "input_required", "inputRequests": many}),
+            "more questions",
         ),
         (
             json!({"resultType": "task", "taskId": "1", "status": "working"}),
