@@ -8,6 +8,12 @@ pub(crate) const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/too
 pub(crate) const LOGGED: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"noise"}}"#;
 
+const QUESTION: &str = r#"{"method":"elicitation/create","params":{"mode":"form","message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
+
+fn question(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}",{}"#, &QUESTION[1..])
+}
+
 /// Answers the call `id`, or does not.
 pub(crate) fn act(wire: &mut impl Wire, era: Era, mode: &str, id: &str) -> io::Result<()> {
     let text = era.text(r#""fine""#);
@@ -74,6 +80,53 @@ pub(crate) fn act(wire: &mut impl Wire, era: Era, mode: &str, id: &str) -> io::R
             }
             wire.say(&fine)
         }
+        // Rounds of the modern era.
+        "asks-for-input" => wire.say(answer(
+            id,
+            &format!(
+                r#"{{"resultType":"input_required","inputRequests":{{"a":{QUESTION}}},"requestState":"s"}}"#
+            ),
+        )),
+        "asks-for-much" => {
+            let questions: Vec<_> = (0..1000)
+                .map(|number| format!("\"{number}\":{QUESTION}"))
+                .collect();
+            let questions = questions.join(",");
+            wire.say(answer(
+                id,
+                &format!(r#"{{"resultType":"input_required","inputRequests":{{{questions}}}}}"#),
+            ))
+        }
+        "asks-for-junk" => wire.say(answer(id, r#"{"resultType":"input_required","inputRequests":7}"#)),
+        "asks-in-no-shape" => wire.say(answer(
+            id,
+            r#"{"resultType":"input_required","inputRequests":{"a":7}}"#,
+        )),
+        "asks-for-nothing" => wire.say(answer(id, r#"{"resultType":"input_required"}"#)),
+        "asks-the-unknown" => wire.say(answer(
+            id,
+            r#"{"resultType":"input_required","inputRequests":{"a":{"method":"no/such","params":{}}}}"#,
+        )),
+        "odd-type" => wire.say(answer(id, r#"{"resultType":"mystery","content":[]}"#)),
+        // Questions of the legacy era, whose answers nobody waits for.
+        "asks-at-once" => {
+            for number in 0..200 {
+                wire.say(question(&number.to_string()))?;
+            }
+            thread::sleep(Duration::from_millis(500));
+            wire.say(&fine)
+        }
+        "asks-late" => {
+            wire.say(&fine)?;
+            wire.say(question("late"))
+        }
+        "asks-twice-alike" => {
+            wire.say(question("same"))?;
+            wire.say(question("same"))?;
+            thread::sleep(Duration::from_millis(500));
+            wire.say(&fine)
+        }
+        "asks-and-is-silent" => wire.say(question("q")),
         "drips" => drip(wire, &fine),
         "huge" => huge(wire, id),
         "floods-notifications" => {

@@ -6,6 +6,7 @@ mod clients_stdio;
 mod floods;
 mod openings;
 mod processes;
+mod questions;
 
 use std::time::Duration;
 
