@@ -102,12 +102,17 @@ impl<S: Service> Core<S> {
     }
 
     /// Reads what a modern client wants to be told about changes.
-    pub(crate) fn listen(&self, request: &Request, revision: Revision) -> Result<Wants, RpcError> {
-        let capabilities = self.service.capabilities(revision);
+    pub(crate) async fn listen(&self, request: &Request, cx: &RequestContext) -> Result<Wants, RpcError> {
+        let capabilities = self.service.capabilities(cx.revision());
         if !Wants::are_offered(&capabilities) {
             return Err(unknown_method(&request.method));
         }
-        Wants::subscription(request, &capabilities)
+        let wants = Wants::subscription(request, &capabilities)?;
+        let watched = wants.watched();
+        if !watched.is_empty() {
+            wants.watch_only(&self.service.watch(watched, cx).await);
+        }
+        Ok(wants)
     }
 
     fn discover(&self) -> RawJson {

@@ -41,6 +41,13 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Says which of these resources a modern client may watch, before its subscription is acknowledged: changes of the
+    /// others are not told. A service that relays changes asks for them here. All, unless a service says otherwise.
+    fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
+        let _ = cx;
+        std::future::ready(uris)
+    }
+
     /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
     fn notified(&self, notification: &Notification, cx: &RequestContext) {
         let _ = (notification, cx);

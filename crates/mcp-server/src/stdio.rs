@@ -226,7 +226,7 @@ impl<S: Service> Connection<S> {
             }
         };
         if revision.era() == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
-            return self.listen(&request, revision).await;
+            return self.listen(request, revision, outline).await;
         }
         let opens = revision.era() == Era::Legacy && request.method == method::INITIALIZE;
         let outcome = match opens {
@@ -294,34 +294,33 @@ impl<S: Service> Connection<S> {
     }
 
     /// Tells a modern client about changes until it no longer wants to know, or the connection ends.
-    async fn listen(&mut self, request: &Request, revision: Revision) {
-        let wants = match self.core.listen(request, revision) {
-            Ok(wants) => Arc::new(wants),
-            Err(error) => {
-                return self
-                    .send(mcp_wire::error(Some(request.id.as_raw()), &error))
-                    .await;
-            }
-        };
+    async fn listen(&mut self, request: Request, revision: Revision, outline: Outline) {
         let Some((taken, registration)) = self.in_flight.begin(&request.id) else {
             let error = protocol::duplicate_id(&request.id);
             return self.send(mcp_wire::error(None, &error)).await;
         };
-        self.send(wants.acknowledgement()).await;
-        self.options.notices.subscribe(&self.out, &wants);
-        let (listening, out) = (Arc::clone(&self.listening), self.out.clone());
-        let ended = async move {
+        let cx = self.context(revision, outline);
+        let (core, listening) = (Arc::clone(&self.core), Arc::clone(&self.listening));
+        let (notices, out) = (self.options.notices.clone(), self.out.clone());
+        let listen = async move {
+            let wants = match core.listen(&request, &cx).await {
+                Ok(wants) => Arc::new(wants),
+                Err(error) => return Some(mcp_wire::error(Some(request.id.as_raw()), &error)),
+            };
+            // Closed means that writing has failed, which ends the connection anyway.
+            let _ = out.send(wants.acknowledgement()).await;
+            notices.subscribe(&out, &wants);
             // Nothing is ever to be had here: it fails when listening ends.
             let _ = listening.acquire_owned().await;
+            wants.end()
         };
-        let ended = Abortable::new(ended, registration);
+        let listen = Abortable::new(listen, registration);
+        let out = self.out.clone();
         self.running.push(Box::pin(async move {
-            let is_cancelled = ended.await.is_err();
+            // Nothing of the subscription may follow its end: it is gone here.
+            let end = listen.await;
             drop(taken);
-            let end = wants.end().filter(|_| !is_cancelled);
-            // Nothing of the subscription may follow its end.
-            drop(wants);
-            if let Some(end) = end {
+            if let Ok(Some(end)) = end {
                 let _ = out.send(end).await;
             }
         }));

@@ -141,6 +141,12 @@ impl Wants {
         Ok(())
     }
 
+    /// Watches none but these.
+    pub(crate) fn watch_only(&self, uris: &[String]) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|uri| uris.contains(uri));
+    }
+
     /// Watches a resource no longer.
     pub(crate) fn unwatch(&self, uri: &str) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,11 @@
 use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use mcp_server::{
-    AllowedHosts, Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions,
-    ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    AllowedHosts, Answer, HttpOptions, HttpService, MirroredParams, Notices, Principal, RequestContext,
+    ServeOptions, ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Request, Revision, RpcError, code, method};
+use mcp_wire::{Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -13,10 +14,20 @@ use tokio::{
 };
 use toolplane::{
     Toolplane,
-    core::{Caller, Feature},
+    core::{Caller, Feature, OnUpdate},
 };
 
-use crate::{call, client::ANSWER, list::Lists, parked::Parked, routes::Routes};
+use crate::{
+    call,
+    client::{self, ANSWER},
+    fault,
+    list::Lists,
+    mirrors::Mirrors,
+    parked::Parked,
+    routes::Routes,
+    subject,
+    watches::Watches,
+};
 
 /// A toolplane as an MCP server. Cloning shares it.
 #[derive(Clone)]
@@ -27,6 +38,8 @@ struct Inner {
     options: GatewayOptions,
     lists: Lists,
     parked: Arc<Parked>,
+    watches: Arc<Watches>,
+    mirrors: Mirrors,
     /// Nothing when the system has no randomness to give: then no modern client can be asked anything.
     seal: Option<StateSeal>,
 }
@@ -48,7 +61,7 @@ pub struct GatewayOptions {
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// What is offered in both eras. It does not depend on what there is: a server that has prompts may come later.
-const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}"#;
+const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
 
 /// Tells whose permissions and limits a principal has.
 pub type Callers = Arc<dyn Fn(&Principal) -> Arc<Caller> + Send + Sync>;
@@ -68,11 +81,21 @@ impl Gateway {
     #[must_use]
     pub fn new(plane: Toolplane, options: GatewayOptions) -> Self {
         let lists = Lists::new(options.page_size);
+        let watches = Arc::new(Watches::default());
+        let told = Arc::downgrade(&watches);
+        let tell: OnUpdate = Arc::new(move |update| {
+            if let Some(watches) = told.upgrade() {
+                watches.tell(update);
+            }
+        });
+        plane.on_update(&tell);
         Self(Arc::new(Inner {
             plane,
             options,
             lists,
             parked: Arc::default(),
+            watches,
+            mirrors: Mirrors::default(),
             seal: StateSeal::new(ANSWER).ok(),
         }))
     }
@@ -143,8 +166,13 @@ impl Gateway {
         HttpService::new(self.clone(), options)
     }
 
-    /// Tells listening clients whenever a list changes. Never ends.
+    /// Tells listening clients whenever a list changes, or a resource that they watch. Never ends.
     pub async fn announce(&self, notices: &Notices) {
+        let _announced = self.0.watches.announce(notices);
+        tokio::join!(self.announce_lists(notices), self.0.watches.tidy(&self.0.plane));
+    }
+
+    async fn announce_lists(&self, notices: &Notices) {
         let mut changes = self.0.plane.changes();
         while changes.changed().await.is_ok() {
             sleep(SETTLE).await;
@@ -156,6 +184,19 @@ impl Gateway {
         }
         // The serving must go on without news.
         std::future::pending::<()>().await;
+    }
+
+    /// Answers `resources/subscribe`.
+    async fn subscribe(&self, cx: &RequestContext) -> Result<Answer, RpcError> {
+        let uri = subject::uri(cx)?;
+        if cx.connection().is_none() {
+            let message = "without a session there is nobody to tell of changes";
+            return Err(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        let caller = self.caller(cx.principal());
+        let begun = self.0.watches.begin(&self.0.plane, &uri, &caller).await;
+        begun.map_err(|error| fault::rpc_error(&error, cx.era(), Some(&uri)))?;
+        Ok(RawJson::object().into())
     }
 
     /// The calls that wait for their clients.
@@ -209,12 +250,34 @@ impl Service for Gateway {
             method::PROMPTS_LIST => Feature::Prompt,
             method::RESOURCES_LIST => Feature::Resource,
             method::RESOURCES_TEMPLATES_LIST => Feature::ResourceTemplate,
+            method::RESOURCES_SUBSCRIBE => return self.subscribe(cx).await,
+            // It is given up when nobody watches it any more.
+            method::RESOURCES_UNSUBSCRIBE => return Ok(RawJson::object().into()),
             other => return Err(unknown_method(other)),
         };
         let caller = self.caller(cx.principal());
         let view = self.0.plane.list(&caller).await;
         let params = request.params.as_ref();
         self.0.lists.page(feature, &view, &caller, params, cx.era())
+    }
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+        self.0.mirrors.of(&*self.0.plane.known_tool(tool)?)
+    }
+
+    async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
+        let caller = self.caller(cx.principal());
+        let begun = uris.iter().map(|uri| async {
+            let begun = self.0.watches.begin(&self.0.plane, uri, &caller).await;
+            begun.is_ok().then(|| uri.clone())
+        });
+        join_all(begun).await.into_iter().flatten().collect()
+    }
+
+    fn notified(&self, notification: &Notification, cx: &RequestContext) {
+        if notification.method == method::ROOTS_LIST_CHANGED {
+            self.0.plane.client_roots_changed(&client::key(cx));
+        }
     }
 }
 

@@ -1,7 +1,14 @@
-//! The MCP gateway in front of a toolplane: its tools, listed and called over stdio and Streamable HTTP.
+//! The MCP gateway in front of a toolplane: its tools, prompts and resources, over stdio and Streamable HTTP, in both eras
+//! of the protocol.
 //!
-//! [`Gateway`] is an [`mcp_server::Service`]: it puts the facade's tools into the protocol's words and nothing more.
+//! [`Gateway`] is an [`mcp_server::Service`]: it puts what the facade has into the protocol's words and nothing more.
 //! What a server answers reaches the client in the server's own bytes.
+//!
+//! # Clients and servers of different eras
+//! A server that asks in the middle of a call has its question put to the client of that call: by a request if the
+//! client is of the legacy era; else the call waits, the client gets the question as the answer to its request, and
+//! the request that brings what it gives goes on with the same call. A server that asks by its answer has that passed
+//! on to a modern client, and gets from a legacy one what real requests bring. Nobody is asked what was not declared.
 //!
 //! ```
 //! use toolplane::Toolplane;
@@ -36,11 +43,13 @@ mod fault;
 mod gateway;
 mod legacy;
 mod list;
+mod mirrors;
 mod modern;
 mod parked;
 mod render;
 mod routes;
 mod subject;
+mod watches;
 
 pub use mcp_server::{
     AllowedHosts, HttpOptions, HttpService, Identify, Principal, Refusal, ResponseBody, ServeOptions,

@@ -191,11 +191,11 @@ fn visit(
 
 /// Checks that the user agreed to visit the pages.
 fn check_visited(given: Option<&RawJson>) -> Result<(), ToolError> {
-    let mut answers = given.into_iter().flat_map(RawJson::members);
-    let agrees = |answer: RawJson| {
-        answer.get("action").and_then(|action| action.string()).as_deref() == Some("accept")
-    };
-    if given.is_some() && answers.all(|(_, answer)| agrees(answer)) {
+    let answers = given.into_iter().flat_map(RawJson::members);
+    let mut actions = answers
+        .map(|(_, answer)| answer.get("action")?.string())
+        .peekable();
+    if actions.peek().is_some() && actions.all(|action| action.as_deref() == Some("accept")) {
         return Ok(());
     }
     let message = "the tool needs the user to visit a page, and the user did not agree to";

@@ -27,13 +27,13 @@ impl Servers {
     }
 
     pub(crate) fn roots_changed(&self, client: &ClientKey) {
-        let _ = client;
+        let _ = (self, client);
         #[cfg(feature = "exec-mcp")]
         self.list.iter().for_each(|server| server.roots_changed(client));
     }
 
     pub(crate) fn client_gone(&self, client: &ClientKey) {
-        let _ = client;
+        let _ = (self, client);
         #[cfg(feature = "exec-mcp")]
         self.list.iter().for_each(|server| server.client_gone(client));
     }

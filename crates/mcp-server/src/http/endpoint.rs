@@ -19,7 +19,7 @@ use super::{
     headers::{self, Accepts},
     old_clients::OldClients,
     response,
-    session::Sessions,
+    session::{Session, Sessions},
     standing::{Standing, stateless},
     subscription::Subscriptions,
 };
@@ -47,6 +47,22 @@ pub(super) struct Inbound {
     pub(super) parts: Parts,
     pub(super) principal: Principal,
     accepts: Accepts,
+}
+
+impl Inbound {
+    /// What is known about a message besides the message itself.
+    fn context(self, revision: Revision, outline: Outline, session: Option<&Arc<Session>>) -> RequestContext {
+        RequestContext {
+            revision,
+            outline,
+            client: session.map(|session| Arc::clone(&session.client)),
+            session: session.map(|session| Arc::clone(&session.id)),
+            connection: session.map(|session| session.number),
+            principal: self.principal,
+            progress: Progress::default(),
+            http: Some(self.parts),
+        }
+    }
 }
 
 pub(super) type Answered = Response<ResponseBody>;
@@ -173,7 +189,9 @@ impl<S: Service> Endpoint<S> {
         };
         let era = standing.revision.era();
         if era == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
-            return self.subscribe(&inbound, &request, standing.revision);
+            return self
+                .subscribe(inbound, &request, standing.revision, outline)
+                .await;
         }
         let client = standing.session.as_ref().map(|session| &*session.client);
         if let Some(outcome) = self.core.housekeeping(&request, standing.revision, client) {
@@ -212,16 +230,7 @@ impl<S: Service> Endpoint<S> {
             in_flight = Some(taken);
         }
         let has_events = inbound.accepts.events;
-        let mut cx = RequestContext {
-            revision,
-            outline,
-            client: session.as_ref().map(|session| Arc::clone(&session.client)),
-            session: session.as_ref().map(|session| Arc::clone(&session.id)),
-            connection: session.as_ref().map(|session| session.number),
-            principal: inbound.principal,
-            progress: Progress::default(),
-            http: Some(inbound.parts),
-        };
+        let mut cx = inbound.context(revision, outline, session.as_ref());
         let mut reports = None;
         if has_events && (cx.outline.token.is_some() || cx.may_tell()) {
             let (sender, receiver) = mpsc::channel(REPORTS);
@@ -288,16 +297,7 @@ impl<S: Service> Endpoint<S> {
             }
             (method::CANCELLED | method::INITIALIZED, _) => {}
             (_, session) => {
-                let cx = RequestContext {
-                    revision: standing.revision,
-                    outline,
-                    client: session.as_ref().map(|session| Arc::clone(&session.client)),
-                    session: session.as_ref().map(|session| Arc::clone(&session.id)),
-                    connection: session.as_ref().map(|session| session.number),
-                    principal: inbound.principal,
-                    progress: Progress::default(),
-                    http: Some(inbound.parts),
-                };
+                let cx = inbound.context(standing.revision, outline, session.as_ref());
                 self.core.service.notified(notification, &cx);
             }
         }
@@ -318,19 +318,27 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Opens the stream of a subscription.
-    fn subscribe(&self, inbound: &Inbound, request: &Request, revision: Revision) -> Answered {
-        let wants = match self.core.listen(request, revision) {
+    async fn subscribe(
+        &self,
+        inbound: Inbound,
+        request: &Request,
+        revision: Revision,
+        outline: Outline,
+    ) -> Answered {
+        let accepts = inbound.accepts;
+        let cx = inbound.context(revision, outline, None);
+        let wants = match self.core.listen(request, &cx).await {
             Ok(wants) => wants,
             Err(error) => {
                 let reply = protocol::reply(&request.id, Err(error), Era::Modern);
-                return response::finish(reply, Era::Modern, inbound.accepts);
+                return response::finish(reply, Era::Modern, accepts);
             }
         };
         let refuse = |status, message: &str| {
             let error = RpcError::new(code::INVALID_REQUEST, message);
             response::error(status, Some(request.id.as_raw()), &error)
         };
-        if !inbound.accepts.events {
+        if !accepts.events {
             let message = "`Accept` must allow `text/event-stream`";
             return refuse(StatusCode::NOT_ACCEPTABLE, message);
         }

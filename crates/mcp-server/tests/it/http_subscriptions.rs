@@ -155,3 +155,17 @@ async fn a_session_hears_of_the_resources_that_it_watches() {
     let event = stream.event().await.unwrap();
     assert!(event.contains(r#""params":{"uri":"test:b"}"#), "{event}");
 }
+
+#[tokio::test]
+async fn the_service_says_what_may_be_watched() {
+    let (served, notices) = start().await;
+    let filter = r#"{"resourceSubscriptions":["test:a","test:secret"]}"#;
+    let (mut stream, acknowledged) = subscribed(&served, filter).await;
+    assert!(
+        acknowledged.contains(r#""notifications":{"resourceSubscriptions":["test:a"]}"#),
+        "{acknowledged}"
+    );
+    notices.send("notifications/resources/updated", Some(&updated("test:secret")));
+    notices.send("notifications/resources/updated", Some(&updated("test:a")));
+    assert!(stream.event().await.unwrap().contains("test:a"));
+}

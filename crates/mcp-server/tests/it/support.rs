@@ -211,6 +211,11 @@ impl Service for Scripted {
         params.map(Arc::new)
     }
 
+    async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
+        assert_eq!(cx.revision(), Revision::LATEST);
+        uris.into_iter().filter(|uri| !uri.contains("secret")).collect()
+    }
+
     fn notified(&self, notification: &Notification, _: &RequestContext) {
         self.0
             .notifications

@@ -11,7 +11,7 @@ use toolplane::{
     },
 };
 
-use crate::support::{Client, MODERN, plane, raw};
+use crate::support::{Client, Http, MODERN, plane, raw};
 
 /// The result of one call whose tool does this.
 async fn rendered(step: Step, meta: &str) -> String {
@@ -235,4 +235,24 @@ async fn progress_trace_and_caller_pass_through() {
     // Nobody asked: nothing is reported.
     let result = client.result("tools/call", r#""name":"t""#).await;
     assert!(result.contains(r#"{"trace":null,"caller":"local"}"#), "{result}");
+}
+
+#[tokio::test]
+async fn arguments_that_headers_mirror_are_checked() {
+    let schema =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let script = Script::new([Step::Echo]);
+    let tools = [TestTool::new("mirrored").input(schema), TestTool::new("plain")];
+    let http = Http::of(plane(&script, tools));
+    let arguments = r#","arguments":{"region":"eu"}"#;
+    for (tool, headers, code) in [
+        ("mirrored", &[("mcp-param-region", "eu")][..], json!(null)),
+        ("mirrored", &[("mcp-param-region", "us")], json!(-32020)),
+        ("mirrored", &[], json!(-32020)),
+        ("plain", &[], json!(null)),
+    ] {
+        let answer = http.call_with(headers, tool, arguments).await;
+        assert_eq!(answer["error"]["code"], code, "{tool} {headers:?}: {answer}");
+    }
+    assert_eq!(script.n_calls(), 2);
 }

@@ -13,6 +13,7 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::Toolplane;
 use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
 
+use crate::acting::Acting;
 use crate::support::{Changing, plane};
 
 async fn exchange(
@@ -110,7 +111,7 @@ async fn the_gateway_goes_into_another_router() {
 async fn a_session_hears_of_changes_on_its_stream() {
     let source = Changing::new(&["a"]);
     let builder = Toolplane::builder()
-        .executor(Arc::new(Script::new([])))
+        .executor(Arc::new(Acting::default()))
         .source(source.clone());
     let gateway = Gateway::new(
         builder.build().expect("it can be set up"),

@@ -3,9 +3,10 @@ use tool_testkit::{Script, TestTool};
 use toolplane::{Toolplane, manifest::Configuration};
 use toolplane_gateway::GatewayOptions;
 
+use crate::acting::Acting;
 use crate::support::{Changing, Client, MODERN, plane};
 
-const CAPABILITIES: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}"#;
+const CAPABILITIES: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
 
 fn tools(names: &[&str]) -> Vec<TestTool> {
     names.iter().map(|name| TestTool::new(name)).collect()
@@ -92,7 +93,7 @@ async fn nobody_sees_what_policy_forbids() {
 async fn a_change_is_told_once_to_who_has_a_list() {
     let source = Changing::new(&["a"]);
     let builder = Toolplane::builder()
-        .executor(std::sync::Arc::new(Script::new([])))
+        .executor(std::sync::Arc::new(Acting::default()))
         .source(source.clone());
     let mut client = Client::of(builder.build().expect("it can be set up"));
     let answer = client

@@ -1,6 +1,11 @@
 //! The gateway in front of scripted and mock tools, with messages as bytes.
 
+mod acting;
+mod beside_tools;
 mod calls;
 mod embedding;
+mod legacy_rounds;
 mod lists;
+mod modern_rounds;
 mod support;
+mod watching;

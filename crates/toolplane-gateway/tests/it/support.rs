@@ -1,8 +1,11 @@
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::{
@@ -15,12 +18,33 @@ use tokio::{
 use tool_testkit::{Script, TestTool};
 use toolplane::{
     Toolplane,
-    core::{BoxFuture, Catalogue, Feature, Source, SourceState, SourceStatus},
+    core::{
+        BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, OnUpdate, Source, SourceState, SourceStatus,
+        ToolError,
+    },
 };
-use toolplane_gateway::{Gateway, GatewayOptions, StdioOptions};
+use toolplane_gateway::{
+    Gateway, GatewayOptions, HttpOptions, HttpService, Identify, Principal, StdioOptions,
+};
+
+use crate::acting::Acting;
 
 /// The `_meta` of a request of the modern era.
 pub(crate) const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// A toolplane with tools of these names, which [`Acting`] runs.
+pub(crate) fn acting_plane(acting: &Acting, tools: &[&str]) -> Toolplane {
+    let mut builder = Toolplane::builder().executor(Arc::new(acting.clone()));
+    for tool in tools {
+        builder = builder.tool(self::acting(tool));
+    }
+    builder.build().expect("it can be set up")
+}
+
+/// The `_meta` of a request of the modern era whose client declares this.
+pub(crate) fn modern(capabilities: &str) -> String {
+    MODERN.replace("{}", capabilities)
+}
 
 pub(crate) fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).expect("a test writes JSON")
@@ -62,6 +86,17 @@ impl Client {
         }
     }
 
+    /// Opens a connection of the legacy era, for a client that declares this.
+    pub(crate) async fn initialize(&mut self, capabilities: &str) -> String {
+        let params = format!(
+            r#""protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"t","version":"0"}}"#
+        );
+        let answer = self.ask("initialize", &params).await;
+        self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .await;
+        answer
+    }
+
     pub(crate) async fn send(&mut self, line: &str) {
         let line = format!("{line}\n");
         self.input
@@ -100,10 +135,74 @@ impl Client {
     }
 }
 
-/// A source whose tools a test changes.
+/// Requests of the modern era over HTTP, without a network.
+#[derive(Clone)]
+pub(crate) struct Http(HttpService<Gateway>);
+
+impl Http {
+    /// The principal of a request is in its header `x-principal`.
+    pub(crate) fn of(plane: Toolplane) -> Self {
+        let gateway = Gateway::new(plane, GatewayOptions::default());
+        let identify: Identify = Arc::new(|parts| {
+            let name = parts
+                .headers
+                .get("x-principal")
+                .and_then(|name| name.to_str().ok());
+            Ok(Principal::new(name.unwrap_or("anonymous")))
+        });
+        Self(gateway.http_service(HttpOptions {
+            identify: Some(identify),
+            ..HttpOptions::default()
+        }))
+    }
+
+    /// The answer to a call of a tool by this principal, whose client declares elicitation.
+    pub(crate) async fn call(&self, principal: &str, tool: &str, more: &str) -> Value {
+        self.call_with(&[("x-principal", principal)], tool, more).await
+    }
+
+    pub(crate) async fn call_with(&self, headers: &[(&str, &str)], tool: &str, more: &str) -> Value {
+        let meta = modern(r#"{"elicitation":{}}"#);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}"{more},{meta}}}}}"#
+        );
+        let mut all = vec![
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", tool),
+        ];
+        all.extend(headers);
+        self.post(&all, body).await
+    }
+
+    /// The answer to a request of the legacy era outside of any session.
+    pub(crate) async fn legacy(&self, method: &str, params: &str) -> Value {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
+        self.post(&[], body).await
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], body: String) -> Value {
+        let mut request = http::Request::post("http://localhost/")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+        let answer = self.0.respond(request).await.into_body().collect().await;
+        let bytes = answer.expect("a whole body").to_bytes();
+        serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("no JSON: {bytes:?}"))
+    }
+}
+
+/// A source whose tools, prompts and resources a test changes.
 pub(crate) struct Changing {
     catalogue: Mutex<Arc<Catalogue>>,
     revision: watch::Sender<u64>,
+    /// The resources of which news is wanted, and where it goes.
+    subscribed: Mutex<BTreeSet<String>>,
+    tell: Mutex<Vec<OnUpdate>>,
 }
 
 impl Changing {
@@ -111,24 +210,82 @@ impl Changing {
         let changing = Self {
             catalogue: Mutex::default(),
             revision: watch::Sender::new(0),
+            subscribed: Mutex::default(),
+            tell: Mutex::default(),
         };
         changing.set(names);
         Arc::new(changing)
     }
 
-    pub(crate) fn set(&self, names: &[&str]) {
-        let mut catalogue = self.catalogue.lock().expect("no test panics with it");
-        *catalogue = Arc::new(Catalogue {
-            revision: catalogue.revision + 1,
-            tools: names
-                .iter()
-                .map(|name| Arc::new(TestTool::new(name).descriptor))
-                .collect(),
-            others: Vec::new(),
-            rejected: Vec::new(),
-        });
-        self.revision.send_replace(catalogue.revision);
+    /// The resources of which news is wanted.
+    pub(crate) fn subscribed(&self) -> Vec<String> {
+        let subscribed = self.subscribed.lock().expect("no test panics with it");
+        subscribed.iter().cloned().collect()
     }
+
+    /// Tells that a resource has changed.
+    pub(crate) fn update(&self, params: &str) {
+        for tell in &*self.tell.lock().expect("no test panics with it") {
+            tell(&raw(params));
+        }
+    }
+
+    /// Replaces the prompts and resources: features with their names or URIs.
+    pub(crate) fn set_others(&self, others: &[(Feature, &str)]) {
+        let others = others.iter().map(|(feature, key)| beside(*feature, key));
+        let others: Vec<_> = others.map(Arc::new).collect();
+        self.change(|catalogue| {
+            let known = std::mem::take(&mut catalogue.others);
+            // What did not change stays what it was, as with a real server.
+            let kept = others
+                .into_iter()
+                .map(|new| known.iter().find(|old| **old == new).cloned().unwrap_or(new));
+            catalogue.others = kept.collect();
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Catalogue)) {
+        let mut catalogue = self.catalogue.lock().expect("no test panics with it");
+        let mut next = Catalogue {
+            revision: catalogue.revision + 1,
+            tools: catalogue.tools.clone(),
+            others: catalogue.others.clone(),
+            rejected: Vec::new(),
+        };
+        change(&mut next);
+        let revision = next.revision;
+        *catalogue = Arc::new(next);
+        drop(catalogue);
+        self.revision.send_replace(revision);
+    }
+
+    pub(crate) fn set(&self, names: &[&str]) {
+        let tools = names.iter().map(|name| Arc::new(acting(name))).collect();
+        self.change(|catalogue| catalogue.tools = tools);
+    }
+}
+
+/// A tool that [`Acting`](crate::acting::Acting) runs.
+pub(crate) fn acting(name: &str) -> Descriptor {
+    let mut descriptor = TestTool::new(name).descriptor;
+    descriptor.executor.kind = "acting".to_owned();
+    descriptor
+}
+
+/// A prompt, resource or template, by name or URI.
+fn beside(feature: Feature, key: &str) -> Descriptor {
+    let mut descriptor = acting(key);
+    descriptor.feature = feature;
+    descriptor.definition = Some(raw(&match feature {
+        Feature::Prompt => format!(r#"{{"name":"{key}","arguments":[],"x":1e2}}"#),
+        Feature::Resource => format!(r#"{{"uri":"{key}","name":"n","x":1e2}}"#),
+        _ => format!(r#"{{"uriTemplate":"{key}","name":"n","x":1e2}}"#),
+    }));
+    if feature != Feature::Prompt {
+        descriptor.uri = Some(key.into());
+        descriptor.name = format!("s_{key}").into();
+    }
+    descriptor
 }
 
 impl Source for Changing {
@@ -153,6 +310,30 @@ impl Source for Changing {
 
     fn may_hold(&self, _: Feature, _: &str) -> bool {
         false
+    }
+
+    fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        let mut subscribed = self.subscribed.lock().expect("no test panics with it");
+        let result = match uri.contains("quiet") {
+            true => Err(ToolError::new(ErrorKind::UpstreamError, "no news")),
+            false => {
+                subscribed.insert(uri.to_owned());
+                Ok(())
+            }
+        };
+        Box::pin(std::future::ready(result))
+    }
+
+    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.subscribed
+            .lock()
+            .expect("no test panics with it")
+            .remove(uri);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn on_update(&self, tell: OnUpdate) {
+        self.tell.lock().expect("no test panics with it").push(tell);
     }
 
     fn status(&self) -> SourceStatus {

@@ -1,0 +1,33 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use mcp_server::MirroredParams;
+use toolplane::core::Tool;
+
+/// Which arguments clients mirror in headers, by the digest of their tool: read once for each definition.
+#[derive(Debug, Default)]
+pub(crate) struct Mirrors(RwLock<HashMap<[u8; 32], Option<Arc<MirroredParams>>>>);
+
+/// How many definitions are kept; when there are more, all are read again.
+const MAX: usize = 4096;
+
+impl Mirrors {
+    pub(crate) fn of(&self, tool: &Tool) -> Option<Arc<MirroredParams>> {
+        let digest = tool.digest();
+        {
+            let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(mirrored) = known.get(digest) {
+                return mirrored.clone();
+            }
+        }
+        let mirrored = MirroredParams::in_schema(&tool.descriptor().input_schema).map(Arc::new);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX {
+            known.clear();
+        }
+        known.insert(*digest, mirrored.clone());
+        mirrored
+    }
+}

@@ -1,0 +1,136 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use mcp_server::Notices;
+use mcp_wire::method;
+use raw_json::RawJson;
+use tokio::time::{Instant, sleep};
+use toolplane::{
+    Toolplane,
+    core::{Caller, ToolError},
+};
+
+/// The resources that clients watch: their servers are asked for news of each once, as long as anyone watches it.
+#[derive(Debug, Default)]
+pub(crate) struct Watches(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    watched: HashMap<String, Watch>,
+    /// Those who tell clients, by number.
+    notices: Vec<(u64, Notices)>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Watch {
+    /// When somebody last asked for it.
+    since: Instant,
+    caller: Arc<Caller>,
+}
+
+/// How often is looked whether resources are still watched: clients leave without a word.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long a resource is kept that nobody watches yet: who asks for it watches it soon after.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl Watches {
+    /// Begins to watch a resource for a caller that may read it.
+    pub(crate) async fn begin(
+        &self,
+        plane: &Toolplane,
+        uri: &str,
+        caller: &Arc<Caller>,
+    ) -> Result<(), ToolError> {
+        let is_new = !self.lock().watched.contains_key(uri);
+        plane.subscribe(uri, caller).await?;
+        let watch = Watch {
+            since: Instant::now(),
+            caller: Arc::clone(caller),
+        };
+        self.lock().watched.insert(uri.to_owned(), watch);
+        if is_new {
+            tracing::debug!(uri, "news of a resource is asked for");
+        }
+        Ok(())
+    }
+
+    /// Passes on what a server says of a resource that has changed.
+    pub(crate) fn tell(&self, update: &RawJson) {
+        let notices = self.lock().notices.clone();
+        for (_, notices) in notices {
+            notices.send(method::RESOURCES_UPDATED, Some(update));
+        }
+    }
+
+    /// Tells those who listen to these notices from now on, until the guard is dropped.
+    pub(crate) fn announce(&self, notices: &Notices) -> Announced<'_> {
+        let mut state = self.lock();
+        state.last += 1;
+        let number = state.last;
+        state.notices.push((number, notices.clone()));
+        Announced {
+            watches: self,
+            number,
+        }
+    }
+
+    /// Gives up what nobody watches any more, again and again. Never ends.
+    pub(crate) async fn tidy(&self, plane: &Toolplane) {
+        loop {
+            sleep(LOOK).await;
+            for uri in self.take_left() {
+                if let Err(error) = plane.unsubscribe(&uri).await {
+                    tracing::debug!(uri, %error, "a server still tells of a resource that nobody watches");
+                }
+                // Somebody may have come meanwhile, whose request for news was ended with the others'.
+                let caller = self
+                    .lock()
+                    .watched
+                    .get(&uri)
+                    .map(|watch| Arc::clone(&watch.caller));
+                if let Some(caller) = caller {
+                    let _ = plane.subscribe(&uri, &caller).await;
+                }
+            }
+        }
+    }
+
+    /// Takes out the resources that nobody watches.
+    fn take_left(&self) -> Vec<String> {
+        let mut state = self.lock();
+        let State { watched, notices, .. } = &mut *state;
+        if watched.is_empty() {
+            return Vec::new();
+        }
+        let mut by_clients: Vec<String> = notices
+            .iter()
+            .flat_map(|(_, notices)| notices.watched())
+            .collect();
+        by_clients.sort_unstable();
+        let is_left = |uri: &String, watch: &mut Watch| {
+            watch.since.elapsed() >= GRACE && by_clients.binary_search(uri).is_err()
+        };
+        watched.extract_if(is_left).map(|(uri, _)| uri).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notices that are told as long as this lives.
+pub(crate) struct Announced<'a> {
+    watches: &'a Watches,
+    number: u64,
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        let number = self.number;
+        self.watches.lock().notices.retain(|(known, _)| *known != number);
+    }
+}

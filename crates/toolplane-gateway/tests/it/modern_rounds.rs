@@ -1,0 +1,366 @@
+//! Modern clients are asked by the answer to their request, and give what they were asked for with the next.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{advance, sleep};
+use toolplane::core::ClientKey;
+
+use crate::{
+    acting::Acting,
+    support::{Client, Http, acting_plane, modern},
+};
+
+const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
+
+fn client(acting: &Acting, tools: &[&str]) -> Client {
+    Client::of(acting_plane(acting, tools))
+}
+
+async fn call(client: &mut Client, tool: &str, more: &str) -> Value {
+    let params = format!(r#""name":"{tool}"{more},{}"#, modern(ALL));
+    client.value("tools/call", &params).await
+}
+
+/// The parameters of another round: what is given, and the state of the last.
+fn given(answers: &str, last: &Value) -> String {
+    let state = &last["result"]["requestState"];
+    assert!(state.is_string(), "no state: {last}");
+    format!(r#","inputResponses":{answers},"requestState":{state}"#)
+}
+
+fn said(answer: &Value) -> &Value {
+    &answer["result"]["structuredContent"]["said"]
+}
+
+const ACCEPTED: &str = r#"{"question-1":{"action":"accept","content":{"n":1e2}}}"#;
+
+#[tokio::test]
+async fn a_legacy_upstream_that_asks_is_bridged() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["ask"]);
+    let asked = client
+        .ask("tools/call", &format!(r#""name":"ask",{}"#, modern(ALL)))
+        .await;
+    assert!(
+        asked.contains(
+            r#""result":{"resultType":"input_required","inputRequests":{"question-1":{"method":"elicitation/create","params":{"message":"one","requestedSchema":{"n":1e2}}}},"requestState":""#
+        ),
+        "{asked}"
+    );
+    let asked: Value = serde_json::from_str(&asked).expect("JSON");
+    assert_eq!(acting.n_running(), 1);
+    let answer = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
+    assert_eq!(
+        said(&answer),
+        &json!([r#"{"action":"accept","content":{"n":1e2}}"#])
+    );
+    assert_eq!(answer["result"]["resultType"], json!("complete"));
+    // The tool ran once.
+    assert_eq!((acting.n_calls(), acting.n_running()), (1, 0));
+    assert!(matches!(&acting.clients()[..], [ClientKey::Session(_)]));
+}
+
+#[tokio::test]
+async fn rounds_go_on_as_long_as_the_upstream_asks() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["ask_twice"]);
+    let first = call(&mut client, "ask_twice", "").await;
+    let second = call(&mut client, "ask_twice", &given(ACCEPTED, &first)).await;
+    let questions = &second["result"]["inputRequests"];
+    assert_eq!(
+        questions["question-2"]["params"]["message"],
+        json!("two"),
+        "{second}"
+    );
+    assert_eq!(questions.as_object().map(serde_json::Map::len), Some(1));
+    let answers = r#"{"question-2":{"action":"decline"}}"#;
+    let last = call(&mut client, "ask_twice", &given(answers, &second)).await;
+    assert_eq!(said(&last)[1], json!(r#"{"action":"decline"}"#));
+    assert_eq!(acting.n_calls(), 1);
+}
+
+#[tokio::test]
+async fn progress_and_log_messages_go_to_the_request_that_waits() {
+    let mut client = client(&Acting::default(), &["ask_twice"]);
+    let meta = |token: &str| {
+        let meta = modern(ALL);
+        let meta = meta.strip_suffix('}').expect("an object");
+        format!(r#"{meta},"progressToken":"{token}","io.modelcontextprotocol/logLevel":"info"}}"#)
+    };
+    let first = client
+        .value("tools/call", &format!(r#""name":"ask_twice",{}"#, meta("first")))
+        .await;
+    let params = format!(
+        r#""name":"ask_twice"{},{}"#,
+        given(ACCEPTED, &first),
+        meta("second")
+    );
+    let progress = client.ask("tools/call", &params).await;
+    assert_eq!(
+        progress,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"second"}}"#
+    );
+    let message = client.receive().await;
+    assert!(message.contains(r#""level":"warning""#), "{message}");
+    assert!(client.receive().await.contains("input_required"));
+}
+
+#[tokio::test]
+async fn questions_that_are_open_together_go_together() {
+    let mut client = client(&Acting::default(), &["ask_both"]);
+    let asked = call(&mut client, "ask_both", "").await;
+    let questions = asked["result"]["inputRequests"].as_object().expect("questions");
+    assert_eq!(questions.len(), 2, "{asked}");
+    // What is not given is asked again.
+    let again = call(&mut client, "ask_both", &given(ACCEPTED, &asked)).await;
+    let questions = again["result"]["inputRequests"].as_object().expect("questions");
+    assert_eq!(questions.keys().collect::<Vec<_>>(), ["question-2"], "{again}");
+    for nonsense in ["{}", r#"{"question-2":7}"#, r#"{"question-1":{"late":true}}"#] {
+        // Another state each time.
+        let asked = call(&mut client, "ask_both", "").await;
+        let again = call(&mut client, "ask_both", &given(nonsense, &asked)).await;
+        assert!(
+            again["result"]["inputRequests"].get("question-2").is_some(),
+            "{nonsense}: {again}"
+        );
+    }
+    let answers = r#"{"question-2":{"action":"cancel"}}"#;
+    let last = call(&mut client, "ask_both", &given(answers, &again)).await;
+    assert_eq!(said(&last)[1], json!(r#"{"action":"cancel"}"#));
+}
+
+#[tokio::test]
+async fn nobody_is_asked_what_was_not_declared() {
+    let mut client = client(&Acting::default(), &["ask", "sample", "roots", "input"]);
+    for (capabilities, tool, expected) in [
+        ("{}", "ask", "no way"),
+        (r#"{"elicitation":{}}"#, "sample", "cannot be asked this"),
+        (r#"{"sampling":{}}"#, "roots", "cannot be asked this"),
+        (r#"{"elicitation":{"url":{}}}"#, "ask", "cannot be asked this"),
+    ] {
+        let params = format!(r#""name":"{tool}",{}"#, modern(capabilities));
+        let answer = client.value("tools/call", &params).await;
+        let text = said(&answer)[0].as_str().unwrap_or_default().to_owned();
+        assert!(text.contains(expected), "{capabilities} {tool}: {answer}");
+    }
+    // What a modern upstream asks is its client's to answer: the error says what is missing.
+    for (capabilities, missing) in [("{}", "elicitation"), (r#"{"elicitation":{}}"#, "roots")] {
+        let params = format!(r#""name":"input",{}"#, modern(capabilities));
+        let error = client.value("tools/call", &params).await["error"].clone();
+        assert_eq!(error["code"], json!(-32021), "{capabilities}: {error}");
+        assert!(
+            error["data"]["requiredCapabilities"].get(missing).is_some(),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_state_is_good_for_one_time() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["ask", "ask_twice"]);
+    let asked = call(&mut client, "ask", "").await;
+    let params = given(ACCEPTED, &asked);
+    // Neither for another tool nor with other arguments.
+    for (tool, more) in [("ask_twice", ""), ("ask", r#","arguments":{"x":1}"#)] {
+        let error = call(&mut client, tool, &format!("{params}{more}")).await["error"].clone();
+        assert_eq!(error["code"], json!(-32602), "{tool}{more}: {error}");
+    }
+    assert!(said(&call(&mut client, "ask", &params).await).is_array());
+    let replayed = call(&mut client, "ask", &params).await["error"].clone();
+    assert_eq!(replayed["code"], json!(-32602), "{replayed}");
+    let message = replayed["message"].as_str().unwrap_or_default();
+    assert!(message.contains("make it anew"), "{message}");
+    // None of these ran the tool again.
+    assert_eq!(acting.n_calls(), 1);
+    // Another gateway has another seal, as one that was started again.
+    let mut other = Client::of(acting_plane(&acting, &["ask"]));
+    let error = call(&mut other, "ask", &params).await["error"].clone();
+    assert_eq!(error["code"], json!(-32602), "{error}");
+    for made_up in ["", "parked 1", "ffff.00.parked 1"] {
+        let params = format!(r#","requestState":"{made_up}""#);
+        let error = call(&mut client, "ask", &params).await["error"].clone();
+        assert_eq!(error["code"], json!(-32602), "{made_up}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_is_its_principals_own() {
+    let acting = Acting::default();
+    let http = Http::of(acting_plane(&acting, &["ask"]));
+    let asked = http.call("alice", "ask", "").await;
+    let params = given(ACCEPTED, &asked);
+    let stolen = http.call("mallory", "ask", &params).await;
+    assert_eq!(stolen["error"]["code"], json!(-32602), "{stolen}");
+    // The attempt did no harm.
+    let answer = http.call("alice", "ask", &params).await;
+    assert!(said(&answer).is_array(), "{answer}");
+    assert_eq!(acting.clients(), [ClientKey::Principal("alice".into())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_comes_back_for_is_cancelled() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["ask"]);
+    let asked = call(&mut client, "ask", "").await;
+    sleep(Duration::from_secs(599)).await;
+    assert_eq!(acting.n_running(), 1);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(acting.n_running(), 0);
+    let late = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
+    assert_eq!(late["error"]["code"], json!(-32602), "{late}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_user_is_not_the_tools() {
+    let mut client = client(&Acting::default(), &["ask"]);
+    let asked = call(&mut client, "ask", "").await;
+    advance(Duration::from_secs(500)).await;
+    let answer = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
+    assert!(said(&answer).is_array(), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_taken_back_needs_no_answer() {
+    let mut client = client(&Acting::default(), &["ask_and_take_back"]);
+    let asked = call(&mut client, "ask_and_take_back", "").await;
+    sleep(Duration::from_secs(61)).await;
+    let answer = call(&mut client, "ask_and_take_back", &given("{}", &asked)).await;
+    assert_eq!(said(&answer), &json!(["taken back"]), "{answer}");
+}
+
+#[tokio::test]
+async fn leaving_while_a_call_works_on_cancels_it() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["ask_and_hang"]);
+    let asked = call(&mut client, "ask_and_hang", "").await;
+    let params = format!(
+        r#""name":"ask_and_hang"{},{}"#,
+        given(ACCEPTED, &asked),
+        modern(ALL)
+    );
+    client
+        .send(&format!(
+            r#"{{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{{{params}}}}}"#
+        ))
+        .await;
+    // What is read before this is begun when its answer is there.
+    client.ask("ping", "").await;
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}"#)
+        .await;
+    acting.running(0).await;
+    // Over HTTP, to leave is to let go of the request.
+    let http = Http::of(acting_plane(&acting, &["ask_and_hang"]));
+    let asked = http.call("alice", "ask_and_hang", "").await;
+    let params = given(ACCEPTED, &asked);
+    assert_eq!(acting.n_running(), 1);
+    let waiting = tokio::spawn({
+        let (http, params) = (http.clone(), params.clone());
+        async move { http.call("alice", "ask_and_hang", &params).await }
+    });
+    // The state is used up once the request waits.
+    tokio::task::yield_now().await;
+    waiting.abort();
+    acting.running(0).await;
+    let late = http.call("alice", "ask_and_hang", &params).await;
+    assert_eq!(late["error"]["code"], json!(-32602), "{late}");
+}
+
+#[tokio::test]
+async fn there_is_room_for_so_many_calls() {
+    let acting = Acting::default();
+    let http = Http::of(acting_plane(&acting, &["ask"]));
+    for _ in 0..16 {
+        let asked = http.call("alice", "ask", "").await;
+        assert!(asked["result"]["requestState"].is_string(), "{asked}");
+    }
+    // One more is not asked, and says so to its tool.
+    let refused = http.call("alice", "ask", "").await;
+    let text = said(&refused)[0].as_str().unwrap_or_default().to_owned();
+    assert!(text.contains("too many calls"), "{refused}");
+    // Others have room of their own, up to a point.
+    for number in 0..240 {
+        let asked = http.call(&format!("other {}", number / 16), "ask", "").await;
+        assert!(asked["result"]["requestState"].is_string(), "{number}: {asked}");
+    }
+    let refused = http.call("newcomer", "ask", "").await;
+    assert!(refused["result"].get("requestState").is_none(), "{refused}");
+    assert_eq!(acting.n_running(), 256);
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_when_answered_fails_its_call() {
+    let mut client = client(&Acting::default(), &["panic_when_answered"]);
+    let asked = call(&mut client, "panic_when_answered", "").await;
+    let answer = call(&mut client, "panic_when_answered", &given(ACCEPTED, &asked)).await;
+    let why = &answer["result"]["_meta"]["dev.toolplane/error"];
+    assert_eq!(why["kind"], json!("internal"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_a_modern_upstream_asks_is_relayed() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["input", "stateless"]);
+    let asked = client
+        .ask("tools/call", &format!(r#""name":"input",{}"#, modern(ALL)))
+        .await;
+    assert!(
+        asked.contains(
+            r#""resultType":"input_required","inputRequests":{ "name":{"method":"elicitation/create","params":{"message":"name?","requestedSchema":{},"x":1e2}},"roots":{"method":"roots/list"} },"requestState":""#
+        ),
+        "{asked}"
+    );
+    let asked: Value = serde_json::from_str(&asked).expect("JSON");
+    let answers = r#"{"name":{"action":"accept"}, "roots":{"roots":[1e2]}}"#;
+    let params = given(answers, &asked);
+    let answer = call(&mut client, "input", &params).await;
+    assert_eq!(said(&answer), &json!([format!(r#"{answers} "upstream state""#)]));
+    assert_eq!(acting.n_calls(), 2);
+    // Its state is sealed: nobody changes it.
+    let changed = params.replace("upstream state", "upstream stat");
+    assert_ne!(changed, params, "the state can be read");
+    let error = call(&mut client, "input", &changed).await["error"].clone();
+    assert_eq!(error["code"], json!(-32602), "{error}");
+    assert_eq!(acting.n_calls(), 2);
+    // One that wants no state back gets none.
+    let asked = call(&mut client, "stateless", "").await;
+    assert!(asked["result"].get("requestState").is_none(), "{asked}");
+    let answer = call(
+        &mut client,
+        "stateless",
+        r#","inputResponses":{"q":{"roots":[]}}"#,
+    )
+    .await;
+    assert_eq!(said(&answer), &json!([r#"{"q":{"roots":[]}} None"#]));
+}
+
+#[tokio::test]
+async fn a_page_to_visit_is_asked_for() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["visit"]);
+    let asked = call(&mut client, "visit", "").await;
+    assert_eq!(
+        asked["result"]["inputRequests"]["page-1"],
+        json!({"method": "elicitation/create", "params": {"elicitationId": "e", "mode": "url", "url": "https://example.com/a", "message": "log in", "x": 100.0}}),
+        "{asked}"
+    );
+    // Who agrees has the call made again, which here comes to the same.
+    let again = call(
+        &mut client,
+        "visit",
+        &given(r#"{"page-1":{"action":"accept"}}"#, &asked),
+    )
+    .await;
+    assert!(again["result"]["inputRequests"].is_object(), "{again}");
+    assert_eq!(acting.n_calls(), 2);
+    for declined in ["{}", r#"{"page-1":{"action":"decline"}}"#] {
+        let answer = call(&mut client, "visit", &given(declined, &asked)).await;
+        assert_eq!(answer["result"]["isError"], json!(true), "{declined}: {answer}");
+    }
+    assert_eq!(acting.n_calls(), 2);
+    let params = format!(r#""name":"visit",{}"#, modern(r#"{"elicitation":{}}"#));
+    let answer = client.value("tools/call", &params).await;
+    assert_eq!(answer["result"]["isError"], json!(true), "{answer}");
+}

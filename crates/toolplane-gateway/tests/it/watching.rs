@@ -1,0 +1,130 @@
+//! Resources that clients watch.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::time::sleep;
+use toolplane::{Toolplane, core::Feature, manifest::Configuration};
+
+use crate::{
+    acting::Acting,
+    support::{Changing, Client, MODERN},
+};
+
+fn source() -> Arc<Changing> {
+    let source = Changing::new(&[]);
+    source.set_others(&[
+        (Feature::Resource, "test://a"),
+        (Feature::Resource, "test://quiet"),
+        (Feature::Resource, "test://secret"),
+        (Feature::ResourceTemplate, "test://t/{id}"),
+    ]);
+    source
+}
+
+fn client(source: &Arc<Changing>) -> Client {
+    let mut configuration = Configuration::default();
+    configuration.policy.blocklist = vec![toolplane::core::Pattern::new("*secret")];
+    let builder = Toolplane::builder()
+        .configuration(configuration)
+        .executor(Arc::new(Acting::default()))
+        .source(source.clone());
+    Client::of(builder.build().expect("it can be set up"))
+}
+
+const CHANGED: &str = r#"{ "uri":"test://a", "n":1e2 }"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_client_subscribes_resource_by_resource() {
+    let source = source();
+    let mut client = client(&source);
+    client.initialize("{}").await;
+    for uri in ["test://a", "test://t/1"] {
+        let result = client
+            .result("resources/subscribe", &format!(r#""uri":"{uri}""#))
+            .await;
+        assert_eq!(result, "{}");
+    }
+    assert_eq!(source.subscribed(), ["test://a", "test://t/1"]);
+    source.update(r#"{"uri":"test://t/2"}"#);
+    source.update(CHANGED);
+    assert_eq!(
+        client.receive().await,
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{CHANGED}}}"#)
+    );
+    // What is watched goes on, what is not ends soon.
+    client
+        .result("resources/unsubscribe", r#""uri":"test://t/1""#)
+        .await;
+    sleep(Duration::from_secs(61)).await;
+    assert_eq!(source.subscribed(), ["test://a"]);
+    client
+        .result("resources/unsubscribe", r#""uri":"test://a""#)
+        .await;
+    sleep(Duration::from_secs(61)).await;
+    assert!(source.subscribed().is_empty());
+}
+
+#[tokio::test]
+async fn nobody_watches_what_he_may_not_read() {
+    let source = source();
+    let mut client = client(&source);
+    client.initialize("{}").await;
+    for (uri, code, kind) in [
+        ("test://secret", -32602, "denied"),
+        ("test://t/secret", -32602, "denied"),
+        ("other://a", -32002, "not_found"),
+        ("test://quiet", -32603, "upstream_error"),
+    ] {
+        let answer = client
+            .value("resources/subscribe", &format!(r#""uri":"{uri}""#))
+            .await;
+        assert_eq!(answer["error"]["code"], json!(code), "{uri}: {answer}");
+        let why = &answer["error"]["data"]["dev.toolplane/error"]["kind"];
+        assert_eq!(why, kind, "{uri}: {answer}");
+    }
+    let answer = client.value("resources/subscribe", "").await;
+    assert_eq!(answer["error"]["code"], json!(-32602), "{answer}");
+    assert!(source.subscribed().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_subscription_holds_what_there_is_to_watch() {
+    let source = source();
+    let mut client = client(&source);
+    let filter = r#""notifications":{"resourceSubscriptions":["other://a","test://a","test://quiet","test://secret"]}"#;
+    let acknowledged = client
+        .ask("subscriptions/listen", &format!("{filter},{MODERN}"))
+        .await;
+    assert!(
+        acknowledged.contains(r#""notifications":{"resourceSubscriptions":["test://a"]}"#),
+        "{acknowledged}"
+    );
+    assert_eq!(source.subscribed(), ["test://a"]);
+    source.update(CHANGED);
+    let news = client.receive().await;
+    assert!(
+        news.contains(r#""params":{ "uri":"test://a", "n":1e2 ,"_meta":"#),
+        "{news}"
+    );
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(source.subscribed(), ["test://a"]);
+    client
+        .send(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1,{MODERN}}}}}"#
+        ))
+        .await;
+    sleep(Duration::from_secs(61)).await;
+    assert!(source.subscribed().is_empty());
+}
+
+#[tokio::test]
+async fn without_a_connection_there_is_nobody_to_tell() {
+    let source = source();
+    let builder = Toolplane::builder().executor(Arc::new(Acting::default()));
+    let plane = builder.source(source.clone()).build().expect("it can be set up");
+    let http = crate::support::Http::of(plane);
+    let answer = http.legacy("resources/subscribe", r#""uri":"test://a""#).await;
+    assert_eq!(answer["error"]["code"], json!(-32600), "{answer}");
+    assert!(source.subscribed().is_empty());
+}
