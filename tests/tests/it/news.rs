@@ -1,10 +1,13 @@
 //! What a server tells unasked reaches the clients of the gateway: that its lists have changed, and that a resource has.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use serde_json::json;
 
-use crate::support::{Client, Configuration, Era, Gateway, List, eventually, everything_at_no_time, members};
+use crate::support::{
+    Client, Configuration, Era, Gateway, List, call_params, eventually, everything_at_no_time, members,
+    mock_server,
+};
 
 const LIST_CHANGED: &str = "notifications/resources/list_changed";
 
@@ -63,4 +66,63 @@ fn a_list_that_has_changed() {
     assert!(has_resource(client, "other.gz"));
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
+}
+
+/// A server that reports and logs in the middle of a call.
+const TALKATIVE: &str = r#"
+tools:
+  act:
+    replies:
+      - text: done
+        before:
+          - log: {level: debug, data: for nobody}
+          - log: {level: warning, logger: station, data: {wind: 7, text: "é"}}
+          - log: {level: error, data: [1, 2]}
+"#;
+
+#[test]
+fn the_log_messages_of_a_call_that_its_client_wants() {
+    let folder = tempfile::tempdir().unwrap();
+    for era in [Era::Legacy, Era::Modern] {
+        let scenario = folder.path().join(format!("{}.yaml", era.name()));
+        fs::write(&scenario, format!("era: {}{TALKATIVE}", era.name())).unwrap();
+        let configuration = Configuration::default().server("peer", mock_server(&scenario));
+        let http = Gateway::http(&configuration);
+        let mut stdio = Gateway::stdio(&configuration);
+        let (mut legacy, mut modern) = (http.client(Era::Legacy), http.client(Era::Modern));
+        let call = call_params("peer__act", "{}");
+        let wanting =
+            r#"{"name":"peer__act","arguments":{},"_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#;
+
+        // What nobody wants is sent to nobody.
+        modern.request("tools/call", &call).result();
+        assert_eq!(modern.notifications, []);
+        modern.request("tools/call", wanting).result();
+        for client in [&mut stdio.client as &mut dyn Client, &mut legacy] {
+            client.request("logging/setLevel", r#"{"level":"info"}"#).result();
+            client.request("tools/call", &call).result();
+        }
+        for (way, notifications) in [
+            ("over stdio", &stdio.client.notifications),
+            ("over HTTP in the legacy era", &legacy.notifications),
+            ("over HTTP in the modern era", &modern.notifications),
+        ] {
+            let messages: Vec<_> = notifications
+                .iter()
+                .map(|(method, params)| {
+                    let mut params = members(params);
+                    params.remove("_meta");
+                    (method.as_str(), params)
+                })
+                .collect();
+            let expected = [
+                r#"{"level":"warning","logger":"station","data":{"wind":7,"text":"é"}}"#,
+                r#"{"level":"error","data":[1,2]}"#,
+            ];
+            let expected = expected.map(|params| ("notifications/message", members(params)));
+            assert_eq!(messages, expected, "{way} from a {} server", era.name());
+        }
+        assert_eq!(stdio.end().code(), Some(0));
+        assert_eq!(http.terminate().code(), Some(0));
+    }
 }
