@@ -20,33 +20,36 @@ struct Inspector {
 }
 
 impl Inspector {
+    fn new(command: PeerCommand, target: &[&str]) -> Self {
+        Self {
+            command,
+            home: tempfile::tempdir().unwrap(),
+            target: target.iter().map(|&argument| argument.to_owned()).collect(),
+        }
+    }
+
     /// Starts the gateway itself.
     fn over_stdio(command: PeerCommand, configuration: &Configuration, era: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let path = configuration.write(home.path());
+        let mut inspector = Self::new(command, &[]);
+        let path = configuration.write(inspector.home.path());
         let gateway = json!({"mcpServers": {"gateway": {
             "command": binary().to_str().unwrap(),
             "args": ["serve", "--stdio", "--config", path.to_str().unwrap()],
         }}});
-        let servers = home.path().join("inspector.json");
+        let servers = inspector.home.path().join("inspector.json");
         fs::write(&servers, gateway.to_string()).unwrap();
         let servers = servers.to_str().unwrap();
         let target = ["--config", servers, "--server", "gateway", "--protocol-era", era];
-        Self {
-            command,
-            target: target.map(str::to_owned).to_vec(),
-            home,
-        }
+        inspector.target = target.map(str::to_owned).to_vec();
+        inspector
     }
 
     fn over_http(command: PeerCommand, gateway: &HttpGateway, era: &str) -> Self {
         let url = gateway.url();
-        let target = [url.as_str(), "--transport", "http", "--protocol-era", era];
-        Self {
+        Self::new(
             command,
-            target: target.map(str::to_owned).to_vec(),
-            home: tempfile::tempdir().unwrap(),
-        }
+            &[url.as_str(), "--transport", "http", "--protocol-era", era],
+        )
     }
 
     /// Runs it and reads the result that it prints; anything that it complains about fails the test.
@@ -164,6 +167,20 @@ fn over_http(era: &str) {
     };
     let gateway = Gateway::http(&configuration());
     Inspector::over_http(inspector, &gateway, era).look_around();
+    assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+/// The transport of 2024-11-05, which has one era only.
+#[test]
+fn over_http_and_sse() {
+    let Some(command) = installed(Peers::inspector) else {
+        return;
+    };
+    let configuration = configuration().gateway(json!({"sse_path": "/sse"}));
+    let gateway = Gateway::http(&configuration);
+    let url = format!("http://{}/sse", gateway.address);
+    let inspector = Inspector::new(command, &[url.as_str(), "--transport", "sse"]);
+    inspector.look_around();
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 

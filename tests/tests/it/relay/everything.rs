@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::{Call, Subject, call, compare, complete, prompt, read, relayed, task};
-use crate::support::{Configuration, Era, HttpClient, everything_at_no_time, listening_peer};
+use crate::support::{
+    Client, Configuration, Era, HttpClient, StdioClient, everything_at_no_time, listening_peer,
+};
 
 #[test]
 fn server_everything() {
@@ -26,7 +28,25 @@ fn server_everything_over_http() {
         return;
     };
     let (_server, address) = listening_peer(&command);
-    let url = json!({"url": format!("http://{address}/mcp")});
+    let mut direct = HttpClient::open_at(address, Era::Legacy);
+    over_http(&format!("http://{address}/mcp"), &mut direct);
+}
+
+/// The server speaks the transport of 2024-11-05 only, which the gateway finds out.
+#[test]
+fn server_everything_over_http_and_sse() {
+    let listening = everything_at_no_time("sse");
+    let Some(((command, _folder), (peer, _time))) = listening.zip(everything_at_no_time("stdio")) else {
+        return;
+    };
+    let (_server, address) = listening_peer(&command);
+    // Spoken to directly over stdio, in the same environment.
+    let mut direct = peer.to_command();
+    let mut direct = StdioClient::start(direct.env("PORT", address.port().to_string()), Era::Legacy);
+    over_http(&format!("http://{address}/sse"), &mut direct);
+}
+
+fn over_http(url: &str, direct: &mut impl Client) {
     let mut calls = calls_of_everything();
     calls.extend([
         // Tells the session, of which each client has its own.
@@ -35,13 +55,8 @@ fn server_everything_over_http() {
         call("toggle-subscriber-updates", "{}").at_some_time(),
         call("toggle-subscriber-updates", "{}").at_some_time(),
     ]);
-    let mut direct = HttpClient::open_at(address, Era::Legacy);
-    compare(
-        &Configuration::default().server("peer", url),
-        &mut direct,
-        &calls,
-        || {},
-    );
+    let configuration = Configuration::default().server("peer", json!({"url": url}));
+    compare(&configuration, direct, &calls, || {});
 }
 
 /// What can be asked of it with the same result wherever it is.

@@ -52,6 +52,7 @@ pub(crate) fn mock_server(scenario: &Path) -> Value {
 pub(crate) struct Configuration {
     servers: Map<String, Value>,
     tools: Map<String, Value>,
+    gateway: Value,
 }
 
 impl Configuration {
@@ -88,10 +89,21 @@ impl Configuration {
         self
     }
 
+    /// With settings of the gateway itself.
+    pub(crate) fn gateway(self, settings: Value) -> Self {
+        Self {
+            gateway: settings,
+            ..self
+        }
+    }
+
     /// Writes it as JSON, which is YAML as well.
     pub(crate) fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("toolplane.yaml");
-        let configuration = json!({"servers": self.servers, "tools": self.tools});
+        let mut configuration = json!({"servers": self.servers, "tools": self.tools});
+        if !self.gateway.is_null() {
+            configuration["gateway"] = self.gateway.clone();
+        }
         fs::write(&path, configuration.to_string()).unwrap();
         path
     }
