@@ -3,8 +3,8 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 
 use crate::{
-    Arguments, Asker, Caller, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant, Progress, Resume,
-    Tool, ToolError, Trust,
+    Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
+    Progress, Resume, Tool, ToolError, Trust,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -32,6 +32,8 @@ pub struct CallContext {
     pub idempotency_key: Option<Arc<str>>,
     /// Where the tool's progress goes, if the caller wants to know.
     pub progress: Option<Arc<dyn Progress>>,
+    /// Which client calls, if the edge can tell: also one that can be asked nothing.
+    pub client: Option<ClientKey>,
     /// The way back to the caller's client, if there is one.
     pub ask: Option<Asker>,
     /// What the caller gave for what the tool asked in the round before, if this is another round of a call.
@@ -131,6 +133,7 @@ impl CallContext {
             attempt: 0,
             idempotency_key: None,
             progress: None,
+            client: None,
             ask: None,
             resume: None,
             meta: None,
@@ -239,6 +242,7 @@ impl CallContext {
             attempt: self.attempt,
             idempotency_key: self.idempotency_key.clone(),
             progress: self.progress.clone(),
+            client: self.client.clone(),
             ask: self.ask.clone(),
             resume: self.resume.clone(),
             meta: self.meta.clone(),

@@ -201,6 +201,10 @@ impl Connections {
             .seat(&client, cx.ask.as_ref(), self.settings.max_connections, open);
         let Some((line, seat)) = place else {
             if may_share {
+                tracing::debug!(
+                    server = self.settings.name,
+                    "all connections for single clients are in use: a call shares"
+                );
                 return Ok(None);
             }
             let message = format!(
@@ -221,7 +225,10 @@ impl Connections {
         let key = match self.settings.isolation {
             Isolation::Shared => return None,
             Isolation::Auto if capabilities.members().next().is_none() => return None,
-            Isolation::Auto | Isolation::Session => asked.map_or_else(principal, |ask| ask.client()),
+            Isolation::Auto | Isolation::Session => {
+                let client = asked.map(|ask| ask.client()).or_else(|| cx.client.clone());
+                client.unwrap_or_else(principal)
+            }
             Isolation::Principal => principal(),
         };
         Some(Client {

@@ -10,7 +10,7 @@ use toolplane::{
 
 use crate::{
     Gateway,
-    client::Direct,
+    client::{self, Direct},
     fault::{self, Failure},
     legacy, modern, render,
     subject::Subject,
@@ -69,7 +69,9 @@ async fn run(
 
 /// The call with what the connection knows of it.
 fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRequest {
-    let mut call = call.caller(gateway.caller(cx.principal()));
+    let mut call = call
+        .caller(gateway.caller(cx.principal()))
+        .client(client::key(cx));
     if cx.progress().is_wanted() {
         call = call.progress(Arc::new(Reports(cx.progress().clone())));
     }

@@ -156,6 +156,7 @@ impl Toolplane {
         cx.deadline = deadline;
         cx.progress = request.progress;
         cx.trace = request.trace;
+        cx.client = request.client;
         cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
         cx.resume = request.resume;
         cx.meta = request.meta;

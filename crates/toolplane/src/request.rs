@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
-use tool_core::{Arguments, Ask, Caller, Feature, Progress, Resume, ToolError, TraceContext};
+use tool_core::{Arguments, Ask, Caller, ClientKey, Feature, Progress, Resume, ToolError, TraceContext};
 
 /// A call to be made.
 #[derive(Clone)]
@@ -13,6 +13,7 @@ pub struct CallRequest {
     pub(crate) deadline: Option<Duration>,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     pub(crate) trace: Option<TraceContext>,
+    pub(crate) client: Option<ClientKey>,
     pub(crate) ask: Option<Arc<dyn Ask>>,
     pub(crate) resume: Option<Arc<Resume>>,
     pub(crate) meta: Option<RawJson>,
@@ -75,6 +76,7 @@ impl CallRequest {
             deadline: None,
             progress: None,
             trace: None,
+            client: None,
             ask: None,
             resume: None,
             meta: None,
@@ -127,6 +129,13 @@ impl CallRequest {
     /// Passes the tool's progress on to this.
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
+        self
+    }
+
+    /// Says which client calls, so that what a server keeps for a session is kept for this one alone. A client that
+    /// can be asked is known by that: see [`Ask::client`].
+    pub fn client(mut self, client: ClientKey) -> Self {
+        self.client = Some(client);
         self
     }
 

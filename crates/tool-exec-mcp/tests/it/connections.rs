@@ -84,6 +84,21 @@ async fn who_shares_with_whom() {
 }
 
 #[tokio::test]
+async fn a_session_is_known_also_if_it_can_be_asked_nothing() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Session, 16);
+    let mut reached = Vec::new();
+    for name in ["anna", "otto", "anna"] {
+        let mut call = Call::new(&server, "pid", json!({}));
+        call.cx.client = Some(ClientKey::Session(name.into()));
+        reached.push(pid(call).await);
+    }
+    assert_eq!(reached[0], reached[2]);
+    assert_ne!(reached[0], reached[1]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_session_is_its_principals_whatever_it_is_called() {
     let fixture = Fixture::new(&[]);
     let server = server(&fixture, Isolation::Auto, 16);

@@ -50,7 +50,7 @@ async fn serve(stream: TcpStream, response: &str) {
     }
 }
 
-async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
+pub(crate) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
     let (mut first, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
@@ -74,11 +74,11 @@ async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(String, Valu
 }
 
 /// A response without a body; the text is the status and perhaps headers.
-fn bare(status: &str) -> String {
+pub(crate) fn bare(status: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
 }
 
-fn result(id: &Value, result: &str) -> String {
+pub(crate) fn result(id: &Value, result: &str) -> String {
     let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")

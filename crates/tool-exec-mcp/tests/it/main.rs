@@ -8,6 +8,7 @@ mod client;
 mod connections;
 mod fixture;
 mod http;
+mod http_asking;
 mod lifecycle;
 mod logs;
 mod modern;
