@@ -76,6 +76,8 @@ impl Exchange {
                 | method::RESOURCES_LIST_CHANGED
                 | method::PROMPTS_LIST_CHANGED
                 | method::RESOURCES_UPDATED
+                // That of this request was taken before; this is of another one, such as a task that goes on.
+                | method::PROGRESS
                 | method::CANCELLED
         );
         match &self.options.on_notification {

@@ -1,13 +1,22 @@
 //! Tools that can be called as a task only (2025-11-25): the task is made, followed to its end and left behind, so
 //! that the call is like any other.
 
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    future::pending,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use mcp_client::{Connection, Error, RequestOptions};
-use mcp_wire::{meta, meta_key, method};
+use futures_util::FutureExt as _;
+use mcp_client::{Connection, Error, Events, RequestOptions};
+use mcp_wire::{meta, meta_key, method, with_progress_token};
 use raw_json::{Kind, RawJson};
 use tokio::{runtime::Handle, time::sleep};
-use tool_core::{CallContext, ErrorKind, ToolError};
+use tool_core::{CallContext, ErrorKind, Progress, ToolError};
 
 use crate::{
     call::options,
@@ -34,7 +43,30 @@ pub(crate) async fn drive(
     let params = params
         .with_members(&[("task", RawJson::object())])
         .expect("parameters are an object");
-    // The tool has answered when its task is done, and what it tells meanwhile are the task's status messages.
+    let Some(progress) = cx.progress.as_deref() else {
+        return follow(cx, server, connection, params, None).await;
+    };
+    let mut telling = Telling::new(&connection.connection);
+    let params = with_progress_token(Some(&params), &telling.token);
+    let told = TaskReports::new(progress);
+    let done = tokio::select! {
+        never = telling.pass_on(&told) => match never {},
+        done = follow(cx, server, connection, params, Some(&told)) => done,
+    };
+    // What the server told before the result is passed on before it.
+    telling.pass_on(&told).now_or_never();
+    done
+}
+
+/// Makes the task and goes with it to its end.
+async fn follow(
+    cx: &CallContext,
+    server: &str,
+    connection: &Checkout,
+    params: RawJson,
+    reports: Option<&TaskReports<'_>>,
+) -> Result<RawJson, ToolError> {
+    // The tool has answered when its task is done.
     let making = RequestOptions {
         on_answered: None,
         on_progress: None,
@@ -64,8 +96,7 @@ pub(crate) async fn drive(
         connection,
         cancel: Cancel::new(&connection.connection, &id),
         id,
-        n_reports: 0,
-        told: None,
+        reports,
     };
     let last = running.until_settled(Task::read(&task)).await?;
     running.result(&last).await
@@ -78,9 +109,7 @@ struct Running<'a> {
     connection: &'a Checkout,
     cancel: Cancel,
     id: RawJson,
-    n_reports: u64,
-    /// The status message that was passed on last.
-    told: Option<RawJson>,
+    reports: Option<&'a TaskReports<'a>>,
 }
 
 impl Running<'_> {
@@ -88,7 +117,9 @@ impl Running<'_> {
     /// result is fetched.
     async fn until_settled(&mut self, mut task: Task) -> Result<Task, ToolError> {
         loop {
-            self.tell(&task);
+            if let (Some(reports), Some(message)) = (self.reports, &task.message) {
+                reports.status(message);
+            }
             match task.status.as_str() {
                 "working" => sleep(task.pause).await,
                 "input_required" | "completed" | "failed" => return Ok(task),
@@ -146,21 +177,6 @@ impl Running<'_> {
         }
     }
 
-    /// Passes a new status message on as progress.
-    fn tell(&mut self, task: &Task) {
-        let Some(progress) = &self.cx.progress else { return };
-        let message = task.message.as_ref();
-        if let Some(message) = message.filter(|message| self.told.as_ref() != Some(*message)) {
-            self.n_reports += 1;
-            self.told = Some(message.clone());
-            let report = [
-                ("progress", RawJson::from(self.n_reports)),
-                ("message", message.clone()),
-            ];
-            progress.report(RawJson::object().with_members(&report).expect("an object"));
-        }
-    }
-
     fn params(&self) -> RawJson {
         task_params(&self.id)
     }
@@ -179,6 +195,85 @@ impl Running<'_> {
 
     fn error(&self, kind: ErrorKind, what: &str) -> ToolError {
         ToolError::new(kind, format!("the server `{}` {what}", self.server))
+    }
+}
+
+/// What the caller is told of a task's progress: what the server reports as such, and its status messages until it
+/// does.
+struct TaskReports<'a> {
+    progress: &'a dyn Progress,
+    state: Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    n_messages: u64,
+    last_message: Option<RawJson>,
+    has_reported: bool,
+}
+
+impl<'a> TaskReports<'a> {
+    fn new(progress: &'a dyn Progress) -> Self {
+        Self {
+            progress,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Passes a status message on, if it is a new one.
+    fn status(&self, message: &RawJson) {
+        let mut told = self.told();
+        if told.has_reported || told.last_message.as_ref() == Some(message) {
+            return;
+        }
+        told.n_messages += 1;
+        told.last_message = Some(message.clone());
+        let report = [
+            ("progress", RawJson::from(told.n_messages)),
+            ("message", message.clone()),
+        ];
+        self.progress
+            .report(RawJson::object().with_members(&report).expect("an object"));
+    }
+
+    /// Passes on what the server reports.
+    fn report(&self, report: RawJson) {
+        self.told().has_reported = true;
+        self.progress.report(report);
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Listens for the progress of a task. Its token outlives the request that made the task, so it is none of the tokens
+/// that the connection gives its requests.
+struct Telling {
+    token: RawJson,
+    events: Events,
+}
+
+impl Telling {
+    fn new(connection: &Connection) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self {
+            token: RawJson::from(format!("task-{n}").as_str()),
+            events: connection.events(),
+        }
+    }
+
+    async fn pass_on(&mut self, reports: &TaskReports<'_>) -> Infallible {
+        while let Some(event) = self.events.next().await {
+            let params = event.params.filter(|_| event.method == method::PROGRESS);
+            if let Some(params) = params
+                && params.get(meta_key::PROGRESS_TOKEN).as_ref() == Some(&self.token)
+            {
+                reports.report(params);
+            }
+        }
+        pending().await
     }
 }
 

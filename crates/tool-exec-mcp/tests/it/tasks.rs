@@ -126,6 +126,34 @@ async fn a_task_is_followed_to_its_result() {
     server.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_that_a_task_reports_comes_before_its_result() {
+    let fixture = fixture();
+    let server = fixture.server("");
+    let tool = listed(&server).await;
+    for _ in 0..20 {
+        let arguments = json!({
+            "made": task("working", Some("began")),
+            "looks": [task("completed", None)],
+            "progress": [10, 1e2],
+            "result": {"content": []},
+        });
+        let mut call = Call::of(&server, tool.clone(), arguments);
+        let reports = Arc::new(Reports::default());
+        call.cx.progress = Some(reports.clone());
+        call.make().await.unwrap();
+        let reports: Vec<_> = reports
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|report| report.get("progress").unwrap().to_string())
+            .collect();
+        assert_eq!(reports, ["1", "10", "100.0"]);
+    }
+    server.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_task_that_needs_input_asks_for_it_when_its_result_is_fetched() {
     let fixture = fixture();

@@ -18,7 +18,7 @@ const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 struct Server {
     folder: PathBuf,
     mode: String,
-    /// Of each task that was made: its id, what it is found to be at each look, and what it comes to.
+    /// Of each task that was made: its id, what it is found to be at each look, and the call's parameters.
     tasks: Vec<(String, Vec<RawJson>, RawJson)>,
     /// Who waits for the answer to a question, and is answered with what then.
     held: Option<(RawJson, RawJson)>,
@@ -115,16 +115,17 @@ impl Server {
         };
         let looks = arguments.get("looks").unwrap_or_default();
         let looks = looks.items().collect::<Vec<_>>().into_iter().rev().collect();
-        self.tasks.push((text(&made, "taskId"), looks, arguments));
+        self.tasks.push((text(&made, "taskId"), looks, params.clone()));
         result(id, &format!(r#"{{"task":{made}}}"#))
     }
 
     fn task(&mut self, id: &RawJson, method: &str, task: &str) -> io::Result<()> {
         note(&self.folder, "tasks", &format!("{method} {task}"))?;
         let known = self.tasks.iter_mut().rev().find(|(known, ..)| known == task);
-        let Some((_, looks, arguments)) = known else {
+        let Some((_, looks, params)) = known else {
             return error(id, r#"{"code":-32602,"message":"Task not found"}"#);
         };
+        let arguments = params.get("arguments").unwrap_or_default();
         if method == "tasks/get" {
             // The last look is repeated.
             let look = if looks.len() > 1 {
@@ -138,6 +139,14 @@ impl Server {
                 }
                 look => result(id, look.as_str()),
             };
+        }
+        if let (Some(meta), Some(reports)) = (params.get("_meta"), arguments.get("progress")) {
+            let token = meta.get("progressToken").unwrap_or_default();
+            for amount in reports.items() {
+                send(&format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{amount}}}}}"#
+                ))?;
+            }
         }
         if let (Some(question), "tasks/result") = (arguments.get("asks"), method) {
             self.held = Some((id.clone(), arguments.get("result").unwrap_or_default()));
