@@ -28,6 +28,7 @@ mod server;
 mod settings;
 mod subscriptions;
 mod task;
+mod task_progress;
 mod updates;
 
 pub use mcp_client::EraChoice;

@@ -1,27 +1,20 @@
 //! Tools that can be called as a task only (2025-11-25): the task is made, followed to its end and left behind, so
 //! that the call is like any other.
 
-use std::{
-    convert::Infallible,
-    future::pending,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use mcp_client::{Connection, Error, Events, RequestOptions};
+use mcp_client::{Connection, Error, RequestOptions};
 use mcp_wire::{meta, meta_key, method, with_progress_token};
 use raw_json::{Kind, RawJson};
 use tokio::{runtime::Handle, time::sleep};
-use tool_core::{CallContext, ErrorKind, Progress, ToolError};
+use tool_core::{CallContext, ErrorKind, ToolError};
 
 use crate::{
     call::options,
     connections::Checkout,
     fault::{cut, tool_error},
+    task_progress::{TaskReports, Telling},
 };
 
 /// How long to wait until a task is looked at again, if the server does not say.
@@ -195,85 +188,6 @@ impl Running<'_> {
 
     fn error(&self, kind: ErrorKind, what: &str) -> ToolError {
         ToolError::new(kind, format!("the server `{}` {what}", self.server))
-    }
-}
-
-/// What the caller is told of a task's progress: what the server reports as such, and its status messages until it
-/// does.
-struct TaskReports<'a> {
-    progress: &'a dyn Progress,
-    state: Mutex<Told>,
-}
-
-#[derive(Default)]
-struct Told {
-    n_messages: u64,
-    last_message: Option<RawJson>,
-    has_reported: bool,
-}
-
-impl<'a> TaskReports<'a> {
-    fn new(progress: &'a dyn Progress) -> Self {
-        Self {
-            progress,
-            state: Mutex::default(),
-        }
-    }
-
-    /// Passes a status message on, if it is a new one.
-    fn status(&self, message: &RawJson) {
-        let mut told = self.told();
-        if told.has_reported || told.last_message.as_ref() == Some(message) {
-            return;
-        }
-        told.n_messages += 1;
-        told.last_message = Some(message.clone());
-        let report = [
-            ("progress", RawJson::from(told.n_messages)),
-            ("message", message.clone()),
-        ];
-        self.progress
-            .report(RawJson::object().with_members(&report).expect("an object"));
-    }
-
-    /// Passes on what the server reports.
-    fn report(&self, report: RawJson) {
-        self.told().has_reported = true;
-        self.progress.report(report);
-    }
-
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Listens for the progress of a task. Its token outlives the request that made the task, so it is none of the tokens
-/// that the connection gives its requests.
-struct Telling {
-    token: RawJson,
-    events: Events,
-}
-
-impl Telling {
-    fn new(connection: &Connection) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self {
-            token: RawJson::from(format!("task-{n}").as_str()),
-            events: connection.events(),
-        }
-    }
-
-    async fn pass_on(&mut self, reports: &TaskReports<'_>) -> Infallible {
-        while let Some(event) = self.events.next().await {
-            let params = event.params.filter(|_| event.method == method::PROGRESS);
-            if let Some(params) = params
-                && params.get(meta_key::PROGRESS_TOKEN).as_ref() == Some(&self.token)
-            {
-                reports.report(params);
-            }
-        }
-        pending().await
     }
 }
 
