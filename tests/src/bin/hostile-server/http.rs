@@ -10,7 +10,7 @@ use std::{
 use crate::{
     Notes,
     act::{CHANGED, LOGGED, act},
-    protocol::{Era, Message, Wire, answer, unknown_method},
+    protocol::{Era, Message, Wire, answer, is_list_beside, unknown_method},
     sleep,
 };
 
@@ -126,7 +126,7 @@ impl Answering<'_> {
         if message.is_act() {
             return self.misbehave(id, has_session, reader);
         }
-        if self.mode == "never-opens" {
+        if self.mode == "never-opens" || self.mode == "beside-silence" && is_list_beside(method) {
             return self.hold(reader);
         }
         if self.era == Era::Modern && method == "subscriptions/listen" {

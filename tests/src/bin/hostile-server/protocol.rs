@@ -17,14 +17,19 @@ pub(crate) struct Message {
 #[derive(Deserialize)]
 pub(crate) struct Params {
     name: Option<String>,
+    uri: Option<String>,
     arguments: Option<Box<RawValue>>,
 }
 
 impl Message {
-    /// Whether it is a call of the tool that misbehaves.
+    /// Whether it is a call of the tool that misbehaves, or wants the prompt or the resource that does.
     pub(crate) fn is_act(&self) -> bool {
-        let name = self.params.as_ref().and_then(|params| params.name.as_deref());
-        self.method.as_deref() == Some("tools/call") && name == Some("act")
+        let Some(params) = &self.params else { return false };
+        match self.method.as_deref() {
+            Some("tools/call" | "prompts/get") => params.name.as_deref() == Some("act"),
+            Some("resources/read") => params.uri.as_ref().is_some_and(|uri| uri.ends_with("/act")),
+            _ => false,
+        }
     }
 
     /// What is noted of it.
@@ -43,8 +48,8 @@ pub(crate) enum Era {
     Modern,
 }
 
-const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"hostile","version":"1"}}"#;
-const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"hostile","version":"1"}},"ttlMs":0,"cacheScope":"private"}"#;
+const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{}},"serverInfo":{"name":"hostile","version":"1"}}"#;
+const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"hostile","version":"1"}},"ttlMs":0,"cacheScope":"private"}"#;
 const ACT: &str = r#"{"name":"act","inputSchema":{"type":"object"}}"#;
 const ECHO: &str = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
 /// Entries of a list of tools that are none.
@@ -71,6 +76,13 @@ impl Era {
             (Self::Legacy, "initialize") => Some(opening(mode, INITIALIZED)),
             (Self::Modern, "server/discover") => Some(opening(mode, DISCOVERED)),
             (_, "tools/list") => Some(self.list(mode)),
+            (_, "prompts/list") => Some(self.beside(mode, "prompts", r#"{"name":"act"},{"name":"echo"}"#)),
+            (_, "resources/list") => {
+                let entry = |name| format!(r#"{{"uri":"hostile:{mode}/{name}","name":"{name}"}}"#);
+                Some(self.beside(mode, "resources", &format!("{},{}", entry("act"), entry("echo"))))
+            }
+            (_, "resources/templates/list") => Some(self.beside(mode, "resourceTemplates", "")),
+            (_, "prompts/get" | "resources/read") => Some(self.text(r#""fine""#)),
             (_, "tools/call") => {
                 let arguments = message.params.as_ref()?.arguments.as_ref();
                 let text = serde_json::to_string(arguments.map_or("{}", |arguments| arguments.get())).ok()?;
@@ -93,14 +105,30 @@ impl Era {
         }
     }
 
-    fn list(self, mode: &str) -> String {
-        let page = |tools: &str, more: &str| {
-            let hints = match self {
-                Self::Legacy => "",
-                Self::Modern => r#","ttlMs":0,"cacheScope":"private""#,
-            };
-            self.complete(&format!(r#""tools":{tools}{hints}{more}"#))
+    fn page(self, key: &str, entries: &str, more: &str) -> String {
+        let hints = match self {
+            Self::Legacy => "",
+            Self::Modern => r#","ttlMs":0,"cacheScope":"private""#,
         };
+        self.complete(&format!(r#""{key}":{entries}{hints}{more}"#))
+    }
+
+    /// A list of what there is beside tools.
+    fn beside(self, mode: &str, key: &str, entries: &str) -> String {
+        match mode {
+            "beside-nothing" => self.page(key, "7", ""),
+            "beside-junk" => self.page(
+                key,
+                r#"[null,7,"echo",{},{"name":7},{"uri":7},{"uri":"","name":""},{"uriTemplate":"{{{"}]"#,
+                "",
+            ),
+            "beside-in-circles" => self.page(key, &format!("[{entries}]"), r#","nextCursor":"again""#),
+            _ => self.page(key, &format!("[{entries}]"), ""),
+        }
+    }
+
+    fn list(self, mode: &str) -> String {
+        let page = |tools: &str, more: &str| self.page("tools", tools, more);
         match mode {
             "lists-nothing" => page("7", ""),
             "lists-junk" => page(&format!("[{JUNK},{ACT},{ECHO}]"), ""),
@@ -121,6 +149,11 @@ impl Era {
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{{"toolsListChanged":true}},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
         )
     }
+}
+
+/// Whether a method lists what there is beside tools.
+pub(crate) fn is_list_beside(method: &str) -> bool {
+    method.ends_with("/list") && method != "tools/list"
 }
 
 fn opening(mode: &str, fine: &str) -> String {

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Notes,
     act::{CHANGED, LOGGED, act},
-    protocol::{Era, Message, Wire, answer, unknown_method},
+    protocol::{Era, Message, Wire, answer, is_list_beside, unknown_method},
     sleep,
 };
 
@@ -46,6 +46,9 @@ fn request(
     }
     if mode == "never-opens" {
         sleep();
+    }
+    if mode == "beside-silence" && is_list_beside(method) {
+        return Ok(());
     }
     if method == "subscriptions/listen" && era == Era::Modern {
         return Lines.say(Era::acknowledgement(id));

@@ -1,6 +1,7 @@
 //! Peers that misbehave: no call outlives its deadline, no other call suffers, nothing stays behind.
 
 mod answers;
+mod beside_tools;
 mod clients_http;
 mod clients_stdio;
 mod floods;
