@@ -14,6 +14,7 @@
 //! ```
 
 mod admit;
+mod plain_uri;
 mod rules;
 mod validate;
 

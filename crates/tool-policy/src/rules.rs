@@ -1,5 +1,7 @@
 use tool_core::{Caller, Pattern, Target, Tool};
 
+use crate::plain_uri::plain_uri;
+
 /// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
 /// lists and for calls, and always for the resolved tool, whatever name it was asked for by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +30,12 @@ pub enum Refusal {
         /// The tool.
         tool: String,
     },
+    /// The URI of the resource is encoded so often that nobody can tell which rules it fits.
+    #[error("`{resource}` is not written plainly, so the policy cannot tell which rules it fits")]
+    Unclear {
+        /// The resource.
+        resource: String,
+    },
     /// The tool asks for permissions that the caller does not have.
     #[error("`{principal}` lacks the permission `{permission}` that `{tool}` requires")]
     Lacks {
@@ -49,17 +57,31 @@ impl Rules {
         self.admit_as(tool.name(), tool, caller)
     }
 
-    /// Decides whether a caller may make a call of this target. A resource that belongs to a template must be admitted
-    /// by its own name as well as by the template's.
+    /// Decides whether a caller may make a call of this target. A resource must be admitted by its own name, by what its
+    /// URI comes to when it is written plainly, and by the name of the template that stands for it.
     ///
     /// # Errors
     /// As [`Rules::admit`].
     pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Refusal> {
         let (name, tool) = (target.name(), target.tool());
-        if *name != **tool.name() {
+        if let Target::Resource { uri, .. } = target
+            && !self.is_empty()
+        {
             self.not_blocked(tool.name())?;
+            let plain = plain_uri(uri).ok_or_else(|| Refusal::Unclear {
+                resource: name.to_string(),
+            })?;
+            if plain != **uri {
+                let prefix = name.strip_suffix(&**uri).unwrap_or_default();
+                self.admit_as(&format!("{prefix}{plain}"), tool, caller)?;
+            }
         }
         self.admit_as(&name, tool, caller)
+    }
+
+    /// Whether no rule speaks of names.
+    fn is_empty(&self) -> bool {
+        self.blocklist.is_empty() && self.allowlist.is_none()
     }
 
     fn not_blocked(&self, name: &str) -> Result<(), Refusal> {

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    CallContext, Caller, Category, ErrorKind, Invoke, Layer, Metadata, Outcome, Pattern, Reply, ToolError,
+    CallContext, Caller, Category, ErrorKind, Feature, Invoke, Layer, Metadata, Outcome, Pattern, Reply,
+    Target, ToolError,
 };
 use tool_policy::{Admit, Rules, Validate, ValidateResult};
 use tool_runtime::TokioClock;
@@ -187,4 +188,48 @@ async fn a_tool_without_an_output_schema_may_answer_anything() {
     let script = Script::new([Step::Value(json!([1, 2]))]);
     let mut cx = context(TestTool::new("free"), &script, json!({}));
     assert!(ValidateResult.layer(script).invoke(&mut cx).await.is_ok());
+}
+
+/// Whether the rules let a resource be read that a template stands for.
+fn may_read(rules: &Rules, template: &str, uri: &str) -> bool {
+    let mut tool = TestTool::new(&format!("files__{template}"));
+    tool.descriptor.feature = Feature::ResourceTemplate;
+    tool.descriptor.uri = Some(template.into());
+    let target = Target::Resource {
+        resource: tool.build(Script::new([])),
+        uri: uri.into(),
+    };
+    rules.admit_call(&target, &Caller::new("ann")).is_ok()
+}
+
+#[test]
+fn a_resource_is_known_by_its_own_name_however_it_is_written() {
+    let template = "file:///{+path}";
+    let blocked = Rules {
+        blocklist: patterns(&["files__file:///secret/*"]),
+        ..Rules::default()
+    };
+    let allowed = Rules {
+        allowlist: Some(patterns(&["files__file:///open/*"])),
+        ..Rules::default()
+    };
+    let whole = Rules {
+        blocklist: patterns(&["files__file:*"]),
+        ..Rules::default()
+    };
+    for (uri, past_blocklist, past_allowlist) in [
+        ("file:///open/a", true, true),
+        ("file:///other/a", true, false),
+        ("file:///secret/a", false, false),
+        ("file:///open/../secret/a", false, false),
+        ("file:///%73ecret/a", false, false),
+        ("file:///open/%2e%2e/secret/a", false, false),
+        ("FILE:///secret/a", false, false),
+        ("file:///open/%25252525252e", false, false),
+    ] {
+        assert_eq!(may_read(&blocked, template, uri), past_blocklist, "{uri}");
+        assert_eq!(may_read(&allowed, template, uri), past_allowlist, "{uri}");
+        assert!(!may_read(&whole, template, uri), "{uri}");
+        assert!(may_read(&Rules::default(), template, uri), "{uri}");
+    }
 }
