@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, AtomicU64, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
 };
 
 use mcp_wire::{LogLevel, Revision};
@@ -25,10 +28,37 @@ pub(crate) struct Client {
 
 const NO_LOGS: u8 = u8::MAX;
 
-/// A number for another connection or session, which no other in this process has.
-pub(crate) fn next_connection() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
+/// What stands for a connection or session in this process: a number that no other has. The service is told when it is
+/// over.
+pub(crate) struct Presence {
+    number: u64,
+    leave: Box<dyn Fn(u64) + Send + Sync>,
+}
+
+impl Presence {
+    pub(crate) fn new(leave: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self {
+            number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            leave: Box::new(leave),
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        (self.leave)(self.number);
+    }
+}
+
+impl fmt::Debug for Presence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Presence").field(&self.number).finish()
+    }
 }
 
 impl Client {

@@ -7,7 +7,10 @@ use mcp_wire::{Era, Id, Request, Revision, RpcError, code, meta_key, method};
 use raw_json::{Kind, RawJson};
 
 use crate::{
-    Answer, RequestContext, ServerInfo, Service, client::Client, outline::Outline, unknown_method,
+    Answer, RequestContext, ServerInfo, Service,
+    client::{Client, Presence},
+    outline::Outline,
+    unknown_method,
     wants::Wants,
 };
 
@@ -38,6 +41,12 @@ impl<S: Service> Core<S> {
             info: implementation(&info),
             instructions: info.instructions.as_deref().map(RawJson::from),
         }
+    }
+
+    /// The mark of another connection or session of the service.
+    pub(crate) fn presence(self: &Arc<Self>) -> Presence {
+        let core = Arc::clone(self);
+        Presence::new(move |number| core.service.disconnected(number))
     }
 
     /// Opens a legacy connection.

@@ -48,6 +48,12 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(uris)
     }
 
+    /// Takes note that a client is gone whose requests had this [`RequestContext::connection`]: its connection on stdio
+    /// has ended, or its session. None of its requests is worked on any more. It must not block.
+    fn disconnected(&self, connection: u64) {
+        let _ = connection;
+    }
+
     /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
     fn notified(&self, notification: &Notification, cx: &RequestContext) {
         let _ = (notification, cx);

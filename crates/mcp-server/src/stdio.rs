@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     Notices, Principal, Progress, RequestContext, Service,
-    client::{Client, next_connection},
+    client::{Client, Presence},
     in_flight::InFlight,
     outline::Outline,
     protocol::{self, Core},
@@ -94,10 +94,10 @@ where
     let (out, answers) = mpsc::channel(QUEUE);
     let drain = options.drain;
     let mut writing = Box::pin(write(answers, writer));
+    let presence = core.presence();
     let mut connection = Connection {
         core,
         session,
-        number: next_connection(),
         in_flight: Arc::default(),
         client: None,
         out,
@@ -105,6 +105,7 @@ where
         turns: Arc::new(Semaphore::new(options.max_in_flight)),
         listening: Arc::new(Semaphore::new(0)),
         options,
+        presence,
     };
     tokio::select! {
         biased;
@@ -132,7 +133,6 @@ const WAITING: usize = 1024;
 struct Connection<S> {
     core: Arc<Core<S>>,
     session: Option<Arc<str>>,
-    number: u64,
     in_flight: Arc<InFlight>,
     /// What opened the connection in the legacy era.
     client: Option<Arc<Client>>,
@@ -143,6 +143,8 @@ struct Connection<S> {
     /// Closed when the subscriptions of the modern era are to end.
     listening: Arc<Semaphore>,
     options: StdioOptions,
+    /// Last, so that nothing of the connection is left when the service is told of its end.
+    presence: Presence,
 }
 
 impl<S: Service> Connection<S> {
@@ -358,7 +360,7 @@ impl<S: Service> Connection<S> {
             outline,
             client: self.client.clone(),
             session: self.session.clone(),
-            connection: Some(self.number),
+            connection: Some(self.presence.number()),
             principal: self.options.principal.clone(),
             progress: Progress::default(),
             http: None,

@@ -68,9 +68,14 @@ impl Ask for Direct {
 /// Which client a request is of: its connection or session, or any of its principal's where requests belong to none.
 pub(crate) fn key(cx: &RequestContext) -> ClientKey {
     match cx.connection() {
-        Some(number) => ClientKey::Session(format!("client {number}").into()),
+        Some(number) => of_connection(number),
         None => ClientKey::Principal(cx.principal().as_str().into()),
     }
+}
+
+/// The client of a connection or session.
+pub(crate) fn of_connection(number: u64) -> ClientKey {
+    ClientKey::Session(format!("client {number}").into())
 }
 
 /// Of what a client declared, what it can be asked.

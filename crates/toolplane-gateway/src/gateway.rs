@@ -10,6 +10,7 @@ use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
+    runtime::Handle,
     time::sleep,
 };
 use toolplane::{
@@ -272,6 +273,13 @@ impl Service for Gateway {
             begun.is_ok().then(|| uri.clone())
         });
         join_all(begun).await.into_iter().flatten().collect()
+    }
+
+    fn disconnected(&self, connection: u64) {
+        // At the end of the process there is no runtime any more, and nothing to be given up in time.
+        if Handle::try_current().is_ok() {
+            self.0.plane.client_gone(&client::of_connection(connection));
+        }
     }
 
     fn notified(&self, notification: &Notification, cx: &RequestContext) {

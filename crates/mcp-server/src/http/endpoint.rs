@@ -57,7 +57,7 @@ impl Inbound {
             outline,
             client: session.map(|session| Arc::clone(&session.client)),
             session: session.map(|session| Arc::clone(&session.id)),
-            connection: session.map(|session| session.number),
+            connection: session.map(|session| session.presence.number()),
             principal: self.principal,
             progress: Progress::default(),
             http: Some(self.parts),
@@ -261,7 +261,8 @@ impl<S: Service> Endpoint<S> {
                 return response::finish(reply, Era::Legacy, inbound.accepts);
             }
         };
-        let Some(session) = self.sessions.open(client, inbound.principal.clone()) else {
+        let (principal, presence) = (inbound.principal.clone(), self.core.presence());
+        let Some(session) = self.sessions.open(client, principal, presence) else {
             let error = RpcError::new(code::INTERNAL_ERROR, "there is no room for another session");
             return response::error(StatusCode::SERVICE_UNAVAILABLE, Some(request.id.as_raw()), &error);
         };

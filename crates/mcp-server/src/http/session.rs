@@ -9,7 +9,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::resumable::{Budget, Resumables};
 use crate::{
     Notices, Principal,
-    client::{Client, next_connection},
+    client::{Client, Presence},
     in_flight::InFlight,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: Arc<str>,
-    pub(super) number: u64,
+    pub(super) presence: Presence,
     pub(super) client: Arc<Client>,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) streams: Resumables,
@@ -47,11 +47,16 @@ impl Sessions {
     }
 
     /// Opens a session; nothing when every one that there is room for is at work.
-    pub(super) fn open(&self, client: Client, principal: Principal) -> Option<Arc<Session>> {
+    pub(super) fn open(
+        &self,
+        client: Client,
+        principal: Principal,
+        presence: Presence,
+    ) -> Option<Arc<Session>> {
         let now = Instant::now();
         let session = Arc::new(Session {
             id: random_id()?,
-            number: next_connection(),
+            presence,
             client: Arc::new(client),
             in_flight: Arc::default(),
             streams: Resumables::new(Arc::clone(&self.budget)),

@@ -60,10 +60,13 @@ async fn an_ended_or_unknown_session_is_not_found() {
             );
         }
     }
+    assert!(served.log.ended.lock().unwrap().is_empty());
     assert_eq!(
         served.once(&within(&session).method("DELETE"), "").await.status,
         204
     );
+    // The service was told.
+    assert_eq!(served.log.ended.lock().unwrap().len(), 1);
     assert_eq!(served.once(&within(&session), WHO).await.status, 404);
     assert_eq!(
         served.once(&within(&session).method("DELETE"), "").await.status,

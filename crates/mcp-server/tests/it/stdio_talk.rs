@@ -39,7 +39,11 @@ async fn a_legacy_client_is_asked_and_told() {
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":1e2}}"#
     );
     assert!(client.receive().await.contains(r#"{"wanted":"error"}"#));
+    let log = client.log.clone();
+    assert!(log.ended.lock().unwrap().is_empty());
     assert!(client.finish().await.is_empty());
+    // The service was told.
+    assert_eq!(log.ended.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]

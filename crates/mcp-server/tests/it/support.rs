@@ -43,6 +43,8 @@ pub(crate) struct Log {
     /// Slow requests end one by one as permits come.
     pub(crate) gate: Semaphore,
     pub(crate) notifications: Mutex<Vec<String>>,
+    /// The connections that have ended.
+    pub(crate) ended: Mutex<Vec<u64>>,
     /// What is offered.
     pub(crate) capabilities: Mutex<&'static str>,
     seal: StateSeal,
@@ -85,6 +87,7 @@ impl Scripted {
             changed: Notify::new(),
             gate: Semaphore::new(0),
             notifications: Mutex::default(),
+            ended: Mutex::default(),
             capabilities: Mutex::new(r#"{"tools":{"listChanged":true}}"#),
             seal: StateSeal::new(STATE_LIFETIME).unwrap(),
         });
@@ -209,6 +212,10 @@ impl Service for Scripted {
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
         let params = (tool == "mirrored").then(|| MirroredParams::in_schema(&raw(schema)))?;
         params.map(Arc::new)
+    }
+
+    fn disconnected(&self, connection: u64) {
+        self.0.ended.lock().unwrap().push(connection);
     }
 
     async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
