@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
+    sync::Mutex,
 };
 use tool_core::{ErrorKind, Template};
 use tool_exec_mcp::{EraChoice, HttpTransport, McpServer, ServerSettings, ServerTarget};
@@ -134,6 +135,79 @@ async fn statuses_have_their_kinds() {
             (kind, retry_after),
             "{response}: {error}"
         );
+        server.shutdown().await;
+    }
+}
+
+/// A server of 2024-11-05: it answers on the stream of events alone.
+async fn listen_old() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let events: Arc<Mutex<Option<TcpStream>>> = Arc::default();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve_old(stream, events.clone()));
+        }
+    });
+    address
+}
+
+async fn serve_old(stream: TcpStream, events: Arc<Mutex<Option<TcpStream>>>) {
+    let mut stream = BufReader::new(stream);
+    while let Some((line, body)) = read_request(&mut stream).await {
+        if line.starts_with("GET") {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            let first = format!("{head}event: endpoint\ndata: /messages\n\n");
+            stream.write_all(first.as_bytes()).await.unwrap();
+            *events.lock().await = Some(stream.into_inner());
+            return;
+        }
+        let is_message = line.starts_with("POST /messages ");
+        let result = match body["method"].as_str() {
+            Some("initialize") => {
+                r#"{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"o","version":"1"}}"#
+            }
+            _ => r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
+        };
+        if is_message && !body["id"].is_null() {
+            let event = format!(
+                "data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n\n",
+                body["id"]
+            );
+            let mut events = events.lock().await;
+            events
+                .as_mut()
+                .unwrap()
+                .write_all(event.as_bytes())
+                .await
+                .unwrap();
+        }
+        let status = if is_message {
+            "202 Accepted"
+        } else {
+            "405 Method Not Allowed"
+        };
+        if stream.write_all(bare(status).as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_of_the_old_transport_are_reached_unless_it_is_ruled_out() {
+    for (transport, reached) in [
+        (HttpTransport::Either, true),
+        (HttpTransport::Sse, true),
+        (HttpTransport::Streamable, false),
+    ] {
+        let target = ServerTarget::Http {
+            url: Template::parse(&format!("http://{}/sse", listen_old().await)).unwrap(),
+            headers: [].into(),
+            transport,
+        };
+        let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
+        let catalogue = load(&server).await;
+        assert_eq!(catalogue.tools.len(), usize::from(reached), "{transport:?}");
         server.shutdown().await;
     }
 }
