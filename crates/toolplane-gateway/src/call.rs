@@ -118,10 +118,12 @@ fn failed(subject: &Subject, error: &ToolError, cx: &RequestContext) -> Result<A
         Subject::Tool if error.kind() == ErrorKind::NotFound => {
             Err(RpcError::new(code::INVALID_PARAMS, error.message()))
         }
-        Subject::Tool => match legacy::visit(error, cx) {
-            Some(error) => Err(error),
-            None => Ok(render::error(error)),
-        },
+        Subject::Tool => {
+            match legacy::visit(error, cx).or_else(|| fault::lacks_capability(error, cx.era())) {
+                Some(error) => Err(error),
+                None => Ok(render::error(error)),
+            }
+        }
         // A server that completes nothing has nothing to propose.
         Subject::Completion if fault::is_unknown_method(error) => {
             let nothing = r#"{"completion":{"values":[]}}"#;

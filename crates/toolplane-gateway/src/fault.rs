@@ -85,6 +85,12 @@ pub(crate) fn rpc_error(error: &ToolError, era: Era, uri: Option<&str>) -> RpcEr
     RpcError::new(code, error.message()).with_data(object(&data))
 }
 
+/// The error of a server that cannot go on without something that the client did not declare: in the modern era the
+/// client is told in the protocol's own words what that is.
+pub(crate) fn lacks_capability(error: &ToolError, era: Era) -> Option<RpcError> {
+    upstream(error).filter(|error| era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY)
+}
+
 /// Whether a server does not know what it was asked for at all.
 pub(crate) fn is_unknown_method(error: &ToolError) -> bool {
     upstream(error).is_some_and(|error| error.code == code::METHOD_NOT_FOUND)

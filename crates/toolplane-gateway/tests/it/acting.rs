@@ -140,6 +140,9 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
         "visit" => Err(rpc(
             r#"{"code":-32042,"message":"visit","data":{"elicitations":[{"elicitationId":"e","mode":"url","url":"https://example.com/a","message":"log in","x":1e2}]}}"#,
         )),
+        "incapable" => Err(rpc(
+            r#"{"code":-32021,"message":"no sampling","data":{"requiredCapabilities":{"sampling":{}}}}"#,
+        )),
         other => panic!("no tool {other}"),
     }
 }

@@ -337,6 +337,18 @@ async fn what_a_modern_upstream_asks_is_relayed() {
 }
 
 #[tokio::test]
+async fn what_a_client_lacks_is_told_in_the_words_of_its_era() {
+    let mut client = client(&Acting::default(), &["incapable"]);
+    let answer = call(&mut client, "incapable", "").await;
+    assert_eq!(
+        answer["error"],
+        json!({"code": -32021, "message": "no sampling", "data": {"requiredCapabilities": {"sampling": {}}}})
+    );
+    let answer = client.value("tools/call", r#""name":"incapable""#).await;
+    assert_eq!(answer["result"]["isError"], json!(true), "{answer}");
+}
+
+#[tokio::test]
 async fn a_page_to_visit_is_asked_for() {
     let acting = Acting::default();
     let mut client = client(&acting, &["visit"]);
