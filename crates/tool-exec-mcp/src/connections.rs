@@ -177,17 +177,13 @@ impl Connections {
         };
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
         let may_share = self.settings.isolation == Isolation::Auto;
-        let mut era = self.settings.era;
-        if may_share {
-            if self.shared().await.map_err(explained)?.server().era() == Era::Modern {
-                return Ok(None);
-            }
-            era = EraChoice::Legacy;
+        if may_share && self.shared().await.map_err(explained)?.server().era() == Era::Modern {
+            return Ok(None);
         }
         let endpoint = self.endpoint().await.map_err(explained)?;
         let keeps_roots = matches!(client.key, ClientKey::Session(_));
         let open = || {
-            let (options, updates) = (self.options(era), self.updates.clone());
+            let (options, updates) = (self.options(self.era()), self.updates.clone());
             Line::own(
                 endpoint.clone(),
                 options,
@@ -246,6 +242,16 @@ impl Connections {
             .get_or_try_init(|| self.settings.target.resolve(&*self.secrets))
             .await
             .map_err(Unreachable::Settings)
+    }
+
+    /// The era to open a connection in: the one that the shared connection has found out, if it has.
+    fn era(&self) -> EraChoice {
+        let known = self.known().and_then(|upstream| upstream.status().server);
+        match (self.settings.era, known.map(|server| server.era())) {
+            (EraChoice::Auto | EraChoice::Newest, Some(Era::Legacy)) => EraChoice::Legacy,
+            (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
+            (choice, _) => choice,
+        }
     }
 
     fn options(&self, era: EraChoice) -> UpstreamOptions {
