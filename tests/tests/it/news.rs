@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{
     Client, Configuration, Era, Gateway, List, call_params, eventually, everything_at_no_time, members,
-    mock_server,
+    mock_server, text,
 };
 
 const LIST_CHANGED: &str = "notifications/resources/list_changed";
@@ -64,6 +64,55 @@ fn a_list_that_has_changed() {
             .any(|(method, _)| method == LIST_CHANGED)
     });
     assert!(has_resource(client, "other.gz"));
+    assert_eq!(stdio.end().code(), Some(0));
+    assert_eq!(http.terminate().code(), Some(0));
+}
+
+const UPDATED: &str = "notifications/resources/updated";
+
+#[test]
+fn a_resource_that_has_changed() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let uri = "demo://resource/dynamic/text/1";
+    let params = json!({"uri": uri}).to_string();
+    let configuration = Configuration::default().peer("peer", &peer);
+    let http = Gateway::http(&configuration);
+    let mut stdio = Gateway::stdio(&configuration);
+    let (mut legacy, mut modern) = (http.client(Era::Legacy), http.client(Era::Modern));
+    let mut other = http.client(Era::Legacy);
+    let told = [
+        legacy.listen(""),
+        modern.listen(&json!({"resourceSubscriptions": [uri]}).to_string()),
+    ];
+    let not_told = other.listen("");
+    let client = &mut stdio.client;
+    for client in [&mut legacy as &mut dyn Client, client] {
+        client.request("resources/subscribe", &params).result();
+        // From now on there are updates.
+        client.call("peer__toggle-subscriber-updates", "{}").result();
+    }
+    for stream in told {
+        assert_eq!(text(&members(&stream.wait_for(UPDATED))["uri"]), uri);
+    }
+    let is_update = |(method, params): &(String, String)| method == UPDATED && params.contains(uri);
+    eventually("the client on stdio is told", || {
+        client.drain(Duration::from_millis(20));
+        client.notifications.iter().any(is_update)
+    });
+    // A client that did not ask for it hears of other news first.
+    legacy
+        .call("peer__gzip-file-as-resource", &new_resource("last.gz"))
+        .result();
+    assert_eq!(not_told.next().0, LIST_CHANGED);
+
+    for client in [&mut legacy as &mut dyn Client, client] {
+        client.request("resources/unsubscribe", &params).result();
+        let unknown = json!({"uri": "test:none"}).to_string();
+        let answer = client.request("resources/subscribe", &unknown);
+        assert_eq!(answer.error_code(), -32002, "{answer:?}");
+    }
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
 }

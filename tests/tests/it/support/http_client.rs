@@ -3,6 +3,7 @@ use std::{
     net::{SocketAddr, TcpStream},
     sync::mpsc::{Receiver, channel},
     thread,
+    time::Duration,
 };
 
 use super::{
@@ -157,16 +158,25 @@ impl Client for HttpClient {
 }
 
 impl Notifications {
+    /// Waits for the next notification: method and parameters.
+    pub(crate) fn next(&self) -> (String, String) {
+        self.within(LIMIT)
+    }
+
     /// Waits for a notification of this method, past all others, and returns its parameters.
     pub(crate) fn wait_for(&self, method: &str) -> String {
         let watch = Stopwatch::start();
         loop {
-            match self.0.recv_timeout(watch.left(LIMIT)) {
-                Ok((found, params)) if found == method => return params,
-                Ok(_) => {}
-                Err(error) => panic!("no `{method}`: {error}"),
+            let (found, params) = self.within(watch.left(LIMIT));
+            if found == method {
+                return params;
             }
         }
+    }
+
+    fn within(&self, limit: Duration) -> (String, String) {
+        let next = self.0.recv_timeout(limit);
+        next.unwrap_or_else(|error| panic!("no notification: {error}"))
     }
 }
 
