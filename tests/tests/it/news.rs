@@ -5,8 +5,8 @@ use std::{fs, time::Duration};
 use serde_json::json;
 
 use crate::support::{
-    Client, Configuration, Era, Gateway, List, call_params, eventually, everything_at_no_time, members,
-    mock_server, text,
+    Client, Configuration, Era, Gateway, List, call_params, end_both, eventually, everything_at_no_time,
+    members, mock_server, text,
 };
 
 const LIST_CHANGED: &str = "notifications/resources/list_changed";
@@ -64,8 +64,7 @@ fn a_list_that_has_changed() {
             .any(|(method, _)| method == LIST_CHANGED)
     });
     assert!(has_resource(client, "other.gz"));
-    assert_eq!(stdio.end().code(), Some(0));
-    assert_eq!(http.terminate().code(), Some(0));
+    end_both(stdio, http);
 }
 
 const UPDATED: &str = "notifications/resources/updated";
@@ -102,6 +101,7 @@ fn a_resource_that_has_changed() {
         client.notifications.iter().any(is_update)
     });
     // A client that did not ask for it hears of other news first.
+    assert!(!has_resource(&mut other, "last.gz"));
     legacy
         .call("peer__gzip-file-as-resource", &new_resource("last.gz"))
         .result();
@@ -113,8 +113,7 @@ fn a_resource_that_has_changed() {
         let answer = client.request("resources/subscribe", &unknown);
         assert_eq!(answer.error_code(), -32002, "{answer:?}");
     }
-    assert_eq!(stdio.end().code(), Some(0));
-    assert_eq!(http.terminate().code(), Some(0));
+    end_both(stdio, http);
 }
 
 /// A server that reports and logs in the middle of a call.
@@ -171,7 +170,6 @@ fn the_log_messages_of_a_call_that_its_client_wants() {
             let expected = expected.map(|params| ("notifications/message", members(params)));
             assert_eq!(messages, expected, "{way} from a {} server", era.name());
         }
-        assert_eq!(stdio.end().code(), Some(0));
-        assert_eq!(http.terminate().code(), Some(0));
+        end_both(stdio, http);
     }
 }

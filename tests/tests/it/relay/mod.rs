@@ -5,14 +5,12 @@ mod everything;
 mod node;
 mod python;
 
-use std::thread;
-
 use serde_json::Value;
 use tool_testkit::PeerCommand;
 
 use crate::support::{
     Answer, Client, Configuration, Era, Gateway, List, StdioClient, assert_same_definition,
-    assert_same_result, base_environment, members,
+    assert_same_result, base_environment, end_both, members,
 };
 
 /// A request of a client for something that a server has, and how the two answers to it are compared.
@@ -191,12 +189,7 @@ fn compare(configuration: &Configuration, direct: &mut impl Client, calls: &[Cal
     for (way, client) in &mut clients {
         assert_eq!(client.offer().asked, [], "nobody can be asked {way}");
     }
-    // At the same time: some servers take their time to end.
-    thread::scope(|scope| {
-        let stdio = scope.spawn(|| stdio.end());
-        assert_eq!(http.terminate().code(), Some(0));
-        assert_eq!(stdio.join().unwrap().code(), Some(0));
-    });
+    end_both(stdio, http);
 }
 
 /// Fails the test when there is something that its calls leave out; resources are read without being named.

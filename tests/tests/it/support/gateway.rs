@@ -3,6 +3,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{ChildStdin, ChildStdout, Command, ExitStatus},
+    thread,
 };
 
 use rustix::process::Signal;
@@ -224,6 +225,15 @@ impl HttpGateway {
         self.process.signal(Signal::TERM);
         ended(&mut self.process, &family)
     }
+}
+
+/// Ends both at the same time, in order: some servers take their time.
+pub(crate) fn end_both(stdio: Gateway, http: HttpGateway) {
+    thread::scope(|scope| {
+        let stdio = scope.spawn(|| stdio.end());
+        assert_eq!(http.terminate().code(), Some(0));
+        assert_eq!(stdio.join().unwrap().code(), Some(0));
+    });
 }
 
 fn ended(process: &mut Process, family: &[Identity]) -> ExitStatus {

@@ -99,7 +99,7 @@ impl<R: BufRead> Read for Incoming<R> {
             Framing::Length(left) => left,
             Framing::Chunk(left) => {
                 if *left == 0 {
-                    let size = line(&mut self.reader);
+                    let size = read_line(&mut self.reader)?;
                     *left = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
                     if *left == 0 {
                         assert_eq!(line(&mut self.reader), "", "a body has an end");
@@ -149,9 +149,12 @@ pub(crate) fn receive(reader: &mut impl BufRead) -> Response {
 }
 
 fn line(reader: &mut impl BufRead) -> String {
+    read_line(reader).unwrap()
+}
+
+fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    assert!(line.ends_with("\r\n"), "cut off: {line:?}");
-    line.truncate(line.len() - 2);
-    line
+    reader.read_line(&mut line)?;
+    let line = line.strip_suffix("\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(line.to_owned())
 }

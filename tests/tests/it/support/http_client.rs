@@ -69,7 +69,11 @@ impl HttpClient {
                 }
             }
         });
-        Notifications(notifications)
+        let notifications = Notifications(notifications);
+        if self.era == Era::Modern {
+            notifications.wait_for("notifications/subscriptions/acknowledged");
+        }
+        notifications
     }
 
     fn send(&self, method: &str, headers: &str, body: &str) -> Incoming<BufReader<TcpStream>> {
@@ -160,23 +164,23 @@ impl Client for HttpClient {
 impl Notifications {
     /// Waits for the next notification: method and parameters.
     pub(crate) fn next(&self) -> (String, String) {
-        self.within(LIMIT)
+        self.within(LIMIT, "notification")
     }
 
     /// Waits for a notification of this method, past all others, and returns its parameters.
     pub(crate) fn wait_for(&self, method: &str) -> String {
         let watch = Stopwatch::start();
         loop {
-            let (found, params) = self.within(watch.left(LIMIT));
+            let (found, params) = self.within(watch.left(LIMIT), method);
             if found == method {
                 return params;
             }
         }
     }
 
-    fn within(&self, limit: Duration) -> (String, String) {
+    fn within(&self, limit: Duration, what: &str) -> (String, String) {
         let next = self.0.recv_timeout(limit);
-        next.unwrap_or_else(|error| panic!("no notification: {error}"))
+        next.unwrap_or_else(|error| panic!("no `{what}`: {error}"))
     }
 }
 

@@ -15,7 +15,7 @@ mod time;
 pub(crate) use self::{
     client::{Answer, Client, Era, List, StdioClient, call_params},
     compare::{assert_same_definition, assert_same_result, members, text},
-    gateway::{Configuration, Gateway, HttpGateway, binary, example, mock_arguments, mock_server},
+    gateway::{Configuration, Gateway, HttpGateway, binary, end_both, example, mock_arguments, mock_server},
     hostile::{Carrier, Stage, healthy_server},
     http::{Response, connect, exchange, receive},
     http_client::HttpClient,
