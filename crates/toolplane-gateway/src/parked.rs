@@ -2,6 +2,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use mcp_server::Principal;
@@ -74,6 +75,9 @@ impl Parked {
     }
 }
 
+/// How long a question waits for others that are asked at the same time: each round takes the client another request.
+const TOGETHER: Duration = Duration::from_millis(20);
+
 /// How a call came out.
 type Ended = Result<Outcome, ToolError>;
 
@@ -118,11 +122,14 @@ impl OpenCall {
                 }),
             }
         };
+        let asked = async {
+            dialogue.asked().await;
+            sleep(TOGETHER).await;
+        };
         tokio::select! {
-            // What is asked at once is put at once: the call gets as far as it can first.
             biased;
             ended = ended => Next::Ended(ended),
-            () = dialogue.asked() => Next::Asked,
+            () = asked => Next::Asked,
         }
     }
 

@@ -10,7 +10,7 @@ use raw_json::RawJson;
 use tokio::time::{Instant, sleep};
 use toolplane::{
     Toolplane,
-    core::{Caller, ToolError},
+    core::{Caller, ErrorKind, ToolError},
 };
 
 /// The resources that clients watch: their servers are asked for news of each once, as long as anyone watches it.
@@ -32,6 +32,8 @@ struct Watch {
     caller: Arc<Caller>,
 }
 
+/// How many resources are watched at most, by all clients together.
+const MAX_WATCHED: usize = 4096;
 /// How often is looked whether resources are still watched: clients leave without a word.
 const LOOK: Duration = Duration::from_secs(30);
 /// How long a resource is kept that nobody watches yet: who asks for it watches it soon after.
@@ -45,17 +47,30 @@ impl Watches {
         uri: &str,
         caller: &Arc<Caller>,
     ) -> Result<(), ToolError> {
-        let is_new = !self.lock().watched.contains_key(uri);
-        plane.subscribe(uri, caller).await?;
-        let watch = Watch {
-            since: Instant::now(),
-            caller: Arc::clone(caller),
-        };
-        self.lock().watched.insert(uri.to_owned(), watch);
-        if is_new {
-            tracing::debug!(uri, "news of a resource is asked for");
+        let is_new = self.enter(uri, caller)?;
+        let subscribed = plane.subscribe(uri, caller).await;
+        if subscribed.is_err() && is_new {
+            self.lock().watched.remove(uri);
         }
-        Ok(())
+        subscribed
+    }
+
+    /// Notes that somebody asks for a resource, and tells whether nobody did before.
+    fn enter(&self, uri: &str, caller: &Arc<Caller>) -> Result<bool, ToolError> {
+        let watched = &mut self.lock().watched;
+        let is_new = !watched.contains_key(uri);
+        if is_new && watched.len() >= MAX_WATCHED {
+            let message = format!("{MAX_WATCHED} resources are watched already");
+            return Err(ToolError::new(ErrorKind::Overloaded, message));
+        }
+        let since = Instant::now();
+        // The first caller stays: whether this one may read the resource is not known yet.
+        let watch = watched.entry(uri.to_owned()).or_insert_with(|| Watch {
+            since,
+            caller: Arc::clone(caller),
+        });
+        watch.since = since;
+        Ok(is_new)
     }
 
     /// Passes on what a server says of a resource that has changed.

@@ -98,7 +98,12 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
             Ok(said(&[first, second]))
         }
         "ask_both" => {
-            let (first, second) = join(elicit(cx, "one"), elicit(cx, "two")).await;
+            let later = async {
+                // As it is with messages that come one by one.
+                tokio::task::yield_now().await;
+                elicit(cx, "two").await
+            };
+            let (first, second) = join(elicit(cx, "one"), later).await;
             Ok(said(&[first, second]))
         }
         "ask_and_take_back" => {

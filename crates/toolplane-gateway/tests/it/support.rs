@@ -70,9 +70,13 @@ impl Client {
     }
 
     pub(crate) fn with(plane: Toolplane, options: GatewayOptions) -> Self {
+        Self::on(Gateway::new(plane, options))
+    }
+
+    /// A client of a gateway that has others.
+    pub(crate) fn on(gateway: Gateway) -> Self {
         let (ours, theirs) = duplex(1 << 20);
         let (reader, writer) = split(theirs);
-        let gateway = Gateway::new(plane, options);
         tokio::spawn(async move {
             let never = std::future::pending();
             gateway

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::sleep;
 use toolplane::{Toolplane, core::Feature, manifest::Configuration};
+use toolplane_gateway::{Gateway, GatewayOptions};
 
 use crate::{
     acting::Acting,
@@ -127,4 +128,29 @@ async fn without_a_connection_there_is_nobody_to_tell() {
     let answer = http.legacy("resources/subscribe", r#""uri":"test://a""#).await;
     assert_eq!(answer["error"]["code"], json!(-32600), "{answer}");
     assert!(source.subscribed().is_empty());
+}
+
+#[tokio::test]
+async fn there_is_room_for_so_many() {
+    let source = source();
+    // Each client watches at most 1,024; the number of clients is not bounded.
+    let builder = Toolplane::builder().executor(Arc::new(Acting::default()));
+    let plane = builder.source(source.clone()).build().expect("it can be set up");
+    let gateway = Gateway::new(plane, GatewayOptions::default());
+    let mut clients = Vec::new();
+    for number in 0..5 {
+        let mut client = Client::on(gateway.clone());
+        let uris: Vec<String> = (0..1000)
+            .map(|index| format!(r#""test://t/{number}-{index}""#))
+            .collect();
+        let filter = format!(
+            r#""notifications":{{"resourceSubscriptions":[{}]}}"#,
+            uris.join(",")
+        );
+        client
+            .ask("subscriptions/listen", &format!("{filter},{MODERN}"))
+            .await;
+        clients.push(client);
+    }
+    assert_eq!(source.subscribed().len(), 4096);
 }
