@@ -123,9 +123,8 @@ fn from_a_legacy_server_over_http() {
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 
-/// A modern server that asks in two rounds: two questions in the first one.
-const MODERN: &str = r#"
-era: modern
+/// A server that asks, if it is a modern one, in two rounds: two questions in the first one.
+const CURIOUS: &str = r#"
 tools:
   plan:
     replies:
@@ -151,13 +150,22 @@ resources:
 "#;
 
 #[test]
-fn from_a_modern_server() {
+fn from_a_modern_server_as_configured_by_default() {
+    from_a_mock_server(Era::Modern);
+}
+
+#[test]
+fn from_a_legacy_server_as_configured_by_default() {
+    from_a_mock_server(Era::Legacy);
+}
+
+fn from_a_mock_server(era: Era) {
     let folder = tempfile::tempdir().unwrap();
     let scenario = folder.path().join("scenario.yaml");
-    fs::write(&scenario, MODERN).unwrap();
+    fs::write(&scenario, format!("era: {}{CURIOUS}", era.name())).unwrap();
     let mut direct = Command::new(binary());
-    let mut direct =
-        StdioClient::start_offering(direct.args(mock_arguments(&scenario)), Era::Modern, offer());
+    let direct = direct.args(mock_arguments(&scenario));
+    let mut direct = StdioClient::start_offering(direct, era, offer());
     let configuration = Configuration::default().server("peer", mock_server(&scenario));
     let http = Gateway::http(&configuration);
     let mut legacy = Gateway::stdio_offering(Era::Legacy, &configuration, offer());

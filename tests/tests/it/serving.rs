@@ -50,9 +50,11 @@ fn progress_is_forwarded_in_order_before_the_answer() {
     // What came after the answer would be of no use to anyone.
     stdio.client.request("ping", "{}").result();
     assert_progress(&stdio.client.notifications, 5);
-    let mut client = http.client(Era::Legacy);
-    client.request("tools/call", &long_call(0.5, 5)).result();
-    assert_progress(&client.notifications, 5);
+    for era in [Era::Legacy, Era::Modern] {
+        let mut client = http.client(era);
+        client.request("tools/call", &long_call(0.5, 5)).result();
+        assert_progress(&client.notifications, 5);
+    }
     assert_eq!(stdio.end().code(), Some(0));
     assert_eq!(http.terminate().code(), Some(0));
 }
