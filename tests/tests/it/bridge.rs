@@ -8,7 +8,8 @@ use tool_testkit::PeerCommand;
 
 use crate::support::{
     Answer, Client, Configuration, Era, Gateway, Offer, StdioClient, assert_same_result, base_environment,
-    binary, call_params, everything_at_no_time, members, mock_arguments, mock_server,
+    binary, call_params, end_both, eventually, everything_at_no_time, installed, members, mock_arguments,
+    mock_server,
 };
 
 /// A client that can be asked everything there is to ask.
@@ -327,4 +328,57 @@ fn each_client_is_asked_what_its_own_call_asks() {
         }
     });
     assert_eq!(gateway.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_client_whose_roots_change() {
+    let Some((peer, _folder)) = everything_at_no_time("stdio") else {
+        return;
+    };
+    let mut gateway = Gateway::stdio_offering(Era::Legacy, &configuration(&peer), offer());
+    let client = &mut gateway.client;
+    let before = client.call("peer__get-roots-list", "{}").result();
+    assert!(before.contains("file:///wrens"), "{before}");
+    client.offer().answers = |_, _| Some(r#"{"roots":[{"uri":"file:///finches"}]}"#.to_owned());
+    client.notify("notifications/roots/list_changed");
+    eventually("the server knows the new roots", || {
+        let now = client.call("peer__get-roots-list", "{}").result();
+        now.contains("file:///finches")
+    });
+    assert_eq!(gateway.end().code(), Some(0));
+}
+
+/// The server serves the roots of its client in place of the folder that it is started with: each client of the gateway
+/// that stays the same from call to call has its own.
+#[test]
+fn a_server_that_serves_the_roots_of_its_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let Some(peer) = installed(|peers| peers.filesystem(&root)) else {
+        return;
+    };
+    let configuration = Configuration::default().peer("files", &peer);
+    let params = call_params("files__list_allowed_directories", "{}");
+    let own = env!("CARGO_MANIFEST_DIR");
+    let roots = || {
+        Offer::new(r#"{"roots":{}}"#, |_, _| {
+            let uri = concat!("file://", env!("CARGO_MANIFEST_DIR"));
+            Some(json!({"roots": [{"uri": uri}]}).to_string())
+        })
+    };
+    let assert_served = |client: &mut dyn Client| {
+        eventually("the server serves the client's own roots", || {
+            let allowed = client.converse("tools/call", &params).result();
+            allowed.contains(own)
+        });
+    };
+    let http = Gateway::http(&configuration);
+    let mut stdio = Gateway::stdio_offering(Era::Modern, &configuration, roots());
+    assert_served(&mut stdio.client);
+    assert_served(&mut http.client_offering(Era::Legacy, roots()));
+
+    let allowed = http.client(Era::Legacy).request("tools/call", &params).result();
+    assert!(allowed.contains(root.to_str().unwrap()), "{allowed}");
+    assert!(!allowed.contains(own), "{allowed}");
+    end_both(stdio, http);
 }

@@ -8,7 +8,7 @@ pub(crate) struct Offer {
     /// The text of its capabilities.
     pub(crate) capabilities: String,
     /// The text of the result for a method and parameters.
-    answers: fn(&str, &str) -> Option<String>,
+    pub(crate) answers: fn(&str, &str) -> Option<String>,
     /// What it was asked, in order: method and parameters.
     pub(crate) asked: Vec<(String, String)>,
 }
