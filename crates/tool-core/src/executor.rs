@@ -16,6 +16,13 @@ pub trait Executor: Send + Sync {
     /// When the settings are not usable; every problem that was found, each with its place.
     fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>>;
 
+    /// What runs the tool that other tools depend on as well: a server's name, or scheme and host of an API. Limits and
+    /// breakers of an upstream hold for all of its tools.
+    fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
+        let _ = descriptor;
+        None
+    }
+
     /// The JSON Schema of its settings, for editors and the reference.
     fn config_schema(&self) -> RawJson;
 }

@@ -62,7 +62,7 @@ pub use self::{
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
     source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus},
-    state::ToolState,
+    state::{ToolState, Upstream},
     template::{Fallback, Provider, Reference, Template, TemplateError},
     tool::{Settings, Tool, ToolParts},
 };

@@ -9,23 +9,79 @@ use std::{
 /// to its snapshot: a reload carries it over.
 ///
 /// Each layer keeps one value of a type of its own, so layers need not know of each other.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ToolState {
-    slots: RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    slots: Slots,
+    upstream: Option<Arc<Upstream>>,
 }
 
+/// What several tools have in common that are run by the same thing: a server, or the host of an HTTP API. What layers
+/// know of it from earlier calls is kept here, and a reload carries it over.
+#[derive(Debug)]
+pub struct Upstream {
+    name: Arc<str>,
+    slots: Slots,
+}
+
+/// One value of each type that was asked for.
+#[derive(Default)]
+struct Slots(RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
 impl ToolState {
+    /// That of a tool which this upstream runs.
+    #[must_use]
+    pub fn new(upstream: Option<Arc<Upstream>>) -> Self {
+        Self {
+            slots: Slots::default(),
+            upstream,
+        }
+    }
+
     /// The value of this type, made when first asked for.
     pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.slots.get_or_init(make)
+    }
+
+    /// What the tool has in common with others, if anything.
+    #[must_use]
+    pub fn upstream(&self) -> Option<&Arc<Upstream>> {
+        self.upstream.as_ref()
+    }
+}
+
+impl Upstream {
+    /// One of this name, of which nothing is known yet.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            slots: Slots::default(),
+        }
+    }
+
+    /// The server's name, or scheme and host: see [`Executor::upstream`](crate::Executor::upstream).
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The value of this type, made when first asked for.
+    pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.slots.get_or_init(make)
+    }
+}
+
+impl Slots {
+    fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let id = TypeId::of::<T>();
         let known = self
-            .slots
+            .0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&id)
             .cloned();
         let slot = known.unwrap_or_else(|| {
-            let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = self.0.write().unwrap_or_else(PoisonError::into_inner);
             slots.entry(id).or_insert_with(|| Arc::new(make())).clone()
         });
         slot.downcast()
@@ -33,9 +89,9 @@ impl ToolState {
     }
 }
 
-impl fmt::Debug for ToolState {
+impl fmt::Debug for Slots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n_slots = self.slots.read().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_struct("ToolState").field("n_slots", &n_slots).finish()
+        let n_slots = self.0.read().unwrap_or_else(PoisonError::into_inner).len();
+        write!(f, "{n_slots} slots")
     }
 }

@@ -70,9 +70,24 @@ impl Executor for HttpExecutor {
         }))
     }
 
+    fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
+        let config = &descriptor.executor.config;
+        let url = config.get("url").or_else(|| config.get("url_template"))?;
+        origin(url.as_str()?).map(Into::into)
+    }
+
     fn config_schema(&self) -> RawJson {
         settings_schema()
     }
+}
+
+/// Scheme and host of a URL in which both are written out.
+fn origin(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let is_plain = !host.is_empty() && !host.contains(['{', '$']) && !scheme.contains(['{', '$']);
+    is_plain.then(|| format!("{scheme}://{host}").to_ascii_lowercase())
 }
 
 impl fmt::Debug for HttpExecutor {

@@ -109,6 +109,11 @@ impl Executor for McpExecutor {
         }))
     }
 
+    fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
+        let address = Address::read(descriptor).ok()?;
+        Some(address.server.into())
+    }
+
     fn config_schema(&self) -> RawJson {
         RawJson::from_serialize(&schemars::schema_for!(McpSettings)).expect("a schema is JSON")
     }

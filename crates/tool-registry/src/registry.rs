@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tool_core::{
     Descriptor, Executor, Feature, OnUpdate, Settings, Source, SourceState, SourceStatus, Target, Tool,
+    Upstream,
 };
 
 use crate::{Snapshot, follow, resolve::Resolver};
@@ -26,12 +27,17 @@ pub struct RegistryParts {
     pub executors: Vec<Arc<dyn Executor>>,
     /// Limits for tools that declare none.
     pub defaults: Settings,
+    /// Settings of the tools of an upstream, in the place of the defaults, by the upstream's name.
+    pub upstreams: HashMap<String, Settings>,
 }
 
 pub(crate) struct Shared {
     sources: Vec<Arc<dyn Source>>,
     executors: HashMap<String, Arc<dyn Executor>>,
     defaults: Settings,
+    upstream_settings: HashMap<String, Settings>,
+    /// All that there ever were: what is known of one is not lost when its tools go and come again.
+    upstreams: Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
     snapshot: ArcSwap<Snapshot>,
     /// Held while a new snapshot is made, so that an older one never replaces a newer one.
     resolving: Mutex<()>,
@@ -51,6 +57,8 @@ impl Registry {
             sources: parts.sources,
             executors,
             defaults: parts.defaults,
+            upstream_settings: parts.upstreams,
+            upstreams: Mutex::default(),
             snapshot: ArcSwap::default(),
             resolving: Mutex::new(()),
             revision: watch::Sender::new(0),
@@ -215,6 +223,8 @@ impl Registry {
         let resolver = Resolver {
             executors: &shared.executors,
             defaults: shared.defaults,
+            upstream_settings: &shared.upstream_settings,
+            upstreams: &shared.upstreams,
             before: &before,
         };
         let snapshot = resolver.resolve(&catalogues);

@@ -2,10 +2,12 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use tool_core::{Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, check_name};
+use tool_core::{
+    Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Upstream, check_name,
+};
 use tool_schema::LazySchema;
 
 use crate::{Refused, Snapshot, snapshot::key, uri_template::UriTemplate};
@@ -14,6 +16,8 @@ use crate::{Refused, Snapshot, snapshot::key, uri_template::UriTemplate};
 pub(crate) struct Resolver<'a> {
     pub(crate) executors: &'a HashMap<String, Arc<dyn Executor>>,
     pub(crate) defaults: Settings,
+    pub(crate) upstream_settings: &'a HashMap<String, Settings>,
+    pub(crate) upstreams: &'a Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
 }
@@ -111,6 +115,7 @@ impl Resolver<'_> {
             let reasons: Vec<_> = problems.iter().map(ToString::to_string).collect();
             refused(reasons.join("; "), problems)
         })?;
+        let upstream = executor.upstream(descriptor).map(|name| self.upstream(name));
         Ok(Arc::new(Tool::new(ToolParts {
             descriptor: descriptor.clone(),
             input: Arc::new(LazySchema::new(descriptor.input_schema.clone())),
@@ -119,20 +124,40 @@ impl Resolver<'_> {
                 .clone()
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             executor: prepared,
-            state: before.map_or_else(|| Arc::new(ToolState::default()), |tool| tool.state().clone()),
-            settings: self.settings(descriptor),
+            settings: self.settings(descriptor, upstream.as_deref()),
+            state: state(before, upstream),
         })))
     }
 
-    /// A tool's own limit wins over the defaults, also where it is longer than a whole call would be.
-    fn settings(&self, descriptor: &Descriptor) -> Settings {
-        let mut settings = self.defaults;
+    /// What is known of the upstream of this name.
+    fn upstream(&self, name: Arc<str>) -> Arc<Upstream> {
+        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        upstreams
+            .entry(name)
+            .or_insert_with_key(|name| Arc::new(Upstream::new(name.clone())))
+            .clone()
+    }
+
+    /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it
+    /// is longer than a whole call would be.
+    fn settings(&self, descriptor: &Descriptor, upstream: Option<&Upstream>) -> Settings {
+        let upstream = upstream.and_then(|upstream| self.upstream_settings.get(&**upstream.name()));
+        let mut settings = upstream.copied().unwrap_or(self.defaults);
         if let Some(timeout) = descriptor.timeout {
             settings.attempt_timeout = timeout;
             settings.call_timeout = settings.call_timeout.max(timeout);
         }
         settings
     }
+}
+
+/// What is known of the tool from before, if it is still run by the same.
+fn state(before: Option<&Arc<Tool>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
+    let name = |upstream: &Arc<Upstream>| upstream.name().clone();
+    let known = before
+        .map(|tool| tool.state())
+        .filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
+    known.map_or_else(|| Arc::new(ToolState::new(upstream)), Arc::clone)
 }
 
 fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> Refused {

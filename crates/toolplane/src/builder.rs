@@ -1,4 +1,8 @@
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
@@ -108,6 +112,7 @@ impl Builder {
             sources,
             executors: primitives.executors,
             defaults,
+            upstreams: HashMap::new(),
         });
         registry.follow();
         let observers: Observers = self.observers.into_iter().collect();
