@@ -1,4 +1,4 @@
-//! The benchmarks that are built with criterion.
+//! The benchmarks: those of the members, and the one of the MCP client, which stands apart.
 
 use std::path::Path;
 
@@ -15,13 +15,20 @@ const MEASURED: [&[&str]; 2] = [
     &["--package", "mcp-server", "--example", "echo"],
 ];
 
-/// Runs every benchmark of the workspace, or those whose file or inner name contains `filter`.
+/// The benchmark that is no member of the workspace, since it needs a peer's crates: our MCP client against others.
+const CLIENT: &str = "client";
+const CLIENT_FOLDER: &str = "benches";
+
+/// Runs every benchmark, or those whose file or inner name contains `filter`.
 ///
 /// # Errors
 /// When a benchmark fails, or a harness is named that is no folder.
 pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Path>) -> Result<()> {
     if let Some(folder) = harness.filter(|folder| !folder.is_dir()) {
         bail!("the harness `{}` is no folder", folder.display());
+    }
+    if filter == Some(CLIENT) {
+        return client(repository);
     }
     let members = Members::load(repository.root())?;
     let benches = members.packages.iter().flat_map(|package| {
@@ -51,6 +58,19 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
             .args(inner.map(|filter| ["--", filter]).iter().flatten()))?;
         n_benches += 1;
     }
+    if filter.is_none() {
+        client(repository)?;
+        n_benches += 1;
+    }
     say(format_args!("bench: {n_benches} ran"));
     Ok(())
+}
+
+fn client(repository: &Repository) -> Result<()> {
+    say(format_args!("bench: `{CLIENT}`, ours beside a bare client and rmcp"));
+    let folder = repository.root().join(CLIENT_FOLDER);
+    // Its dependencies are locked apart, so it is built apart as well.
+    run(cargo(&folder)
+        .args(["run", "--release", "--locked", "--target-dir"])
+        .arg(repository.target().join(CLIENT_FOLDER)))
 }

@@ -1,0 +1,41 @@
+//! The client that is measured.
+
+use std::{env, time::Duration};
+
+use anyhow::{Context as _, Result};
+use mcp_client::{Command, Connection, ConnectionOptions, EraChoice, HttpEndpoint, RequestOptions};
+use raw_json::RawJson;
+
+use crate::party::{Client, Way, check, params};
+
+pub struct Ours(Connection);
+
+impl Ours {
+    pub async fn open(way: Way, server: &str) -> Result<Self> {
+        let era = match way {
+            Way::HttpJson => EraChoice::Modern,
+            _ => EraChoice::Legacy,
+        };
+        let options = ConnectionOptions {
+            era,
+            ..ConnectionOptions::default()
+        };
+        Ok(Self(match way {
+            Way::Stdio => {
+                let program = env::current_exe()?;
+                let program = program.to_str().context("the path of this program is text")?;
+                Connection::spawn(&Command::new(program).args(["serve-stdio"]), options).await?
+            }
+            _ => Connection::http(&HttpEndpoint::new(server)?, options).await?,
+        }))
+    }
+}
+
+impl Client for Ours {
+    async fn call(&self, payload: String) -> Result<()> {
+        let params = RawJson::parse(params(&payload))?;
+        let options = RequestOptions::within(Duration::from_secs(30));
+        let result = self.0.request("tools/call", Some(params), options).await?;
+        check(result.as_str(), &payload)
+    }
+}
