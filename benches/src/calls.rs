@@ -48,24 +48,29 @@ const LOADS: [Load; 3] = [
     },
 ];
 
-/// Measures the cases whose names hold `filter`, and prints a table for each.
-pub async fn run(filter: &str) -> Result<()> {
+/// Measures the cases whose names hold `filter`, and prints a table for each; of one party only, if it is named.
+pub async fn run(filter: &str, only: Option<Party>) -> Result<()> {
     for way in Way::ALL {
         for load in &LOADS {
             let name = format!("{}, {}", way.name(), load.name);
             if name.contains(filter) {
-                compare(&name, way, load).await?;
+                compare(&name, way, load, only).await?;
             }
         }
     }
     Ok(())
 }
 
-async fn compare(name: &str, way: Way, load: &Load) -> Result<()> {
+async fn compare(name: &str, way: Way, load: &Load, only: Option<Party>) -> Result<()> {
     let server = way.mode().map(Server::start).transpose()?;
     let url = server.as_ref().map_or("", |server| &server.url);
     let count = load.counts[usize::from(way != Way::Stdio)];
-    let parties = way.parties();
+    let parties = only.as_slice();
+    let parties = if parties.is_empty() {
+        way.parties()
+    } else {
+        parties
+    };
     let mut clients = Vec::new();
     for party in parties {
         let client = party.open(way, url).await?;
@@ -110,7 +115,7 @@ fn report(name: &str, load: &Load, count: usize, parties: &[Party], blocks: &[Ve
             count / of(|block| block.elapsed),
             of(|block| block.processor) * 1e6 / count
         )?;
-        if *party != Party::Ours {
+        if *party != Party::Ours && parties.len() > 1 {
             write!(out, "   {}", verdict(load, *party, &blocks[0], &blocks[index]))?;
         }
         writeln!(out)?;

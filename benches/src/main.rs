@@ -1,6 +1,6 @@
 //! Our MCP client against the least that can be done and against rmcp, alternated in one run: `client-bench` measures
 //! calls and memory, `client-bench calls` and `client-bench memory` one of them. What follows as an argument chooses
-//! the cases whose names hold it.
+//! the cases whose names hold it, and one more a single party, for a profiler.
 //!
 //! Trust the ratios, not the rates: every party runs in every round, each round in another order, so that a busy
 //! machine slows all of them.
@@ -37,15 +37,16 @@ fn main() -> Result<()> {
     runtime.block_on(async {
         match words[..] {
             [] => {
-                calls::run("").await?;
+                calls::run("", None).await?;
                 memory::run("").await
             }
-            ["calls"] => calls::run("").await,
-            ["calls", filter] => calls::run(filter).await,
+            ["calls"] => calls::run("", None).await,
+            ["calls", filter] => calls::run(filter, None).await,
+            ["calls", filter, party] => calls::run(filter, Some(party.parse()?)).await,
             ["memory"] => memory::run("").await,
             ["memory", filter] => memory::run(filter).await,
             ["memory-of", party, way] => memory::measure(party.parse()?, way.parse()?).await,
-            _ => bail!("usage: client-bench [calls | memory] [case]"),
+            _ => bail!("usage: client-bench [calls | memory] [case] [party]"),
         }
     })
 }

@@ -24,7 +24,10 @@ const TARGET_KIB: f64 = 16.0;
 
 /// Measures the ways whose names hold `filter`, each party in a process of its own.
 pub async fn run(filter: &str) -> Result<()> {
-    writeln!(stdout(), "\nmemory of an idle connection, KiB, median of {RUNS} runs")?;
+    writeln!(
+        stdout(),
+        "\nmemory of an idle connection, KiB, median of {RUNS} runs"
+    )?;
     for way in Way::ALL {
         if !way.name().contains(filter) {
             continue;

@@ -64,6 +64,7 @@ mod process;
 mod server;
 mod stderr;
 mod stream;
+mod unbuffered;
 mod upstream;
 
 pub use self::{

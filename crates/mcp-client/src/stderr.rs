@@ -1,14 +1,17 @@
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
+    io::AsyncRead,
     sync::watch,
     time::{Instant, timeout},
 };
+
+use crate::unbuffered::read_into;
 
 /// The last of what a child wrote to stderr. All of it is read, so that no child waits for a reader; what is not
 /// kept goes to the log, a limited number of lines per second.
@@ -35,7 +38,6 @@ impl StderrTail {
     }
 
     async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin, name: String) {
-        let mut chunk = vec![0; KEPT];
         let mut log = Log {
             name,
             line: Vec::new(),
@@ -43,16 +45,17 @@ impl StderrTail {
             lines: 0,
             suppressed: 0,
         };
-        while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
+        let mut take = |chunk: &[u8]| {
             let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-            tail.extend(&chunk[..length]);
+            tail.extend(chunk);
             let excess = tail.len().saturating_sub(KEPT);
             tail.drain(..excess);
             drop(tail);
             if tracing::enabled!(tracing::Level::DEBUG) {
-                log.take(&chunk[..length]);
+                log.take(chunk);
             }
-        }
+        };
+        while let Ok(1..) = poll_fn(|cx| read_into(&mut stderr, cx, &mut take)).await {}
         self.finished.send_replace(true);
     }
 

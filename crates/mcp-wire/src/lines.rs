@@ -59,10 +59,24 @@ impl LineDecoder {
 
     /// Where to append what was read, with room for at least 8 KiB.
     pub fn buffer(&mut self) -> &mut BytesMut {
+        self.rewind();
         if self.buffer.capacity() - self.buffer.len() < 8 * 1024 {
             self.buffer.reserve(64 * 1024);
         }
         &mut self.buffer
+    }
+
+    /// Appends what was read elsewhere.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.rewind();
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Gives back the memory of an empty buffer.
+    pub fn release(&mut self) {
+        if self.buffer.is_empty() && self.buffer.capacity() > 0 {
+            self.buffer = BytesMut::new();
+        }
     }
 
     /// The next line, if the buffer holds one.
@@ -145,6 +159,13 @@ impl LineDecoder {
             return;
         }
         self.searched = 0;
+    }
+
+    /// Begins an empty buffer at its beginning again: pages further on are never touched if lines are short.
+    fn rewind(&mut self) {
+        if self.buffer.is_empty() {
+            let _ = self.buffer.try_reclaim(self.buffer.capacity() + 1);
+        }
     }
 
     fn discard_bytes(&mut self, count: usize) {

@@ -2,6 +2,7 @@
 
 mod call;
 mod deadlines;
+mod outbox;
 mod reader;
 mod shared;
 mod writer;
@@ -12,11 +13,15 @@ use mcp_wire::{cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::mpsc,
     time::Instant,
 };
 
-use self::{call::Call, shared::Shared, writer::Outgoing};
+use self::{
+    call::Call,
+    outbox::{Outbox, Outgoing, Refused},
+    shared::Shared,
+    writer::BATCH_BYTES,
+};
 use crate::{
     ConnectionOptions, Counters, Error, ErrorKind, RequestOptions,
     changes::ChangeSink,
@@ -25,14 +30,10 @@ use crate::{
     process::{Process, Stop},
 };
 
-/// How many frames may wait for the writer. A frame belongs to a caller that waits, so this bounds no memory, only
-/// how far callers run ahead.
-const QUEUE: usize = 256;
-
 /// A connection over a pair of byte streams.
 pub(crate) struct StreamLink {
     shared: Arc<Shared>,
-    outgoing: mpsc::Sender<Outgoing>,
+    outbox: Arc<Outbox>,
     process: Option<Process>,
 }
 
@@ -48,19 +49,18 @@ impl StreamLink {
         let handle = process.as_ref().map(Process::handle);
         let incoming = Incoming::new(options.handlers.clone(), changes);
         let shared = Arc::new(Shared::new(handle, incoming));
-        let (outgoing, queue) = mpsc::channel(QUEUE);
+        let outbox = Arc::new(Outbox::new(Box::new(writer)));
         tokio::spawn(writer::run(
-            writer,
-            queue,
+            Arc::clone(&outbox),
             Arc::clone(&shared),
             options.write_stall,
         ));
         tokio::spawn(deadlines::run(Arc::clone(&shared)));
-        let reading = reader::Reading::new(options, Arc::clone(&shared), outgoing.downgrade());
+        let reading = reader::Reading::new(options, Arc::clone(&shared), Arc::clone(&outbox));
         tokio::spawn(reading.run(reader));
         Self {
             shared,
-            outgoing,
+            outbox,
             process,
         }
     }
@@ -77,9 +77,10 @@ impl StreamLink {
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
         let frame = line(mcp_wire::request(id, method, params));
+        let is_small = frame.len() <= BATCH_BYTES;
         let (call, mut answer) = Call::new(id, frame, Exchange::new(options));
         let call = Arc::new(call);
-        self.shared.register(&call)?;
+        let is_alone = self.shared.register(&call)?;
         // A server need not expect that its opening is cancelled, and the connection ends anyway.
         let cancel = method != method::INITIALIZE && method != method::DISCOVER;
         let mut guard = CallGuard {
@@ -88,14 +89,14 @@ impl StreamLink {
             cancel,
             armed: true,
         };
-        let frame = Outgoing::Call(Arc::clone(&call));
-        if let Err(mpsc::error::TrySendError::Full(frame)) = self.outgoing.try_send(frame) {
+        let written = is_alone && is_small && self.outbox.write_now(&call, &self.shared);
+        if !written && let Err(Refused::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&call))) {
             tokio::select! {
                 biased;
                 // The deadline, or the end of the connection.
                 outcome = &mut answer => return outcome.unwrap_or_else(|_| Err(self.shared.reason())),
-                // An error means that the writer has ended, and then the call is about to fail as well.
-                _ = self.outgoing.send(frame) => {}
+                // When the connection is closed, the call is about to fail as well.
+                _ = self.outbox.push_when_room(frame) => {}
             }
         }
         let outcome = answer
@@ -108,10 +109,10 @@ impl StreamLink {
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
         let frame = line(mcp_wire::notification(method, params));
-        self.outgoing
-            .send(Outgoing::Frame(frame))
-            .await
-            .map_err(|_| self.shared.reason())
+        match self.outbox.push_when_room(Outgoing::Frame(frame)).await {
+            true => Ok(()),
+            false => Err(self.shared.reason()),
+        }
     }
 
     /// Says what a modern server is to tell, in the place of what was wanted before.
@@ -124,7 +125,7 @@ impl StreamLink {
             mcp_wire::notification(method::CANCELLED, Some(&params))
         });
         for frame in new.into_iter().chain(end) {
-            if self.outgoing.try_send(Outgoing::Frame(line(frame))).is_err() {
+            if self.outbox.push(Outgoing::Frame(line(frame))).is_err() {
                 self.shared.incoming.counting.dropped.add();
             }
         }
@@ -199,7 +200,7 @@ impl Drop for CallGuard<'_> {
         if !unsent && self.cancel && !self.link.shared.is_closed() {
             let params = cancelled_params(&RawJson::from(self.call.id), None);
             let frame = line(mcp_wire::notification(method::CANCELLED, Some(&params)));
-            if self.link.outgoing.try_send(Outgoing::Frame(frame)).is_err() {
+            if self.link.outbox.push(Outgoing::Frame(frame)).is_err() {
                 self.link.shared.incoming.counting.dropped.add();
             }
         }

@@ -1,26 +1,24 @@
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use mcp_wire::{Line, LineDecoder, Message, ParseErrorKind, Response, id_in_head, integer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
-    sync::mpsc,
     time::sleep,
 };
 
 use super::{
     call::Call,
+    outbox::{Outbox, Outgoing},
     shared::{CloseOnPanic, Shared},
-    writer::Outgoing,
 };
-use crate::{ConnectionOptions, Error, ErrorKind, incoming, process::Stop};
+use crate::{ConnectionOptions, Error, ErrorKind, incoming, process::Stop, unbuffered::read_into};
 
 /// Reads messages and hands them on, in order and without ever waiting for anyone.
 pub(super) struct Reading {
     decoder: LineDecoder,
     shared: Arc<Shared>,
-    /// Weak: the queue closes when the connection is dropped, not when the reader ends.
-    outgoing: mpsc::WeakSender<Outgoing>,
+    outbox: Arc<Outbox>,
     limit: usize,
     /// How many more lines in a row may be no message.
     patience: u32,
@@ -30,11 +28,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(
-        options: &ConnectionOptions,
-        shared: Arc<Shared>,
-        outgoing: mpsc::WeakSender<Outgoing>,
-    ) -> Self {
+    pub(super) fn new(options: &ConnectionOptions, shared: Arc<Shared>, outbox: Arc<Outbox>) -> Self {
         let linger = if shared.process().is_some() {
             options.shutdown_grace * 3
         } else {
@@ -43,7 +37,7 @@ impl Reading {
         Self {
             decoder: LineDecoder::new(options.max_message),
             shared,
-            outgoing,
+            outbox,
             limit: options.max_message,
             patience: options.max_garbage,
             max_garbage: options.max_garbage,
@@ -76,7 +70,12 @@ impl Reading {
 
     async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Ended {
         loop {
-            match reader.read_buf(self.decoder.buffer()).await {
+            let read = if self.decoder.is_mid_line() {
+                reader.read_buf(self.decoder.buffer()).await
+            } else {
+                self.read_line_start(reader).await
+            };
+            match read {
                 Ok(1..) => {}
                 Ok(0) => {
                     while let Some(line) = self.decoder.finish() {
@@ -93,6 +92,18 @@ impl Reading {
                 }
             }
         }
+    }
+
+    /// Reads the beginning of a line. A connection on which nothing happens has no buffer meanwhile.
+    async fn read_line_start(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
+        poll_fn(|cx| {
+            let read = read_into(reader, cx, |piece| self.decoder.push(piece));
+            if read.is_pending() && self.shared.count() == 0 {
+                self.decoder.release();
+            }
+            read
+        })
+        .await
     }
 
     fn line(&mut self, line: Line) {
@@ -116,10 +127,10 @@ impl Reading {
                         None => self.shared.incoming.note(note),
                     },
                     Message::Request(request) => {
-                        let outgoing = self.outgoing.clone();
+                        let outbox = Arc::clone(&self.outbox);
                         self.shared
                             .incoming
-                            .request(request, None, move |frame| send(&outgoing, frame));
+                            .request(request, None, move |frame| send(&outbox, frame));
                     }
                 }
             }
@@ -188,13 +199,12 @@ impl Reading {
 }
 
 /// Queues a frame if there is room.
-fn send(outgoing: &mpsc::WeakSender<Outgoing>, frame: Vec<u8>) -> bool {
-    let queue = outgoing.upgrade();
-    queue.is_some_and(|queue| queue.try_send(Outgoing::Frame(super::line(frame))).is_ok())
+fn send(outbox: &Outbox, frame: Vec<u8>) -> bool {
+    outbox.push(Outgoing::Frame(super::line(frame))).is_ok()
 }
 
 enum Ended {
     Eof,
-    Failed(std::io::Error),
+    Failed(io::Error),
     Unhealthy,
 }

@@ -81,8 +81,8 @@ impl Shared {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a call, unless the connection is closed.
-    pub(super) fn register(&self, call: &Arc<Call>) -> Result<(), Error> {
+    /// Notes a call, unless the connection is closed; tells whether it is the only one.
+    pub(super) fn register(&self, call: &Arc<Call>) -> Result<bool, Error> {
         let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
         if let Some((error, _)) = &pending.closed {
@@ -93,7 +93,7 @@ impl Shared {
             pending.next_look = Some(deadline);
             self.earlier_deadline.notify_one();
         }
-        Ok(())
+        Ok(pending.calls.len() == 1)
     }
 
     /// Fails the calls whose time is up, and returns when to look again. They stay noted until their callers leave,

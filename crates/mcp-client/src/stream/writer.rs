@@ -1,50 +1,35 @@
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt as _},
-    sync::mpsc,
-    time::timeout,
-};
+use tokio::{io::AsyncWriteExt as _, time::timeout};
 
 use super::{
-    call::Call,
+    outbox::{Outbox, Outgoing, Sink},
     shared::{CloseOnPanic, Shared},
 };
 use crate::{Error, process::Stop};
 
-/// What waits to be written.
-pub(super) enum Outgoing {
-    /// A request, unless its caller has left by then.
-    Call(Arc<Call>),
-    /// Anything else.
-    Frame(Vec<u8>),
-}
-
-/// How many frames are put into one write at most, and how large it may grow by that.
-const BATCH: usize = 64;
-const BATCH_BYTES: usize = 64 * 1024;
+/// How large a write may grow by putting frames together.
+pub(super) const BATCH_BYTES: usize = 64 * 1024;
 
 /// Writes what is queued until the connection closes, and then closes the stream, which tells the server.
-pub(super) async fn run(
-    writer: impl AsyncWrite + Unpin,
-    mut queue: mpsc::Receiver<Outgoing>,
-    shared: Arc<Shared>,
-    stall: Duration,
-) {
+pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duration) {
     let _guard = CloseOnPanic(Arc::clone(&shared));
     let mut writing = Writing {
-        writer,
+        sink: None,
         buffer: Vec::new(),
         stall,
     };
-    let done = tokio::select! {
+    let failed = tokio::select! {
         biased;
-        () = shared.closed() => Ok(()),
-        done = writing.pump(&mut queue, &shared) => done,
+        () = shared.closed() => None,
+        error = writing.pump(&outbox, &shared) => Some(error),
     };
-    let Err(error) = done else {
+    let idle = outbox.close();
+    let Some(error) = failed else {
         // Closing writes nothing more, but over a socket or TLS it takes a step that dropping does not take.
-        let _ = timeout(stall, writing.writer.shutdown()).await;
+        if let Some(mut sink) = writing.sink.or(idle) {
+            let _ = timeout(stall, sink.shutdown()).await;
+        }
         return;
     };
     let stop = if error.stuck { Stop::Now } else { Stop::Orderly };
@@ -56,8 +41,9 @@ pub(super) async fn run(
     shared.close(Error::closed(reason), stop);
 }
 
-struct Writing<W> {
-    writer: W,
+struct Writing {
+    /// The stream while this task has something to write.
+    sink: Option<Sink>,
     buffer: Vec<u8>,
     stall: Duration,
 }
@@ -67,42 +53,56 @@ struct WriteError {
     stuck: bool,
 }
 
-impl<W: AsyncWrite + Unpin> Writing<W> {
-    async fn pump(
-        &mut self,
-        queue: &mut mpsc::Receiver<Outgoing>,
-        shared: &Shared,
-    ) -> Result<(), WriteError> {
-        let mut batch = Vec::with_capacity(BATCH);
-        while queue.recv_many(&mut batch, BATCH).await > 0 {
-            for outgoing in batch.drain(..) {
-                let (id, frame) = match outgoing {
-                    Outgoing::Call(call) => (call.id, call.begin_send()),
-                    Outgoing::Frame(frame) => (0, Some(frame)),
-                };
-                let Some(frame) = frame else { continue };
-                shared.note_written(id);
-                if self.buffer.len() + frame.len() > BATCH_BYTES {
-                    self.flush().await?;
-                }
-                // A large frame is not copied.
-                if frame.len() > BATCH_BYTES {
-                    self.write(&frame).await?;
-                } else {
-                    self.buffer.extend_from_slice(&frame);
-                }
+impl Writing {
+    /// Writes until it fails.
+    async fn pump(&mut self, outbox: &Outbox, shared: &Shared) -> WriteError {
+        let mut batch = Vec::new();
+        loop {
+            let rest = outbox.take(&mut self.sink, &mut batch).await;
+            let done = match rest {
+                Some(rest) => self.write(&rest).await,
+                None => Ok(()),
+            };
+            let done = match done {
+                Ok(()) => self.write_batch(&mut batch, shared).await,
+                failed => failed,
+            };
+            if let Err(error) = done {
+                return error;
             }
-            self.flush().await?;
         }
-        Ok(())
     }
 
+    async fn write_batch(&mut self, batch: &mut Vec<Outgoing>, shared: &Shared) -> Result<(), WriteError> {
+        for outgoing in batch.drain(..) {
+            let (id, frame) = match outgoing {
+                Outgoing::Call(call) => (call.id, call.begin_send()),
+                Outgoing::Frame(frame) => (0, Some(frame)),
+            };
+            let Some(frame) = frame else { continue };
+            shared.note_written(id);
+            if self.buffer.len() + frame.len() > BATCH_BYTES {
+                self.flush().await?;
+            }
+            // A large frame is not copied.
+            if frame.len() > BATCH_BYTES {
+                self.write(&frame).await?;
+            } else if self.buffer.is_empty() {
+                self.buffer = frame;
+            } else {
+                self.buffer.extend_from_slice(&frame);
+            }
+        }
+        self.flush().await
+    }
+
+    /// Writes what was put together.
     async fn flush(&mut self) -> Result<(), WriteError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let done = self.write(&buffer).await;
-        buffer.clear();
-        self.buffer = buffer;
-        done
+        let buffer = std::mem::take(&mut self.buffer);
+        match buffer[..] {
+            [] => Ok(()),
+            _ => self.write(&buffer).await,
+        }
     }
 
     /// Writes everything; each step forward gives the server new time.
@@ -115,14 +115,17 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
             reason: format!("cannot write to the server: {error}"),
             stuck: false,
         };
+        let Some(sink) = &mut self.sink else {
+            return Ok(());
+        };
         while !bytes.is_empty() {
-            let step = timeout(self.stall, self.writer.write(bytes)).await;
+            let step = timeout(self.stall, sink.write(bytes)).await;
             match step.map_err(|_| stuck())?.map_err(failed)? {
                 0 => return Err(failed(std::io::ErrorKind::WriteZero.into())),
                 length => bytes = &bytes[length..],
             }
         }
-        timeout(self.stall, self.writer.flush())
+        timeout(self.stall, sink.flush())
             .await
             .map_err(|_| stuck())?
             .map_err(failed)
