@@ -67,7 +67,9 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
 }
 
 fn client(repository: &Repository) -> Result<()> {
-    say(format_args!("bench: `{CLIENT}`, ours beside a bare client and rmcp"));
+    say(format_args!(
+        "bench: `{CLIENT}`, ours beside a bare client and rmcp"
+    ));
     let folder = repository.root().join(CLIENT_FOLDER);
     // Its dependencies are locked apart, so it is built apart as well.
     run(cargo(&folder)

@@ -10,3 +10,4 @@ mod opening;
 mod peer;
 mod processes;
 mod sse;
+mod writing;

@@ -8,9 +8,17 @@ use crate::deterministic;
 fn lines(max_length: usize, chunks: &[&[u8]]) -> Vec<Line> {
     let mut decoder = LineDecoder::new(max_length);
     let mut out = Vec::new();
-    for chunk in chunks {
-        decoder.buffer().extend_from_slice(chunk);
+    for (index, chunk) in chunks.iter().enumerate() {
+        // Either way in, and a buffer that is given back, make no difference.
+        if index % 2 == 0 {
+            decoder.buffer().extend_from_slice(chunk);
+        } else {
+            decoder.push(chunk);
+        }
         out.extend(std::iter::from_fn(|| decoder.next_line()));
+        if index % 3 == 0 {
+            decoder.release();
+        }
     }
     out.extend(decoder.finish());
     out
