@@ -117,10 +117,7 @@ impl<S: Service> Core<S> {
             return Err(unknown_method(&request.method));
         }
         let wants = Wants::subscription(request, &capabilities)?;
-        let watched = wants.watched();
-        if !watched.is_empty() {
-            wants.watch_only(&self.service.watch(watched, cx).await);
-        }
+        wants.watch_only(&self.service.watch(wants.watched(), cx).await);
         Ok(wants)
     }
 

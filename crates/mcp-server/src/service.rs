@@ -41,8 +41,8 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
-    /// Says which of these resources a modern client may watch, before its subscription is acknowledged: changes of the
-    /// others are not told. A service that relays changes asks for them here. All, unless a service says otherwise.
+    /// Says which of these resources a modern client may watch, before its subscription is acknowledged, also when it
+    /// names none: changes of the others are not told. A service that relays changes asks for them here. All, unless a service says otherwise.
     fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
         let _ = cx;
         std::future::ready(uris)

@@ -268,6 +268,7 @@ impl Service for Gateway {
 
     async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let caller = self.caller(cx.principal());
+        self.0.lists.assume_seen(&self.0.plane.known(&caller));
         let begun = uris.iter().map(|uri| async {
             let begun = self.0.watches.begin(&self.0.plane, uri, &caller).await;
             begun.is_ok().then(|| uri.clone())

@@ -49,6 +49,15 @@ const MAX_RENDERED: usize = 64;
 const CURSOR: &str = "after.";
 
 impl Lists {
+    /// Takes note of a client that may have the lists as they are now, from whoever served it before: changes from here
+    /// on are news to it.
+    pub(crate) fn assume_seen(&self, view: &View) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for feature in Feature::ALL {
+            state.oldest.entry(feature).or_insert(view.revision_of(feature));
+        }
+    }
+
     pub(crate) fn new(page_size: usize) -> Self {
         Self {
             page_size: page_size.max(1),
