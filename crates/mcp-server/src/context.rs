@@ -91,6 +91,18 @@ impl RequestContext {
         self.outline.arguments.as_ref()
     }
 
+    /// The `task` among the parameters of the request: how a legacy client wants a call run as a task.
+    #[must_use]
+    pub fn task(&self) -> Option<&RawJson> {
+        self.outline.task.as_ref()
+    }
+
+    /// The `taskId` among the parameters of the request: of the task that is asked about.
+    #[must_use]
+    pub fn task_id(&self) -> Option<&RawJson> {
+        self.outline.task_id.as_ref()
+    }
+
     /// The capabilities that the client declared: with this request in the modern era, when it opened the connection
     /// in the legacy one.
     #[must_use]

@@ -22,6 +22,10 @@ pub(crate) struct Outline {
     pub(crate) input_responses: Option<RawJson>,
     /// `requestState`: what the client was told to give back.
     pub(crate) request_state: Option<RawJson>,
+    /// `task`: how a call is to be run as a task.
+    pub(crate) task: Option<RawJson>,
+    /// `taskId`: of the task that is asked about.
+    pub(crate) task_id: Option<RawJson>,
     /// The lowest level of log messages that the client wants for this request.
     pub(crate) log_level: Option<RawJson>,
 }
@@ -36,6 +40,8 @@ impl Outline {
                 "uri" => outline.uri = Some(value),
                 "arguments" => outline.arguments = Some(value),
                 "inputResponses" if value.kind() == Kind::Object => outline.input_responses = Some(value),
+                "task" => outline.task = Some(value),
+                "taskId" => outline.task_id = Some(value),
                 "requestState" => outline.request_state = Some(value),
                 _ => {}
             }

@@ -41,6 +41,7 @@ mod rpc_error;
 mod sse;
 mod write;
 
+pub mod extension;
 pub mod header;
 pub mod meta_key;
 pub mod method;

@@ -30,10 +30,14 @@ pub const PROMPTS_GET: &str = "prompts/get";
 pub const COMPLETION_COMPLETE: &str = "completion/complete";
 /// Sets the lowest level of log messages (legacy).
 pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
+/// Lists the caller's tasks (2025-11-25).
+pub const TASKS_LIST: &str = "tasks/list";
 /// Asks how a task is.
 pub const TASKS_GET: &str = "tasks/get";
 /// Waits for the result of a task (2025-11-25).
 pub const TASKS_RESULT: &str = "tasks/result";
+/// Gives a task what it needed from the caller (2026-07-28, an extension).
+pub const TASKS_UPDATE: &str = "tasks/update";
 /// Ends a task before it is done.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
 /// Opens a stream of notifications (modern).

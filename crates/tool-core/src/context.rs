@@ -4,7 +4,7 @@ use raw_json::RawJson;
 
 use crate::{
     Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
-    Progress, Resume, Tool, ToolError, Trust,
+    Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, Trust,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -40,6 +40,8 @@ pub struct CallContext {
     pub resume: Option<Arc<Resume>>,
     /// What the caller says beside the arguments, as one object that is passed on as it is.
     pub meta: Option<RawJson>,
+    /// Whether the caller can follow the call as a task, or wants to; it must have an answer at once if absent.
+    pub task: Option<TaskWish>,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     dispatch: Arc<Dispatch>,
@@ -64,6 +66,15 @@ pub enum Target {
     /// A prompt or template of which an argument is to be completed. The call's arguments are what the protocol says
     /// beside the reference: `argument` and perhaps `context`.
     Completion(Arc<Tool>),
+    /// A task that a call of a tool became. The call has no arguments; everything else goes by the tool.
+    Task {
+        /// The tool that was called.
+        tool: Arc<Tool>,
+        /// The task.
+        task: Task,
+        /// What is asked about it.
+        request: TaskRequest,
+    },
 }
 
 impl Target {
@@ -73,6 +84,7 @@ impl Target {
         match self {
             Self::Tool(tool) | Self::Prompt(tool) | Self::Completion(tool) => tool,
             Self::Resource { resource, .. } => resource,
+            Self::Task { tool, .. } => tool,
         }
     }
 
@@ -137,6 +149,7 @@ impl CallContext {
             ask: None,
             resume: None,
             meta: None,
+            task: None,
             clock,
             dispatch: Arc::default(),
             notes: None,
@@ -172,8 +185,9 @@ impl CallContext {
         let metadata = &descriptor.metadata;
         let is_declared = descriptor.origin.trust == Trust::Operator
             && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
-        // Prompts and resources are read, by the protocol's own word.
-        let may_run_twice = is_declared || descriptor.feature != Feature::Tool;
+        // Prompts and resources are read, by the protocol's own word. What is asked about a task can be asked again.
+        let may_run_twice =
+            is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. });
         if self.dispatch.state() == DispatchState::Sent && !may_run_twice {
             let message = format!("{}; whether the tool ran is not known", message.into());
             ToolError::new(ErrorKind::OutcomeUnknown, message)
@@ -246,6 +260,7 @@ impl CallContext {
             ask: self.ask.clone(),
             resume: self.resume.clone(),
             meta: self.meta.clone(),
+            task: self.task.clone(),
             clock: self.clock.clone(),
             dispatch: Arc::default(),
             notes: self.notes.as_ref().map(|_| Vec::new()),

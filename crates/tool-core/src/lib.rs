@@ -38,6 +38,7 @@ mod schema;
 mod secret;
 mod source;
 mod state;
+mod task;
 mod template;
 mod tool;
 
@@ -56,13 +57,14 @@ pub use self::{
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
-    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume, TaskHandle},
+    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
     source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus},
     state::{ToolState, Upstream},
+    task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},
     tool::{Settings, Tool, ToolParts},
 };

@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 
+use crate::TaskHandle;
+
 /// How a call came out. Only a [`Reply`] is finished: nothing else is cached, shared, stored or validated.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -12,7 +14,7 @@ pub enum Outcome {
     NeedsInput(Box<InputRequest>),
     /// The call waits for someone's decision.
     Pending(Box<PendingCall>),
-    /// The tool works on in the background.
+    /// The tool works on in the background; or what was asked about such work, unless it was for the result.
     Task(Box<TaskHandle>),
 }
 
@@ -60,13 +62,6 @@ pub struct PendingCall {
     pub handle: Arc<str>,
     /// What it waits for.
     pub reason: String,
-}
-
-/// A call whose tool works on in the background.
-#[derive(Debug, Clone)]
-pub struct TaskHandle {
-    /// The task as the upstream describes it.
-    pub task: RawJson,
 }
 
 impl Reply {

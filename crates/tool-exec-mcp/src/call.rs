@@ -1,16 +1,19 @@
 use std::{borrow::Cow, sync::Arc};
 
-use mcp_client::RequestOptions;
+use mcp_client::{Error, RequestOptions};
 use mcp_wire::{Era, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target, Tool,
-    ToolError,
+    CallContext, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target, TaskHandle,
+    TaskWish, Tool, ToolError,
 };
 
 use crate::{
     McpServer,
+    connections::Checkout,
+    drive::{drive, is_made},
     fault::{cut, tool_error},
+    kept::keep,
     task,
 };
 
@@ -125,7 +128,7 @@ impl McpCall {
                 Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),
                 Err(what) => protocol(what),
             },
-            Some("task") => protocol("a task, although it was not told that tasks are followed"),
+            Some("task") => protocol("a task that cannot be followed"),
             Some(_) => protocol("a result of a type that is not known"),
         }
     }
@@ -141,7 +144,7 @@ const ASKED: [&str; 3] = [
 ];
 
 /// What a result asks for, or what is wrong with that.
-fn questions(result: &RawJson) -> Result<InputRequest, &'static str> {
+pub(crate) fn questions(result: &RawJson) -> Result<InputRequest, &'static str> {
     let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
     if requests.is_none() && state.is_none() {
         return Err("a question that asks for nothing");
@@ -168,15 +171,58 @@ impl Invoke for McpCall {
         let era = connection.connection.server().era();
         let (method, params) = self.request(cx, era)?;
         let server = &self.server.settings().name;
-        let result = if self.is_task && era == Era::Legacy {
-            task::drive(cx, server, &connection, &params).await?
-        } else {
-            connection
-                .request(method, Some(params), options(cx))
-                .await
-                .map_err(|error| tool_error(cx, server, error))?
+        let is_tool = matches!(cx.target, Target::Tool(_));
+        let runs_tasks = is_tool && task::are_run(connection.connection.server());
+        let (mut params, mut options) = (params, options(cx));
+        match (&cx.task, era) {
+            (Some(TaskWish::Wanted(wanted)), Era::Legacy) if runs_tasks => {
+                params = params
+                    .with_members(&[("task", wanted.clone())])
+                    .expect("parameters are an object");
+            }
+            (Some(TaskWish::Welcome), Era::Modern) if runs_tasks => task::declare(&mut options),
+            (_, Era::Legacy) if self.is_task => {
+                let result = drive(cx, server, &connection, &params).await?;
+                return self.outcome(cx, era, result);
+            }
+            _ => {}
+        }
+        // A server that insists on a task has not run the tool: what counts then is the answer of the task.
+        let may_insist = era == Era::Modern && runs_tasks;
+        let answered = options.on_answered.take_if(|_| may_insist);
+        let result = connection.request(method, Some(params.clone()), options).await;
+        if let Err(error) = &result
+            && may_insist
+            && task::is_insisted_on(error)
+        {
+            let result = drive(cx, server, &connection, &params).await?;
+            return self.outcome(cx, era, result);
+        }
+        if let Some(answered) = answered.filter(|_| was_answered(&result)) {
+            answered();
+        }
+        let result = result.map_err(|error| tool_error(cx, server, error))?;
+        match self.made(cx, &connection, &result) {
+            Some(handle) => Ok(Outcome::Task(Box::new(handle))),
+            None => self.outcome(cx, era, result),
+        }
+    }
+}
+
+/// Whether a request came to an answer, whatever it says.
+fn was_answered(result: &Result<RawJson, Error>) -> bool {
+    result.as_ref().err().is_none_or(|error| error.as_rpc().is_some())
+}
+
+impl McpCall {
+    /// The task that a call has become for a caller that follows it.
+    fn made(&self, cx: &CallContext, connection: &Checkout, result: &RawJson) -> Option<TaskHandle> {
+        let task = match (&cx.task, connection.connection.server().era()) {
+            (Some(TaskWish::Wanted(_)), Era::Legacy) => result.get("task")?,
+            (Some(TaskWish::Welcome), Era::Modern) if is_made(result) => result.clone(),
+            _ => return None,
         };
-        self.outcome(cx, era, result)
+        keep(&self.server.settings().name, connection, &task, result.clone())
     }
 }
 

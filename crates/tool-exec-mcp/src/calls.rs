@@ -24,6 +24,8 @@ struct Running {
     n_begun: u64,
     /// In the order in which they began.
     calls: Vec<Call>,
+    /// How many tasks are kept that callers may come back for.
+    n_kept: usize,
     /// Since when nothing runs, if nothing does.
     idle_since: Instant,
 }
@@ -45,6 +47,9 @@ pub(crate) struct Seat {
     pub(crate) call: Call,
 }
 
+/// A task that a caller may come back for.
+pub(crate) struct Kept(Arc<Calls>);
+
 /// Why a message of the server is no call's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unclaimed {
@@ -60,6 +65,7 @@ impl Calls {
             running: Mutex::new(Running {
                 n_begun: 0,
                 calls: Vec::new(),
+                n_kept: 0,
                 idle_since: Instant::now(),
             }),
             ended: Notify::new(),
@@ -84,10 +90,16 @@ impl Calls {
         }
     }
 
-    /// Since when nothing runs; nothing while something does.
+    /// Since when nothing runs; nothing while a call does, or a task that is kept.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let running = self.running();
-        running.calls.is_empty().then_some(running.idle_since)
+        (running.calls.is_empty() && running.n_kept == 0).then_some(running.idle_since)
+    }
+
+    /// Notes a task that a caller may come back for: until this is dropped, something counts as running.
+    pub(crate) fn keep(self: &Arc<Self>) -> Kept {
+        self.running().n_kept += 1;
+        Kept(self.clone())
     }
 
     /// The call that a message of the server is for; `tag` is that of the request that it came with.
@@ -165,5 +177,15 @@ impl Drop for Seat {
         }
         drop(running);
         self.calls.ended.notify_waiters();
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut running = self.0.running();
+        running.n_kept -= 1;
+        if running.n_kept == 0 {
+            running.idle_since = Instant::now();
+        }
     }
 }

@@ -49,6 +49,11 @@ pub(crate) struct Checkout {
 }
 
 impl Checkout {
+    /// Where the connection is kept.
+    pub(crate) fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
     /// Makes a request for the call, see [`Connection::request`]. Questions and log messages that the server has
     /// meanwhile go to the caller's client; the time that it takes to answer does not count against the timeout.
     pub(crate) async fn request(

@@ -13,7 +13,7 @@ use tool_core::{
     Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Rejected, Trust, outward_name,
 };
 
-use crate::{McpExecutor, ServerSettings};
+use crate::{McpExecutor, ServerSettings, task};
 
 /// What a list comes to: what can be used, and what cannot with the reason.
 pub(crate) type Described = (Vec<Arc<Descriptor>>, Vec<Rejected>);
@@ -132,13 +132,20 @@ impl Entry<'_> {
         };
         let mut config = json!({"server": self.settings.name, "tool": own});
         let mut definition = self.definition.clone();
-        if self.is_task() {
-            if !self.runs_tasks() {
+        match (self.task_support().as_deref(), self.runs_tasks()) {
+            (Some("required"), true) => {
+                config["task"] = Value::Bool(true);
+                definition = supporting_tasks(&definition, "optional");
+            }
+            (Some("required"), false) if self.server.era() == Era::Legacy => {
                 let reason = "it can be called as a task only, and the server does not offer to run tasks";
                 return Err(self.reject(name, reason));
             }
-            config["task"] = Value::Bool(true);
-            definition = plainly_callable(&definition);
+            // We offer to run tasks, so what a tool says of itself must hold here.
+            (Some("required" | "optional"), false) => {
+                definition = supporting_tasks(&definition, "forbidden");
+            }
+            _ => {}
         }
         Ok(Some(Descriptor {
             input_schema,
@@ -215,19 +222,14 @@ impl Entry<'_> {
             .filter(|schema| schema.kind() == Kind::Object)
     }
 
-    /// Whether the tool can be called as a task only (2025-11-25; later revisions leave that to the server).
-    fn is_task(&self) -> bool {
-        let execution = self.definition.get("execution");
-        let support = execution.and_then(|execution| execution.get("taskSupport"));
-        self.server.era() == Era::Legacy && support.is_some_and(|support| support.as_str() == "\"required\"")
+    /// Whether the tool says that it can be called as a task, or must be (2025-11-25).
+    fn task_support(&self) -> Option<String> {
+        self.definition.get("execution")?.get("taskSupport")?.string()
     }
 
-    /// Whether the server runs calls of tools as tasks.
+    /// Whether the server runs calls of tools as tasks when clients want that; later revisions leave that to the server.
     fn runs_tasks(&self) -> bool {
-        ["tasks", "requests", "tools", "call"]
-            .into_iter()
-            .try_fold(self.server.capabilities.clone(), |offers, key| offers.get(key))
-            .is_some()
+        self.server.era() == Era::Legacy && task::are_run(self.server)
     }
 
     fn reject(&self, name: String, reason: &str) -> Rejected {
@@ -239,12 +241,12 @@ impl Entry<'_> {
     }
 }
 
-/// The definition of a tool whose tasks we drive. Clients call it like any other tool, and there are some that refuse
-/// to call one that still says `required`.
-fn plainly_callable(definition: &RawJson) -> RawJson {
-    let execution = definition.get("execution").expect("it says that it needs tasks");
+/// The definition of a tool with what holds for our callers: one whose tasks we drive can be called like any other, and
+/// there are clients that refuse to call one that still says `required`.
+fn supporting_tasks(definition: &RawJson, support: &str) -> RawJson {
+    let execution = definition.get("execution").expect("it says so of tasks");
     let execution = execution
-        .with_members(&[("taskSupport", RawJson::from("forbidden"))])
+        .with_members(&[("taskSupport", RawJson::from(support))])
         .expect("what has members is an object");
     definition
         .with_members(&[("execution", execution)])

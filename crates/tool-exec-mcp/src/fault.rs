@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::{Error, ErrorKind as Fault};
+use mcp_wire::RpcError;
 use raw_json::RawJson;
 use tool_core::{CallContext, ErrorKind, ToolError};
 
@@ -45,26 +46,26 @@ fn worded(unanswered: impl Fn(ErrorKind, String) -> ToolError, server: &str, err
             let what = format!("failed a moment ago and is started again in {}", short(*retry_in));
             answered(ErrorKind::Unavailable, what).with_retry_after(*retry_in)
         }
-        Fault::Rpc(rpc) => {
-            let detail = RawJson::object()
-                .with_members(&[
-                    ("code", RawJson::from(serde_json::Value::from(rpc.code))),
-                    ("message", RawJson::from(rpc.message.as_str())),
-                ])
-                .expect("an empty object is an object");
-            let detail = match &rpc.data {
-                Some(data) => detail.with_members(&[("data", data.clone())]).expect("an object"),
-                None => detail,
-            };
-            answered(
-                ErrorKind::UpstreamError,
-                format!("answered with the error {}: {}", rpc.code, cut(&rpc.message)),
-            )
-            .with_detail(detail)
-        }
+        Fault::Rpc(rpc) => rpc_error(server, rpc),
         _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
     };
     tool_error.with_source(error)
+}
+
+/// The error that a server says a call came to.
+pub(crate) fn rpc_error(server: &str, rpc: &RpcError) -> ToolError {
+    let detail = RawJson::object()
+        .with_members(&[
+            ("code", RawJson::from(serde_json::Value::from(rpc.code))),
+            ("message", RawJson::from(rpc.message.as_str())),
+        ])
+        .expect("an empty object is an object");
+    let detail = match &rpc.data {
+        Some(data) => detail.with_members(&[("data", data.clone())]).expect("an object"),
+        None => detail,
+    };
+    let what = format!("answered with the error {}: {}", rpc.code, cut(&rpc.message));
+    ToolError::new(ErrorKind::UpstreamError, format!("the server `{server}` {what}")).with_detail(detail)
 }
 
 fn http_status(

@@ -11,16 +11,20 @@
 //!
 //! # Tasks
 //! A tool of a legacy server that can be called as a task only (`taskSupport: required`) is called like any other:
-//! the task is made and followed here. Its definition says `forbidden` instead, since that is what holds for our
-//! callers.
+//! the task is made and followed here. Its definition says `optional` instead, since that is what holds for our
+//! callers. The same is done for a modern server that refuses a call for want of the tasks extension. A caller that
+//! follows tasks itself gets [`Outcome::Task`](tool_core::Outcome::Task) where the server makes one, and asks about it
+//! on the connection that it was made on.
 
 mod asking;
 mod call;
 mod calls;
 mod connections;
 mod describe;
+mod drive;
 mod executor;
 mod fault;
+mod kept;
 mod line;
 mod listing;
 mod pool;

@@ -1,5 +1,5 @@
 use serde_json::Value;
-use tool_core::{CallContext, CheckError, ErrorKind, Invoke, Layer, Outcome, Reply, ToolError};
+use tool_core::{CallContext, CheckError, ErrorKind, Invoke, Layer, Outcome, Reply, Target, ToolError};
 
 /// Refuses calls whose arguments do not fit the tool's input schema.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +40,10 @@ impl<S> Layer<S> for ValidateResult {
 
 impl<S: Invoke> Invoke for Validating<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        // They were checked when the call that became the task was made.
+        if matches!(cx.target, Target::Task { .. }) {
+            return self.inner.invoke(cx).await;
+        }
         if let Err(error) = cx.tool().input().check(cx.arguments.value()) {
             cx.note("validate", || format!("refused: {}", masked(&error)));
             return Err(match &error {
@@ -62,9 +66,12 @@ impl<S: Invoke> Invoke for Validating<S> {
 impl<S: Invoke> Invoke for ValidatingResult<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let outcome = self.inner.invoke(cx).await?;
-        if let Outcome::Reply(reply) = &outcome
-            && !reply.is_error
-        {
+        let reply = match &outcome {
+            Outcome::Reply(reply) => Some(reply),
+            Outcome::Task(handle) => handle.result.as_ref(),
+            _ => None,
+        };
+        if let Some(reply) = reply.filter(|reply| !reply.is_error) {
             check_reply(cx, reply)?;
         }
         Ok(outcome)

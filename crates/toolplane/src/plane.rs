@@ -160,6 +160,7 @@ impl Toolplane {
         cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
         cx.resume = request.resume;
         cx.meta = request.meta;
+        cx.task = request.task;
         Ok(cx)
     }
 
@@ -178,6 +179,14 @@ impl Toolplane {
                 Address::Resource(uri) => registry.find_resource(uri).await,
                 Address::CompletePrompt(name) => registry.find_prompt(name).await.map(Target::Completion),
                 Address::CompleteTemplate(uri) => registry.find_template(uri).await.map(Target::Completion),
+                Address::Task { tool, task, request } => {
+                    let tool = registry.find(tool).await;
+                    tool.map(|tool| Target::Task {
+                        tool,
+                        task: task.clone(),
+                        request: request.clone(),
+                    })
+                }
             }
         };
         let (feature, name) = address.wanted();

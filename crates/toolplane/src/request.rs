@@ -1,7 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
-use tool_core::{Arguments, Ask, Caller, ClientKey, Feature, Progress, Resume, ToolError, TraceContext};
+use tool_core::{
+    Arguments, Ask, Caller, ClientKey, Feature, Progress, Resume, Task, TaskRequest, TaskWish, ToolError,
+    TraceContext,
+};
 
 /// A call to be made.
 #[derive(Clone)]
@@ -17,6 +20,7 @@ pub struct CallRequest {
     pub(crate) ask: Option<Arc<dyn Ask>>,
     pub(crate) resume: Option<Arc<Resume>>,
     pub(crate) meta: Option<RawJson>,
+    pub(crate) task: Option<TaskWish>,
 }
 
 /// What a call is addressed to, by name.
@@ -27,13 +31,18 @@ pub(crate) enum Address {
     Resource(Arc<str>),
     CompletePrompt(Arc<str>),
     CompleteTemplate(Arc<str>),
+    Task {
+        tool: Arc<str>,
+        task: Task,
+        request: TaskRequest,
+    },
 }
 
 impl Address {
     /// The kind of thing that is looked for, and by what.
     pub(crate) fn wanted(&self) -> (Feature, &str) {
         match self {
-            Self::Tool(name) => (Feature::Tool, name),
+            Self::Tool(name) | Self::Task { tool: name, .. } => (Feature::Tool, name),
             Self::Prompt(name) | Self::CompletePrompt(name) => (Feature::Prompt, name),
             Self::Resource(uri) => (Feature::Resource, uri),
             Self::CompleteTemplate(uri) => (Feature::ResourceTemplate, uri),
@@ -68,6 +77,13 @@ impl CallRequest {
         Self::to(Address::CompleteTemplate(uri_template.into()))
     }
 
+    /// Asks something about a task that a call of this tool became: see
+    /// [`Outcome::Task`](tool_core::Outcome::Task).
+    pub fn task(tool: impl Into<Arc<str>>, task: Task, request: TaskRequest) -> Self {
+        let tool = tool.into();
+        Self::to(Address::Task { tool, task, request })
+    }
+
     fn to(address: Address) -> Self {
         Self {
             address,
@@ -80,6 +96,7 @@ impl CallRequest {
             ask: None,
             resume: None,
             meta: None,
+            task: None,
         }
     }
 
@@ -154,6 +171,12 @@ impl CallRequest {
     /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
     pub fn meta(mut self, meta: RawJson) -> Self {
         self.meta = Some(meta);
+        self
+    }
+
+    /// Lets the call become a task, or asks for that.
+    pub fn task_wish(mut self, wish: TaskWish) -> Self {
+        self.task = Some(wish);
         self
     }
 

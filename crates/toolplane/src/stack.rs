@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, ToolError};
+use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, Target, ToolError};
 use tool_observe::{Observers, Watch, WatchAttempt};
 use tool_policy::{Admit, Rules, Validate, ValidateResult};
 use tool_runtime::{Deadline, Timeout};
@@ -53,7 +53,11 @@ pub(crate) struct Run;
 
 impl Invoke for Run {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let executor = cx.tool().executor().clone();
+        let executor = match &cx.target {
+            // By what made it, whatever stands for its tool now.
+            Target::Task { task, .. } => task.runner.clone(),
+            _ => cx.tool().executor().clone(),
+        };
         let result = executor.invoke_boxed(cx).await;
         let tool = cx.tool().clone();
         cx.note("executor", || {

@@ -280,6 +280,7 @@ fn name_of(method: &str, params: Option<&RawJson>) -> Option<String> {
     let key = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ => "uri",
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => "taskId",
         _ => return None,
     };
     params?.get(key)?.string()

@@ -99,6 +99,7 @@ pub(super) fn check_mirrored(
     let name = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => &outline.name,
         method::RESOURCES_READ => &outline.uri,
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => &outline.task_id,
         _ => return Ok(None),
     };
     // What the body lacks is for the service to say.

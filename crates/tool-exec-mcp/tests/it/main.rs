@@ -15,3 +15,4 @@ mod modern;
 mod names;
 mod news;
 mod tasks;
+mod tasks_followed;

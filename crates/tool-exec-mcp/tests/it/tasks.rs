@@ -42,7 +42,7 @@ async fn a_tool_that_needs_tasks_is_shown_as_it_can_be_called_here() {
     let tool = listed(&server).await;
     assert_eq!(
         tool.definition.unwrap().as_str(),
-        TASKS.replace("required", "forbidden")
+        TASKS.replace("required", "optional")
     );
     assert_eq!(tool.executor.config["task"], true);
     server.shutdown().await;

@@ -199,17 +199,30 @@ fn elapsed(note: &Note, first: &Note) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use toolplane::core::{InputRequest, PendingCall, TaskHandle};
+    use toolplane::core::{CallContext, InputRequest, Invoke, PendingCall, Task, TaskHandle};
 
     use super::*;
     use crate::command::{Cli, command};
+
+    /// A task that nothing is ever heard of.
+    struct Never;
+
+    impl Invoke for Never {
+        async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
+            std::future::pending().await
+        }
+    }
 
     #[test]
     fn what_is_not_finished_is_pending() {
         let arguments = command().get_matches_from(["toolplane", "version"]);
         let cli: Cli = clap::FromArgMatches::from_arg_matches(&arguments).unwrap();
         let console = Console::new(&cli.options);
-        let (requests, task) = (RawJson::object(), RawJson::object());
+        let (requests, state) = (RawJson::object(), RawJson::object());
+        let task = Task {
+            id: "t1".into(),
+            runner: Arc::new(Never),
+        };
         for outcome in [
             Outcome::Pending(Box::new(PendingCall {
                 handle: "a1".into(),
@@ -219,7 +232,11 @@ mod tests {
                 requests,
                 state: None,
             })),
-            Outcome::Task(Box::new(TaskHandle { task })),
+            Outcome::Task(Box::new(TaskHandle {
+                task,
+                state,
+                result: None,
+            })),
         ] {
             let failure = finished(&outcome, None, console).unwrap_err();
             assert_eq!((failure.exit, failure.kind), (Exit::Pending, "pending"));

@@ -83,7 +83,19 @@ impl Server {
             "resources/templates/list" => self.list(id, method, "resourceTemplates"),
             "prompts/get" | "resources/read" | "completion/complete" => ask(id, method, params),
             "tools/call" if params.get("task").is_some() => self.make_task(id, params),
+            "tools/call" if text(params, "name") == "insists" && !follows_tasks(params) => {
+                error(id, TASKS_MISSING)
+            }
+            "tools/call" if text(params, "name") == "insists" => self.make_task(id, params),
             "tools/call" => call(id, params),
+            "tasks/update" => {
+                let given = params.get("inputResponses").unwrap_or_default();
+                note(&self.folder, "tasks", &format!("tasks/update {given}"))?;
+                result(id, r#"{"resultType":"complete"}"#)
+            }
+            "tasks/get" | "tasks/cancel" if self.mode == "modern" && !follows_tasks(params) => {
+                error(id, TASKS_MISSING)
+            }
             "tasks/get" | "tasks/result" | "tasks/cancel" => self.task(id, method, &text(params, "taskId")),
             _ => error(id, r#"{"code":-32601,"message":"Method not found"}"#),
         }
@@ -116,6 +128,9 @@ impl Server {
         let looks = arguments.get("looks").unwrap_or_default();
         let looks = looks.items().collect::<Vec<_>>().into_iter().rev().collect();
         self.tasks.push((text(&made, "taskId"), looks, params.clone()));
+        if self.mode == "modern" {
+            return result(id, made.as_str());
+        }
         result(id, &format!(r#"{{"task":{made}}}"#))
     }
 
@@ -178,6 +193,22 @@ fn ask(id: &RawJson, method: &str, params: &RawJson) -> io::Result<()> {
         &format!(r#"{{"method":"{method}","params":{params},"isError":true}}"#),
     )
 }
+
+/// Whether a modern client says with a request that it follows tasks.
+fn follows_tasks(params: &RawJson) -> bool {
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    [
+        "_meta",
+        capabilities,
+        "extensions",
+        "io.modelcontextprotocol/tasks",
+    ]
+    .iter()
+    .try_fold(params.clone(), |value, key| value.get(key))
+    .is_some()
+}
+
+const TASKS_MISSING: &str = r#"{"code":-32021,"message":"tasks","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
 const QUESTION: &str = r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create"}},"requestState":"s1"}"#;
 

@@ -1,0 +1,131 @@
+//! Tasks that callers follow themselves: requests about one go where it was made.
+
+use std::sync::Arc;
+
+use mcp_client::{Connection, ErrorKind as Fault};
+use mcp_wire::{Era, method};
+use raw_json::{Kind, RawJson};
+use tool_core::{
+    CallContext, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskRequest, ToolError,
+};
+
+use crate::{
+    call::options,
+    calls::Kept,
+    connections::Checkout,
+    fault::request_error,
+    line::Line,
+    task::{self, State},
+};
+
+/// Where a task is. As long as this is there, its connection is not closed for want of calls.
+struct Place {
+    server: String,
+    line: Arc<Line>,
+    /// The connection that a legacy server has made the task on: on another one, the id may be somebody else's.
+    connection: Connection,
+    _kept: Kept,
+}
+
+/// A task that a call has become, from what the server says of it.
+pub(crate) fn keep(server: &str, checkout: &Checkout, task: &RawJson, answer: RawJson) -> Option<TaskHandle> {
+    let id = task::id(task)?.string()?;
+    let place = Place {
+        server: server.to_owned(),
+        line: checkout.line().clone(),
+        connection: checkout.connection.clone(),
+        _kept: checkout.line().calls.keep(),
+    };
+    Some(TaskHandle {
+        task: Task {
+            id: id.into(),
+            runner: Arc::new(place),
+        },
+        state: answer,
+        result: None,
+    })
+}
+
+impl Invoke for Place {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let Target::Task { task, request, .. } = &cx.target else {
+            let message = "a task can only be asked how it is";
+            return Err(ToolError::new(ErrorKind::Internal, message));
+        };
+        let era = self.connection.server().era();
+        let params = task::params(&RawJson::from(&*task.id));
+        let (method, params) = match (request, era) {
+            (TaskRequest::Look, _) => (method::TASKS_GET, params),
+            (TaskRequest::Cancel, _) => (method::TASKS_CANCEL, params),
+            (TaskRequest::Result, Era::Legacy) => (method::TASKS_RESULT, params),
+            (TaskRequest::Give(responses), Era::Modern) => {
+                let responses = [("inputResponses", responses.clone())];
+                (
+                    method::TASKS_UPDATE,
+                    params.with_members(&responses).expect("an object"),
+                )
+            }
+            _ => {
+                let message = format!("the tasks of the server `{}` know no such request", self.server);
+                return Err(ToolError::new(ErrorKind::Unavailable, message));
+            }
+        };
+        let answer = self.request(cx, era, method, params).await?;
+        if answer.kind() != Kind::Object {
+            let message = format!("the server `{}` answered with no object", self.server);
+            return Err(ToolError::new(ErrorKind::Protocol, message));
+        }
+        if *request == TaskRequest::Result {
+            return Ok(reply(answer).into());
+        }
+        let is_done = *request == TaskRequest::Look && State::read(&answer).status == "completed";
+        let result = answer
+            .get("result")
+            .filter(|result| is_done && era == Era::Modern && result.kind() == Kind::Object);
+        Ok(Outcome::Task(Box::new(TaskHandle {
+            task: task.clone(),
+            state: answer,
+            result: result.map(reply),
+        })))
+    }
+}
+
+impl Place {
+    async fn request(
+        &self,
+        cx: &CallContext,
+        era: Era,
+        method: &str,
+        params: RawJson,
+    ) -> Result<RawJson, ToolError> {
+        let seat = self.line.calls.begin(cx.ask.clone());
+        let mut options = options(cx);
+        options.on_progress = None;
+        let connection = match era {
+            Era::Legacy => self.connection.clone(),
+            Era::Modern => {
+                task::declare(&mut options);
+                let connection = self.line.ready(&seat.call).await;
+                connection.map_err(|error| request_error(&self.server, error))?
+            }
+        };
+        let answer = self
+            .line
+            .request(&connection, &seat, (method, Some(params)), options);
+        answer.await.map_err(|error| match error.kind() {
+            Fault::Closed(_) => {
+                let message = format!(
+                    "the connection to the server `{}` that the task was made on is gone",
+                    self.server
+                );
+                ToolError::new(ErrorKind::Unavailable, message).with_source(error)
+            }
+            _ => request_error(&self.server, error),
+        })
+    }
+}
+
+fn reply(result: RawJson) -> Reply {
+    let is_error = result.get("isError").is_some_and(|flag| flag.as_str() == "true");
+    Reply::result(result, is_error)
+}

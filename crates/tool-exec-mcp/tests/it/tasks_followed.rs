@@ -1,0 +1,215 @@
+//! Tasks that callers follow themselves, and those of modern servers.
+
+use std::{sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError};
+use tool_exec_mcp::McpServer;
+
+use crate::{
+    client::{Client, until},
+    fixture::{Call, Fixture, load},
+};
+
+fn legacy() -> Fixture {
+    let fixture = Fixture::new(&[
+        json!({"name": "work", "execution": {"taskSupport": "optional"}, "inputSchema": {"type": "object"}}),
+    ]);
+    fixture.offers(&json!({"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}));
+    fixture
+}
+
+fn modern() -> Fixture {
+    let fixture = Fixture::new(&[json!("insists")]);
+    fixture.offers(&json!({"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    fixture
+}
+
+async fn listed(server: &Arc<McpServer>) -> Descriptor {
+    (*load(server).await.tools[0]).clone()
+}
+
+fn state(status: &str) -> Value {
+    json!({"taskId": "t1", "status": status, "pollInterval": 1, "pollIntervalMs": 1, "ttl": null})
+}
+
+/// Makes a call that becomes a task.
+async fn made(call: &mut Call, wish: TaskWish) -> TaskHandle {
+    call.cx.task = Some(wish);
+    match call.come().await.unwrap() {
+        Outcome::Task(handle) => *handle,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What comes of a request about a task, made as one of this call's client.
+async fn asked(call: &mut Call, task: &Task, request: TaskRequest) -> Result<Outcome, ToolError> {
+    call.cx.target = Target::Task {
+        tool: call.cx.tool().clone(),
+        task: task.clone(),
+        request,
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(60), task.runner.invoke_boxed(&mut call.cx));
+    answer.await.unwrap()
+}
+
+fn wanted() -> TaskWish {
+    TaskWish::Wanted(RawJson::from(json!({"ttl": 7})))
+}
+
+#[tokio::test]
+async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
+    let fixture = legacy();
+    let server = fixture.server("");
+    let arguments =
+        json!({"made": state("working"), "looks": [state("completed")], "result": {"isError": true, "n": 1}});
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let handle = made(&mut call, wanted()).await;
+    assert_eq!(&*handle.task.id, "t1");
+    assert_eq!(
+        handle.state.as_str(),
+        format!(r#"{{"task":{}}}"#, state("working"))
+    );
+    let Ok(Outcome::Task(look)) = asked(&mut call, &handle.task, TaskRequest::Look).await else {
+        panic!("a look is no reply");
+    };
+    assert_eq!(look.state.as_str(), state("completed").to_string());
+    let Ok(Outcome::Reply(reply)) = asked(&mut call, &handle.task, TaskRequest::Result).await else {
+        panic!("the result is a reply");
+    };
+    assert!(reply.is_error);
+    assert_eq!(reply.raw().as_str(), r#"{"isError":true,"n":1}"#);
+    let given = TaskRequest::Give(RawJson::object());
+    let error = asked(&mut call, &handle.task, given).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(fixture.notes("tasks"), ["tasks/get t1", "tasks/result t1"]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() {
+    let fixture = legacy();
+    let server = fixture.server("");
+    let arguments = json!({"made": state("working"), "looks": ["gone"]});
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let task = made(&mut call, wanted()).await.task;
+    let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UpstreamError, "{error}");
+    let ended = Call::new(&server, "exit", json!({})).make().await.unwrap_err();
+    assert_eq!(ended.kind(), ErrorKind::OutcomeUnknown, "{ended}");
+    // Another process may have another task under this id.
+    let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.message().contains("is gone"), "{error}");
+    assert_eq!(fixture.notes("starts").len(), 1);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
+    let fixture = legacy();
+    let server = fixture.server("");
+    let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
+    let arguments = json!({"made": state("working"), "asks": {"message": "?"}, "result": {"content": []}});
+    let tool = listed(&server).await;
+    let mut call = Call::of(&server, tool, arguments);
+    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    let handle = made(&mut call, wanted()).await;
+    assert_eq!(server.n_own_connections(), 1);
+    let key = tool_core::ClientKey::Session("anna".into());
+    server.client_gone(&key);
+    assert_eq!(server.n_own_connections(), 1, "something still runs there");
+    // What it asks while its result is waited for reaches the client.
+    asked(&mut call, &handle.task, TaskRequest::Result).await.unwrap();
+    assert_eq!(client.asked(), ["elicitation/create"]);
+    drop((call, handle));
+    server.client_gone(&key);
+    until(|| server.n_own_connections() == 0).await;
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_modern_task_is_followed_by_a_caller_that_says_so() {
+    let fixture = modern();
+    let server = fixture.server("modern");
+    let mut seed = state("working");
+    seed["resultType"] = json!("task");
+    let mut done = state("completed");
+    done["result"] = json!({"content": [], "isError": true});
+    let arguments = json!({"made": seed, "looks": [done]});
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let handle = made(&mut call, TaskWish::Welcome).await;
+    assert_eq!(handle.state.as_str(), seed.to_string());
+    let given = TaskRequest::Give(RawJson::from(json!({"q": 1})));
+    asked(&mut call, &handle.task, given).await.unwrap();
+    let Ok(Outcome::Task(look)) = asked(&mut call, &handle.task, TaskRequest::Look).await else {
+        panic!("a look is no reply");
+    };
+    assert_eq!(look.state.as_str(), done.to_string());
+    assert!(look.result.unwrap().is_error, "the result is there to be checked");
+    assert_eq!(
+        fixture.notes("tasks"),
+        [r#"tasks/update {"q":1}"#, "tasks/get t1"]
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_modern_server_that_insists_on_a_task_is_driven_for_any_caller() {
+    let fixture = modern();
+    let server = fixture.server("modern");
+    let mut seed = state("working");
+    seed["resultType"] = json!("task");
+    let mut asking = state("input_required");
+    asking["inputRequests"] = json!({"who": {"method": "elicitation/create", "params": {"message": "?"}}});
+    let mut done = state("completed");
+    done["result"] = json!({"content": ["done"]});
+    let arguments = json!({"made": seed, "looks": [state("working"), asking, asking, done]});
+    let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
+    let tool = listed(&server).await;
+    let mut call = Call::of(&server, tool.clone(), arguments.clone());
+    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    let reply = call.make().await.unwrap();
+    assert_eq!(reply.raw().as_str(), r#"{"content":["done"]}"#);
+    assert_eq!(
+        client.asked(),
+        ["elicitation/create"],
+        "the same question is not put twice"
+    );
+    let get = "tasks/get t1";
+    let update = r#"tasks/update {"who":{"by":"anna","n":1e2}}"#;
+    assert_eq!(fixture.notes("tasks"), [get, get, update, get, get]);
+    // Where nobody can be asked, the task is given up.
+    let error = Call::of(&server, tool, arguments).make().await.unwrap_err();
+    assert!(error.message().contains("there is nobody to ask"), "{error}");
+    fixture.noted("tasks", "tasks/cancel t1").await;
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn modern_tasks_that_come_to_nothing() {
+    let fixture = modern();
+    let server = fixture.server("modern");
+    let mut seed = state("working");
+    seed["resultType"] = json!("task");
+    let mut failed = state("failed");
+    failed["error"] = json!({"code": -32603, "message": "broken", "data": 7});
+    let mut other = state("input_required");
+    other["inputRequests"] = json!({"q": {"method": "tools/call"}});
+    for (look, kind, words) in [
+        (failed, ErrorKind::UpstreamError, "the error -32603: broken"),
+        (state("completed"), ErrorKind::Protocol, "came to nothing"),
+        (state("cancelled"), ErrorKind::UpstreamError, "has cancelled"),
+        (other, ErrorKind::OutcomeUnknown, "no client can be asked"),
+    ] {
+        let arguments = json!({"made": seed, "looks": [look]});
+        let error = Call::of(&server, listed(&server).await, arguments)
+            .make()
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), kind, "{look}: {error}");
+        assert!(error.message().contains(words), "{look}: {error}");
+    }
+    server.shutdown().await;
+}
