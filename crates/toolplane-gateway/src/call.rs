@@ -14,6 +14,7 @@ use crate::{
     fault::{self, Failure},
     legacy, modern, render,
     subject::Subject,
+    task_requests,
 };
 
 /// How often a legacy client is asked for what one call needs before that is taken for a loop.
@@ -38,6 +39,7 @@ pub(crate) async fn answer(
     let subject = Subject::of(request, cx)?;
     let reply = match run(gateway, &subject, request, cx).await {
         Ok(Done::Answer(answer)) => return Ok(answer),
+        Ok(Done::Outcome(Outcome::Task(task))) => return task_requests::made(gateway, cx, *task),
         Ok(Done::Outcome(outcome)) => render::finished(outcome),
         Err(Failure::Call(error)) => Err(error),
         Err(Failure::Protocol(error)) => return Err(error),
@@ -55,6 +57,7 @@ async fn run(
     cx: &RequestContext,
 ) -> Result<Done, Failure> {
     let call = complete(gateway, subject.call(request, cx)?, cx);
+    let call = task_requests::wished(gateway, request, cx, call).await?;
     match cx.era() {
         Era::Modern => modern::run(gateway, request, cx, call).await,
         Era::Legacy => {

@@ -5,7 +5,7 @@ use mcp_server::{
     AllowedHosts, Answer, HttpOptions, HttpService, MirroredParams, Notices, Principal, RequestContext,
     ServeOptions, ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Notification, Request, Revision, RpcError, code, method};
+use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -26,7 +26,8 @@ use crate::{
     mirrors::Mirrors,
     parked::Parked,
     routes::Routes,
-    subject,
+    subject, task_requests,
+    tasks::Tasks,
     watches::Watches,
 };
 
@@ -40,6 +41,7 @@ struct Inner {
     lists: Lists,
     parked: Arc<Parked>,
     watches: Arc<Watches>,
+    tasks: Arc<Tasks>,
     mirrors: Mirrors,
     /// Nothing when the system has no randomness to give: then no modern client can be asked anything.
     seal: Option<StateSeal>,
@@ -63,6 +65,10 @@ const SETTLE: Duration = Duration::from_millis(100);
 
 /// What is offered in both eras. It does not depend on what there is: a server that has prompts may come later.
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
+/// What is offered of tasks in 2025-11-25, which alone has them.
+const TASKS: &str = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
+/// What is offered in the modern era beyond the protocol itself.
+const EXTENSIONS: &str = r#"{"io.modelcontextprotocol/tasks":{}}"#;
 
 /// Tells whose permissions and limits a principal has.
 pub type Callers = Arc<dyn Fn(&Principal) -> Arc<Caller> + Send + Sync>;
@@ -96,6 +102,7 @@ impl Gateway {
             lists,
             parked: Arc::default(),
             watches,
+            tasks: Arc::default(),
             mirrors: Mirrors::default(),
             seal: StateSeal::new(ANSWER).ok(),
         }))
@@ -205,6 +212,11 @@ impl Gateway {
         &self.0.parked
     }
 
+    /// The tasks that clients may come back for.
+    pub(crate) fn tasks(&self) -> &Arc<Tasks> {
+        &self.0.tasks
+    }
+
     /// What seals the states that clients give back.
     pub(crate) fn seal(&self) -> Result<&StateSeal, RpcError> {
         let missing = || RpcError::new(code::INTERNAL_ERROR, "no state can be sealed here");
@@ -237,8 +249,15 @@ impl Service for Gateway {
         self.0.options.info.clone()
     }
 
-    fn capabilities(&self, _: Revision) -> RawJson {
-        RawJson::parse(CAPABILITIES).expect("the text is JSON")
+    fn capabilities(&self, revision: Revision) -> RawJson {
+        let parsed = |text| RawJson::parse(text).expect("the text is JSON");
+        let offered = parsed(CAPABILITIES);
+        let more = match (revision, revision.era()) {
+            (Revision::V2025_11_25, _) => ("tasks", parsed(TASKS)),
+            (_, Era::Modern) => ("extensions", parsed(EXTENSIONS)),
+            _ => return offered,
+        };
+        offered.with_members(&[more]).expect("the text is an object")
     }
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
@@ -254,6 +273,11 @@ impl Service for Gateway {
             method::RESOURCES_SUBSCRIBE => return self.subscribe(cx).await,
             // It is given up when nobody watches it any more.
             method::RESOURCES_UNSUBSCRIBE => return Ok(RawJson::object().into()),
+            method::TASKS_GET
+            | method::TASKS_RESULT
+            | method::TASKS_UPDATE
+            | method::TASKS_CANCEL
+            | method::TASKS_LIST => return task_requests::answer(self, &request, cx).await,
             other => return Err(unknown_method(other)),
         };
         let caller = self.caller(cx.principal());
@@ -279,7 +303,9 @@ impl Service for Gateway {
     fn disconnected(&self, connection: u64) {
         // At the end of the process there is no runtime any more, and nothing to be given up in time.
         if Handle::try_current().is_ok() {
-            self.0.plane.client_gone(&client::of_connection(connection));
+            let client = client::of_connection(connection);
+            self.0.tasks.forget(&client);
+            self.0.plane.client_gone(&client);
         }
     }
 

@@ -49,6 +49,8 @@ mod parked;
 mod render;
 mod routes;
 mod subject;
+mod task_requests;
+mod tasks;
 mod watches;
 
 pub use mcp_server::{

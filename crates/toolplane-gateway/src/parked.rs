@@ -150,7 +150,7 @@ impl fmt::Debug for OpenCall {
 
 /// A task that ends with this.
 #[derive(Debug)]
-struct Owned<T>(JoinHandle<T>);
+pub(crate) struct Owned<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {

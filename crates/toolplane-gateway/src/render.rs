@@ -82,13 +82,19 @@ fn value(value: &RawJson, reply: &Reply, era: Era) -> Answer {
 
 /// A call that failed: in words for the model, and in `_meta` for programs.
 pub(crate) fn error(error: &ToolError) -> Answer {
+    Answer::untyped(failure(error).raw().clone())
+}
+
+/// A call that failed, as the result of a tool.
+pub(crate) fn failure(error: &ToolError) -> Reply {
     let kind = error.kind();
     let text = format!("{kind}: {}; {}", error.message(), kind.advice());
-    Answer::untyped(object(&[
+    let result = object(&[
         ("content", content(&text)),
         ("isError", RawJson::from(true)),
         ("_meta", object(&[(fault::ERROR, fault::why(error))])),
-    ]))
+    ]);
+    Reply::result(result, true)
 }
 
 fn content(text: &str) -> RawJson {

@@ -6,7 +6,12 @@ use toolplane_gateway::GatewayOptions;
 use crate::acting::Acting;
 use crate::support::{Changing, Client, MODERN, plane};
 
-const CAPABILITIES: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
+const CAPABILITIES: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},"#;
+/// What follows in the era of 2025-11-25, and in the modern one.
+const TASKS: [&str; 2] = [
+    r#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#,
+    r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+];
 
 fn tools(names: &[&str]) -> Vec<TestTool> {
     names.iter().map(|name| TestTool::new(name)).collect()
@@ -102,7 +107,8 @@ async fn a_change_is_told_once_to_who_has_a_list() {
             r#""protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}"#,
         )
         .await;
-    assert!(answer.contains(CAPABILITIES), "{answer}");
+    let capabilities = format!("{CAPABILITIES}{}", TASKS[0]);
+    assert!(answer.contains(&capabilities), "{answer}");
     client
         .send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
         .await;
@@ -126,7 +132,8 @@ async fn a_change_is_told_once_to_who_has_a_list() {
 async fn modern_clients_are_promised_the_same() {
     let mut client = Client::of(plane(&Script::new([]), tools(&["a"])));
     let discovered = client.result("server/discover", MODERN).await;
-    assert!(discovered.contains(CAPABILITIES), "{discovered}");
+    let capabilities = format!("{CAPABILITIES}{}", TASKS[1]);
+    assert!(discovered.contains(&capabilities), "{discovered}");
     assert!(
         discovered.contains(r#"{"name":"toolplane","version":"#),
         "{discovered}"

@@ -8,4 +8,5 @@ mod legacy_rounds;
 mod lists;
 mod modern_rounds;
 mod support;
+mod tasks;
 mod watching;

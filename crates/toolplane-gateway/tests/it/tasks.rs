@@ -1,0 +1,387 @@
+//! Clients that follow tasks: in the words of 2025-11-25, and of the extension of the modern era.
+
+use std::sync::{Arc, Mutex};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_testkit::TestTool;
+use toolplane::{
+    Toolplane,
+    core::{
+        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Question,
+        Reply, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError,
+    },
+};
+use toolplane_gateway::{Gateway, GatewayOptions};
+
+use crate::support::{Client, modern, raw};
+
+/// Makes a task of every call for a caller that follows it. How it is at each look, a test says.
+#[derive(Clone, Default)]
+struct Tasking(Arc<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    looks: Mutex<Vec<String>>,
+    asked: Mutex<Vec<String>>,
+}
+
+const ID: &str = "upstream's own";
+
+impl Tasking {
+    fn with(looks: &[&str]) -> Self {
+        let tasking = Self::default();
+        *tasking.0.looks.lock().expect("no test panics with it") =
+            looks.iter().rev().map(ToString::to_string).collect();
+        tasking
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.0.asked.lock().expect("no test panics with it").clone()
+    }
+
+    /// The state that is next, the last one again and again.
+    fn look(&self) -> RawJson {
+        let mut looks = self.0.looks.lock().expect("no test panics with it");
+        let look = match looks.len() {
+            0 | 1 => looks.last().cloned().unwrap_or_default(),
+            _ => looks.pop().expect("it is there"),
+        };
+        raw(&look)
+    }
+
+    fn handle(&self, state: RawJson) -> Outcome {
+        Outcome::Task(Box::new(TaskHandle {
+            task: Task {
+                id: ID.into(),
+                runner: Arc::new(self.clone()),
+            },
+            state,
+            result: None,
+        }))
+    }
+}
+
+impl Invoke for Tasking {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let note = |note: String| self.0.asked.lock().expect("no test panics with it").push(note);
+        let Target::Task { request, .. } = &cx.target else {
+            note(match &cx.task {
+                Some(TaskWish::Wanted(wanted)) => format!("call {wanted}"),
+                _ => "call".to_owned(),
+            });
+            return Ok(match cx.task {
+                None => Reply::value(RawJson::from(json!({"plain": true}))).into(),
+                Some(TaskWish::Wanted(_)) => self.handle(raw(&format!(
+                    r#"{{ "task":{},"_meta":{{"n":1e2}}}}"#,
+                    self.look()
+                ))),
+                Some(TaskWish::Welcome) => self.handle(self.look()),
+            });
+        };
+        match request {
+            TaskRequest::Look => {
+                note("look".to_owned());
+                Ok(self.handle(self.look()))
+            }
+            TaskRequest::Cancel => {
+                note("cancel".to_owned());
+                Ok(self.handle(self.look()))
+            }
+            TaskRequest::Give(given) => {
+                note(format!("give {given}"));
+                Ok(self.handle(RawJson::object()))
+            }
+            TaskRequest::Result => {
+                note("result".to_owned());
+                if let Some(asker) = &cx.ask {
+                    let question = Question {
+                        method: "elicitation/create".to_owned(),
+                        params: Some(raw(&format!(
+                            r#"{{"message":"?","_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{ID}"}}}}}}"#
+                        ))),
+                    };
+                    let answer = asker.ask(question).await.expect("it is there");
+                    note(answer.to_string());
+                }
+                let result = format!(
+                    r#"{{ "content":[],"n":1e2,"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{ID}"}},"own":1}}}}"#
+                );
+                Ok(Reply::result(raw(&result), false).into())
+            }
+            other => {
+                let message = format!("no {other:?}");
+                Err(ToolError::new(ErrorKind::Internal, message))
+            }
+        }
+    }
+}
+
+impl Executor for Tasking {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
+
+/// A gateway with a tool that can be called as a task, and one that cannot.
+fn gateway(tasking: &Tasking) -> Gateway {
+    let mut work = TestTool::new("work");
+    let definition =
+        r#"{"name":"work","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"}}"#;
+    work.descriptor.definition = Some(raw(definition));
+    let plane = Toolplane::builder()
+        .executor(Arc::new(tasking.clone()))
+        .tool(work.descriptor)
+        .tool(TestTool::new("plain").descriptor)
+        .build()
+        .expect("it is there");
+    Gateway::new(plane, GatewayOptions::default())
+}
+
+fn state(status: &str) -> String {
+    format!(r#"{{ "taskId":"{ID}","status":"{status}","ttl":60000,"pollInterval":1,"x":1e2 }}"#)
+}
+
+const CALL: &str = r#""name":"work","task":{"ttl":1e4}"#;
+
+/// The id under which the client knows the task that it has made.
+async fn make(client: &mut Client) -> String {
+    let answer = client.result("tools/call", CALL).await;
+    let id = raw(&answer)
+        .get("task")
+        .expect("it is there")
+        .get("taskId")
+        .expect("it is there")
+        .string();
+    id.expect("it is there")
+}
+
+fn of(id: &str) -> String {
+    format!(r#""taskId":"{id}""#)
+}
+
+#[tokio::test]
+async fn a_legacy_client_follows_a_task_under_an_id_of_ours() {
+    let looks = [state("working"), state("working"), state("completed")];
+    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
+    let mut client = Client::on(gateway(&tasking));
+    client.initialize("{}").await;
+    let made = client.result("tools/call", CALL).await;
+    let id = raw(&made)
+        .get("task")
+        .expect("it is there")
+        .get("taskId")
+        .expect("it is there");
+    let id = id.string().expect("it is there");
+    assert_eq!(id.len(), 32, "{id}");
+    assert_eq!(
+        made,
+        format!(
+            r#"{{ "task":{},"_meta":{{"n":1e2}}}}"#,
+            state("working").replace(ID, &id)
+        )
+    );
+    let look = client.result("tasks/get", &of(&id)).await;
+    assert_eq!(look, state("working").replace(ID, &id));
+    let result = client.result("tasks/result", &of(&id)).await;
+    assert_eq!(
+        result,
+        format!(
+            r#"{{ "content":[],"n":1e2,"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{id}"}},"own":1}}}}"#
+        )
+    );
+    let list = client.result("tasks/list", "").await;
+    assert_eq!(
+        list,
+        format!(r#"{{"tasks":[{}]}}"#, state("completed").replace(ID, &id))
+    );
+    let cancelled = client.result("tasks/cancel", &of(&id)).await;
+    assert_eq!(cancelled, state("completed").replace(ID, &id));
+    assert_eq!(
+        tasking.asked(),
+        [r#"call {"ttl":1e4}"#, "look", "look", "result", "look", "cancel"]
+    );
+}
+
+#[tokio::test]
+async fn what_a_task_asks_while_its_result_is_waited_for_names_it_as_its_client_does() {
+    let tasking = Tasking::with(&[&state("input_required")]);
+    let mut client = Client::on(gateway(&tasking));
+    client.initialize(r#"{"elicitation":{}}"#).await;
+    let id = make(&mut client).await;
+    client
+        .send(&format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{{{}}}}}"#,
+            of(&id)
+        ))
+        .await;
+    let question: Value = serde_json::from_str(&client.receive().await).expect("it is there");
+    let mark = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    assert_eq!(mark, &json!({"taskId": id}));
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    client.send(&answer.to_string()).await;
+    let result: Value = serde_json::from_str(&client.receive().await).expect("it is there");
+    assert_eq!(result["id"], 7);
+    assert_eq!(
+        tasking.asked().last().expect("it is there"),
+        r#"{"action":"decline"}"#
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_is_no_task_is_not_called_as_one() {
+    let tasking = Tasking::default();
+    let mut client = Client::on(gateway(&tasking));
+    client.initialize("{}").await;
+    let answer = client.value("tools/call", r#""name":"plain","task":{}"#).await;
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    assert!(tasking.asked().is_empty());
+    let answer = client.value("tools/call", r#""name":"none","task":{}"#).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    // Without the wish it is called as ever.
+    let answer = client.value("tools/call", r#""name":"work""#).await;
+    assert_eq!(answer["result"]["structuredContent"]["plain"], true, "{answer}");
+}
+
+#[tokio::test]
+async fn a_task_of_another_client_is_as_unknown_as_none() {
+    let tasking = Tasking::with(&[&state("working")]);
+    let gateway = gateway(&tasking);
+    let mut owner = Client::on(gateway.clone());
+    owner.initialize("{}").await;
+    let id = make(&mut owner).await;
+    let mut other = Client::on(gateway.clone());
+    other.initialize("{}").await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let theirs = other.ask(method, &of(&id)).await;
+        assert!(theirs.contains("-32602"), "{theirs}");
+        assert_eq!(theirs, other.ask(method, &of("never")).await, "{method}");
+        // The server's own id is none.
+        assert_eq!(theirs, owner.ask(method, &of(ID)).await, "{method}");
+    }
+    assert_eq!(other.result("tasks/list", "").await, r#"{"tasks":[]}"#);
+    assert_eq!(tasking.asked().len(), 1, "only the call");
+    assert_eq!(
+        owner.value("tasks/get", &of(&id)).await["result"]["status"],
+        "working"
+    );
+}
+
+#[tokio::test]
+async fn the_list_has_pages_and_an_end() {
+    let tasking = Tasking::with(&[&state("working")]);
+    let mut client = Client::on(gateway(&tasking));
+    client.initialize("{}").await;
+    let mut made = Vec::new();
+    for _ in 0..64 {
+        made.push(make(&mut client).await);
+    }
+    let full = client.value("tools/call", CALL).await;
+    assert_eq!(
+        full["error"]["message"], "too many tasks are kept already",
+        "{full}"
+    );
+    let (mut listed, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page: Value =
+            serde_json::from_str(&client.result("tasks/list", &cursor).await).expect("it is there");
+        let tasks = page["tasks"].as_array().expect("it is there");
+        listed.extend(
+            tasks
+                .iter()
+                .map(|task| task["taskId"].as_str().expect("it is there").to_owned()),
+        );
+        let Some(next) = page["nextCursor"].as_str() else {
+            break;
+        };
+        cursor = format!(r#""cursor":"{next}""#);
+    }
+    assert_eq!(listed, made);
+    let answer = client.value("tasks/list", r#""cursor":"x""#).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_kept_for_its_time_and_a_day_at_most() {
+    for (ttl, told, kept) in [("3600000", "3600000", 3600), ("null", "86400000", 86_400)] {
+        let tasking = Tasking::with(&[&state("working").replace("60000", ttl)]);
+        let mut client = Client::on(gateway(&tasking));
+        client.initialize("{}").await;
+        let id = make(&mut client).await;
+        let look = client.result("tasks/get", &of(&id)).await;
+        assert!(look.contains(&format!(r#""ttl":{told},"#)), "{look}");
+        tokio::time::sleep(std::time::Duration::from_secs(kept - 5)).await;
+        let look = client.ask("tasks/get", &of(&id)).await;
+        assert!(look.contains("working"), "{look}");
+        tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+        let look = client.ask("tasks/get", &of(&id)).await;
+        assert!(look.contains("-32602"), "{look}");
+    }
+}
+
+const FOLLOWS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}"#;
+
+#[tokio::test]
+async fn a_modern_client_follows_a_task_when_it_says_so() {
+    let asking = r#"{"resultType":"complete","taskId":"ID","status":"input_required","ttlMs":1e5,"inputRequests":{"q":{"method":"METHOD"}}}"#
+        .replace("ID", ID);
+    let made = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e5 }"#.replace("ID", ID);
+    let looks = [
+        made.clone(),
+        asking.replace("METHOD", "elicitation/create"),
+        asking.replace("METHOD", "roots/list"),
+    ];
+    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
+    let mut client = Client::on(gateway(&tasking));
+    // Without the declaration it is no task, for any method.
+    let plain = client
+        .value("tools/call", &format!(r#""name":"work",{}"#, modern("{}")))
+        .await;
+    assert_eq!(plain["result"]["structuredContent"]["plain"], true, "{plain}");
+    let answer = client
+        .value("tasks/get", &format!(r#""taskId":"x",{}"#, modern("{}")))
+        .await;
+    assert_eq!(answer["error"]["code"], -32021, "{answer}");
+    let required = &answer["error"]["data"]["requiredCapabilities"]["extensions"];
+    assert_eq!(required, &json!({"io.modelcontextprotocol/tasks": {}}));
+
+    let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
+    let answer = client.result("tools/call", &call).await;
+    let id = raw(&answer)
+        .get("taskId")
+        .expect("it is there")
+        .string()
+        .expect("it is there");
+    assert_eq!(answer, made.replace(ID, &id));
+    let about = format!("{},{}", of(&id), modern(FOLLOWS));
+    let look = client.result("tasks/get", &about).await;
+    assert_eq!(look, looks[1].replace(ID, &id));
+    let given = format!(r#"{about},"inputResponses":{{ "q":{{"n":1e2}} }}"#);
+    assert_eq!(
+        client.result("tasks/update", &given).await,
+        r#"{"resultType":"complete"}"#
+    );
+    assert_eq!(
+        tasking.asked().last().expect("it is there"),
+        r#"give { "q":{"n":1e2} }"#
+    );
+    // What the client did not declare, it is not asked.
+    let answer = client.value("tasks/get", &about).await;
+    assert_eq!(answer["error"]["code"], -32021, "{answer}");
+    for (method, params, code) in [
+        ("tasks/update", about.clone(), -32602),
+        ("tasks/list", modern(FOLLOWS), -32601),
+        ("tasks/result", about, -32601),
+    ] {
+        let answer = client.value(method, &params).await;
+        assert_eq!(answer["error"]["code"], code, "{method}: {answer}");
+    }
+}
