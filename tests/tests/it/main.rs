@@ -13,3 +13,4 @@ mod news;
 mod relay;
 mod serving;
 mod support;
+mod tasks;
