@@ -2,14 +2,14 @@
 
 use std::{
     fs,
-    io::{self, BufRead as _, Read as _, Write as _},
+    io::{self, BufRead as _, Write as _},
     process::{self, Command, Stdio},
     thread,
     time::Duration,
 };
 
 use mcp_client::{Connection, ConnectionOptions};
-use mcp_wire::{Line, LineDecoder, Message, Request, id_in_head, into_line, method};
+use mcp_wire::{Message, Request, into_line, method};
 use raw_json::RawJson;
 
 fn main() -> io::Result<()> {
@@ -41,9 +41,6 @@ fn main() -> io::Result<()> {
     if mode == "count" {
         note(file, "start")?;
     }
-    if mode == "fast" {
-        return serve_fast();
-    }
     serve(mode)?;
     if mode == "stubborn" {
         sleep();
@@ -66,31 +63,6 @@ fn serve(mode: &str) -> io::Result<()> {
         io::stdout().write_all(&into_line(mcp_wire::result(&request.id, &result)))?;
     }
     Ok(())
-}
-
-/// Answers every request with the same result, as fast as a pipe allows: the other end of the benchmark.
-fn serve_fast() -> io::Result<()> {
-    let mut lines = LineDecoder::default();
-    let mut chunk = vec![0; 64 * 1024];
-    let mut out = Vec::new();
-    let opened =
-        r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"fast","version":"1"}}"#;
-    let echo = r#"{"content":[{"type":"text","text":"hello hello hello hello hello hello hello hello"}]}"#;
-    loop {
-        let length = io::stdin().lock().read(&mut chunk)?;
-        if length == 0 {
-            return Ok(());
-        }
-        lines.buffer().extend_from_slice(&chunk[..length]);
-        while let Some(Line::Complete(line)) = lines.next_line() {
-            let Some(id) = id_in_head(&line) else { continue };
-            let result = if id == 1 { opened } else { echo };
-            writeln!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")?;
-        }
-        io::stdout().write_all(&out)?;
-        io::stdout().flush()?;
-        out.clear();
-    }
 }
 
 /// Does what the mode says when a tool is called.
