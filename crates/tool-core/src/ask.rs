@@ -78,6 +78,7 @@ pub struct Asker {
 #[derive(Debug, Default)]
 struct Waits {
     n_open: usize,
+    has_asked: bool,
     since: Option<Instant>,
     total: Duration,
 }
@@ -118,6 +119,15 @@ impl Asker {
         waits.total + open
     }
 
+    /// Whether the caller was asked anything yet.
+    #[must_use]
+    pub fn has_asked(&self) -> bool {
+        self.waits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .has_asked
+    }
+
     /// Whether a question is open.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
@@ -139,6 +149,7 @@ impl<'a> Waiting<'a> {
         let now = asker.clock.now();
         let mut waits = asker.waits.lock().unwrap_or_else(PoisonError::into_inner);
         waits.n_open += 1;
+        waits.has_asked = true;
         waits.since.get_or_insert(now);
         drop(waits);
         Self(asker)

@@ -181,19 +181,23 @@ impl CallContext {
     /// tools does not count.
     #[must_use]
     pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
-        let descriptor = self.tool().descriptor();
-        let metadata = &descriptor.metadata;
-        let is_declared = descriptor.origin.trust == Trust::Operator
-            && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
-        // Prompts and resources are read, by the protocol's own word. What is asked about a task can be asked again.
-        let may_run_twice =
-            is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. });
-        if self.dispatch.state() == DispatchState::Sent && !may_run_twice {
+        if self.dispatch.state() == DispatchState::Sent && !self.may_run_twice() {
             let message = format!("{}; whether the tool ran is not known", message.into());
             ToolError::new(ErrorKind::OutcomeUnknown, message)
         } else {
             ToolError::new(kind, message)
         }
+    }
+
+    /// Whether the tool may run twice for one call: the operator declared it idempotent or read-only. Prompts and
+    /// resources are read, by the protocol's own word. What is asked about a task can be asked again.
+    #[must_use]
+    pub fn may_run_twice(&self) -> bool {
+        let descriptor = self.tool().descriptor();
+        let metadata = &descriptor.metadata;
+        let is_declared = descriptor.origin.trust == Trust::Operator
+            && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
+        is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
     }
 
     /// The time left until the deadline, which the time that the caller took to answer questions puts off; nothing if

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::Metadata;
+use crate::{Metadata, Overrides};
 
 /// A tool as data: what a manifest, a registry row or a server's list says of it. Prompts and resources of servers are
 /// described in the same way: see [`Feature`].
@@ -32,6 +32,8 @@ pub struct Descriptor {
     pub timeout: Option<Duration>,
     /// What is known of its guarantees, cost and needs.
     pub metadata: Metadata,
+    /// What the operator set for it in the place of the defaults.
+    pub overrides: Overrides,
     /// The definition as its server lists it, if it comes from one: shown to clients with nothing but the name
     /// changed.
     pub definition: Option<RawJson>,

@@ -12,6 +12,7 @@ struct Inner {
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
     retry_after: Option<Duration>,
+    no_retry: bool,
     detail: Option<RawJson>,
 }
 
@@ -178,6 +179,7 @@ impl ToolError {
             message: message.into(),
             source: None,
             retry_after: None,
+            no_retry: false,
             detail: None,
         }))
     }
@@ -193,6 +195,14 @@ impl ToolError {
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.0.retry_after = Some(after);
+        self
+    }
+
+    /// The same error, which another attempt of this very call does not help: the upstream said so, or a layer holds
+    /// the tool back. What the caller may do later is for [`ToolError::retry_after`] to say.
+    #[must_use]
+    pub fn with_no_retry(mut self) -> Self {
+        self.0.no_retry = true;
         self
     }
 
@@ -219,6 +229,12 @@ impl ToolError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// Whether another attempt of this very call may help: see [`ToolError::with_no_retry`].
+    #[must_use]
+    pub fn allows_retry(&self) -> bool {
+        !self.0.no_retry
     }
 
     /// What the upstream said about it, as data.

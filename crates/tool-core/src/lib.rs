@@ -29,9 +29,11 @@ mod event;
 mod executor;
 mod future;
 mod invoke;
+mod jitter;
 mod metadata;
 mod name;
 mod outcome;
+mod overrides;
 mod pattern;
 mod progress;
 mod schema;
@@ -55,9 +57,11 @@ pub use self::{
     executor::{Executor, PrepareError},
     future::BoxFuture,
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
+    jitter::Jitter,
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
+    overrides::{BreakerSettings, Overrides, RetrySettings},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},

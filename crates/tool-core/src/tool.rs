@@ -3,7 +3,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::{Map, Value};
 
-use crate::{CheckJson, Descriptor, DynInvoke, Feature, ToolState};
+use crate::{
+    BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, Overrides, RetrySettings, ToolState,
+};
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
 /// up nothing more. Prompts, resources and templates of servers are resolved in the same way: see [`Feature`].
@@ -37,6 +39,10 @@ pub struct Settings {
     pub call_timeout: Duration,
     /// How long one attempt may take.
     pub attempt_timeout: Duration,
+    /// When its failed calls are tried again; never if absent.
+    pub retry: Option<RetrySettings>,
+    /// When it is held back after failures; never if absent.
+    pub breaker: Option<BreakerSettings>,
 }
 
 impl Default for Settings {
@@ -44,7 +50,22 @@ impl Default for Settings {
         Self {
             call_timeout: Duration::from_secs(60),
             attempt_timeout: Duration::from_secs(30),
+            retry: None,
+            breaker: None,
         }
+    }
+}
+
+impl Settings {
+    /// The same settings with what the operator set for one tool in their place. A group of settings counts as a whole:
+    /// what one leaves out has its usual value, not that of the defaults.
+    #[must_use]
+    pub fn with(mut self, overrides: &Overrides) -> Self {
+        let retry = overrides.retry.or(self.retry);
+        self.retry = retry.filter(|retry| retry.max_attempts > 1);
+        let breaker = overrides.breaker.or(self.breaker);
+        self.breaker = breaker.filter(|breaker| !breaker.disabled);
+        self
     }
 }
 

@@ -16,8 +16,8 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, Executor,
-    ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Reference, Secret, SecretError, Secrets,
-    Settings, Target, Tool, ToolParts, Trust,
+    ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides, Reference, Secret, SecretError,
+    Secrets, Settings, Target, Tool, ToolParts, Trust,
 };
 use tool_exec_http::{HttpExecutor, HttpOptions};
 
@@ -84,6 +84,7 @@ fn descriptor(config: Value) -> Descriptor {
         },
         timeout: None,
         metadata: Metadata::default(),
+        overrides: Overrides::default(),
         definition: None,
         origin: Origin {
             place: "example".to_owned(),

@@ -10,7 +10,7 @@ use mcp_wire::Era;
 use raw_json::{Kind, RawJson};
 use serde_json::{Value, json};
 use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Rejected, Trust, outward_name,
+    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, Rejected, Trust, outward_name,
 };
 
 use crate::{McpExecutor, ServerSettings, task};
@@ -194,6 +194,7 @@ impl Entry<'_> {
             },
             timeout: self.settings.timeout,
             metadata: Metadata::default(),
+            overrides: Overrides::default(),
             definition: Some(self.definition.clone()),
             origin: Origin {
                 place: format!("the server `{}`", self.settings.name),

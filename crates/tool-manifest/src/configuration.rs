@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tool_core::{Descriptor, Pattern, Template};
+use tool_core::{Descriptor, Overrides, Pattern, Template};
 
 use crate::ServerSpec;
 
@@ -41,6 +41,8 @@ pub struct Defaults {
     pub start_timeout: Duration,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
+    /// What else holds for tools and servers that set nothing in its place.
+    pub overrides: Overrides,
 }
 
 impl Default for Defaults {
@@ -51,6 +53,7 @@ impl Default for Defaults {
             connect_timeout: Duration::from_secs(5),
             start_timeout: Duration::from_secs(20),
             max_result_bytes: 16 << 20,
+            overrides: Overrides::default(),
         }
     }
 }

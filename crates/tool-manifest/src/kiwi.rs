@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use raw_json::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
-use tool_core::{ExecutorSpec, Metadata, Pattern};
+use tool_core::{ExecutorSpec, Metadata, Overrides, Pattern};
 
 use crate::{
     draft::{Draft, ServerDraft},
@@ -97,6 +97,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         timeout: None,
         executor,
         metadata,
+        overrides: Overrides::default(),
     };
     if let Some(tool) = tool::assemble(cx, parts) {
         draft.put_tool(cx.report, tool);

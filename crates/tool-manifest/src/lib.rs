@@ -17,6 +17,7 @@ mod manifest;
 mod metadata;
 mod node;
 mod okso;
+mod overrides;
 mod place;
 mod promptkit;
 mod read;

@@ -1,5 +1,5 @@
 use serde::Deserialize;
-use tool_core::Metadata;
+use tool_core::{Metadata, Overrides};
 
 use crate::{
     draft::Draft,
@@ -62,6 +62,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         timeout: None,
         executor: Some((tool::spec(cx, "endpoint", &settings), settings)),
         metadata: Metadata::default(),
+        overrides: Overrides::default(),
     };
     if let Some(tool) = tool::assemble(cx, parts) {
         draft.put_tool(cx.report, tool);

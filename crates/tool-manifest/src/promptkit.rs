@@ -1,6 +1,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tool_core::{ExecutorSpec, Metadata};
+use tool_core::{ExecutorSpec, Metadata, Overrides};
 
 use crate::{
     draft::Draft,
@@ -83,6 +83,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         },
         executor,
         metadata: Metadata::default(),
+        overrides: Overrides::default(),
     };
     if let Some(mut tool) = tool::assemble(cx, parts) {
         tool.is_unrouted = is_unrouted;

@@ -7,6 +7,7 @@ use crate::{
     Defaults, GatewaySpec,
     field::{Entries, Field},
     metadata::texts,
+    overrides::{self, BreakerBody, RetryBody},
     place::Cx,
     units::{Bytes, Listen, Period},
 };
@@ -26,6 +27,11 @@ pub(crate) struct DefaultsBody {
     start_timeout: Field<Period>,
     /// How large a result may be; 16MiB if it is not given.
     max_result_bytes: Field<Bytes>,
+    /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
+    retry: Field<RetryBody>,
+    /// When tools and what they depend on are held back after failures; never if it is not given. That of a server or
+    /// tool is in its place.
+    breaker: Field<BreakerBody>,
 }
 
 /// How tools are served over HTTP.
@@ -83,6 +89,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         }
         defaults.max_result_bytes = bytes;
     }
+    defaults.overrides = overrides::overrides(cx, body.retry, body.breaker);
     defaults
 }
 

@@ -2,11 +2,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Origin, Pattern, Template, Trust};
+use tool_core::{Origin, Overrides, Pattern, Template, Trust};
 
 use crate::{
     field::{Entries, Field, Text},
     node::NodeId,
+    overrides::{self, BreakerBody, RetryBody},
     place::Cx,
     suggest,
     transport::{Written, transport},
@@ -25,6 +26,8 @@ pub struct ServerSpec {
     pub timeout: Option<Duration>,
     /// How long it may take to start; the default of the configuration if absent.
     pub start_timeout: Option<Duration>,
+    /// What is set for all of its tools in the place of the defaults.
+    pub overrides: Overrides,
     /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
     /// absent.
     pub include: Option<Vec<Pattern>>,
@@ -128,6 +131,7 @@ impl ServerSpec {
             transport,
             timeout: None,
             start_timeout: None,
+            overrides: Overrides::default(),
             include: None,
             exclude: Vec::new(),
             rename: BTreeMap::new(),
@@ -177,6 +181,10 @@ pub(crate) struct ServerBody {
     pub(crate) timeout_ms: Field<u64>,
     /// How long the server may take to start, in milliseconds.
     pub(crate) start_timeout_ms: Field<u64>,
+    /// When failed calls of its tools are tried again, in the place of what `defaults` say.
+    pub(crate) retry: Field<RetryBody>,
+    /// When it and its tools are held back after failures, in the place of what `defaults` say.
+    pub(crate) breaker: Field<BreakerBody>,
     /// The only tools and prompts to offer, by the server's own names, and resources, by their URIs; `*` stands for any
     /// characters. With `[read_*]` no resource is offered.
     #[serde(alias = "includeTools")]
@@ -236,6 +244,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         transport: transport(cx, at, written)?,
         timeout,
         start_timeout,
+        overrides: overrides::overrides(cx, body.retry, body.breaker),
         include,
         exclude: patterns(body.exclude),
         rename,

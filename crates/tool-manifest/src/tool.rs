@@ -4,12 +4,13 @@ use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata};
+use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 
 use crate::{
     field::{Field, Raw, Text},
     metadata::{self, Classification, Latency, MetadataFields, Pii, RateLimitBody},
     node::{Kind, NodeId},
+    overrides::{self, BreakerBody, RetryBody},
     place::{Cx, Place},
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
@@ -41,6 +42,10 @@ pub(crate) struct ToolBody {
     output_schema: SchemaField,
     /// How long one attempt may take, in milliseconds.
     timeout_ms: Field<u64>,
+    /// When its failed calls are tried again, in the place of what `defaults` say.
+    retry: Field<RetryBody>,
+    /// When it is held back after failures, in the place of what `defaults` say.
+    breaker: Field<BreakerBody>,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -144,6 +149,7 @@ pub(crate) struct Parts {
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) executor: Option<(ExecutorSpec, Settings)>,
     pub(crate) metadata: Metadata,
+    pub(crate) overrides: Overrides,
 }
 
 /// Puts a tool together; nothing if it is not usable, which is then reported.
@@ -176,6 +182,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
         executor,
         timeout: parts.timeout,
         metadata: parts.metadata,
+        overrides: parts.overrides,
         definition: None,
         origin: place.origin(),
     };
@@ -207,6 +214,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         output_schema: schema_field::schema(cx, body.output_schema.0),
         timeout: milliseconds(cx, body.timeout_ms),
         executor: executor(cx, at, body.executor.0),
+        overrides: overrides::overrides(cx, body.retry, body.breaker),
         metadata: metadata::metadata(
             cx,
             MetadataFields {

@@ -1,6 +1,6 @@
 //! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
-//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does. Each works alone around
-//! anything that implements [`tool_core::Invoke`].
+//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does, and [`Breaker`] holds it back after
+//! failures. Each works alone around anything that implements [`tool_core::Invoke`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -14,12 +14,16 @@
 //! ```
 
 mod admit;
+mod breaker;
+mod circuit;
 mod plain_uri;
 mod rules;
 mod validate;
 
 pub use self::{
     admit::{Admit, Admitting},
+    breaker::{Breaker, BreakerPeek, Breaking, Peeking},
+    circuit::{Circuit, HeldBack, Permit, Verdict},
     rules::{Refusal, Rules},
     validate::{Validate, ValidateResult, Validating, ValidatingResult},
 };

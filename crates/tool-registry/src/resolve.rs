@@ -6,7 +6,8 @@ use std::{
 };
 
 use tool_core::{
-    Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Upstream, check_name,
+    Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Trust, Upstream,
+    check_name,
 };
 use tool_schema::LazySchema;
 
@@ -139,13 +140,16 @@ impl Resolver<'_> {
     }
 
     /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it
-    /// is longer than a whole call would be.
+    /// is longer than a whole call would be. What a server says of its own tools sets nothing.
     fn settings(&self, descriptor: &Descriptor, upstream: Option<&Upstream>) -> Settings {
         let upstream = upstream.and_then(|upstream| self.upstream_settings.get(&**upstream.name()));
         let mut settings = upstream.copied().unwrap_or(self.defaults);
         if let Some(timeout) = descriptor.timeout {
             settings.attempt_timeout = timeout;
             settings.call_timeout = settings.call_timeout.max(timeout);
+        }
+        if descriptor.origin.trust == Trust::Operator {
+            settings = settings.with(&descriptor.overrides);
         }
         settings
     }

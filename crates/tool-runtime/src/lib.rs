@@ -1,22 +1,29 @@
-//! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Timeout`] one attempt. Both work
+//! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Retry`] tries again what failed,
+//! [`Timeout`] bounds one attempt. Each works
 //! alone around anything that implements [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
 //!
 //! ```
 //! use tool_core::Layer;
-//! use tool_runtime::{Deadline, Timeout};
+//! use tool_runtime::{Deadline, Retry, Timeout};
 //!
 //! # fn stack<S>(executor: S) {
-//! let stack = Deadline.layer(Timeout.layer(executor));
+//! let stack = Deadline.layer(Retry::default().layer(Timeout.layer(executor)));
 //! # }
 //! ```
 
+mod backoff;
+mod budget;
 mod clock;
 mod deadline;
+mod retry;
 mod timeout;
 mod within;
 
 pub use self::{
+    backoff::Backoff,
+    budget::RetryBudget,
     clock::TokioClock,
     deadline::{Deadline, Deadlined},
+    retry::{Retry, Retrying},
     timeout::{Timeout, Timing},
 };

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, CallContext, Caller, Clock, Descriptor, DynInvoke, ExecutorSpec, Feature, Metadata, Origin,
-    Settings, Target, Tool, ToolParts, ToolState, Trust,
+    Overrides, Settings, Target, Tool, ToolParts, ToolState, Trust, Upstream,
 };
 use tool_schema::LazySchema;
 
@@ -15,6 +15,8 @@ pub struct TestTool {
     pub descriptor: Descriptor,
     /// Its settings.
     pub settings: Settings,
+    /// What it has in common with other tools.
+    pub upstream: Option<Arc<Upstream>>,
 }
 
 impl TestTool {
@@ -36,6 +38,7 @@ impl TestTool {
             },
             timeout: None,
             metadata: Metadata::default(),
+            overrides: Overrides::default(),
             definition: None,
             origin: Origin {
                 place: "test".to_owned(),
@@ -45,6 +48,7 @@ impl TestTool {
         Self {
             descriptor,
             settings: Settings::default(),
+            upstream: None,
         }
     }
 
@@ -70,6 +74,13 @@ impl TestTool {
         self
     }
 
+    /// The same tool, of this upstream.
+    #[must_use]
+    pub fn upstream(mut self, upstream: &Arc<Upstream>) -> Self {
+        self.upstream = Some(upstream.clone());
+        self
+    }
+
     /// The same tool with other metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: Metadata) -> Self {
@@ -89,7 +100,7 @@ impl TestTool {
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             descriptor: Arc::new(self.descriptor),
             executor: Arc::new(executor),
-            state: Arc::new(ToolState::default()),
+            state: Arc::new(ToolState::new(self.upstream)),
             settings: self.settings,
         }))
     }

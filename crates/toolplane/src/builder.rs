@@ -1,8 +1,4 @@
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    sync::Arc,
-};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
@@ -108,11 +104,15 @@ impl Builder {
             return Err(BuildError::SourceTwice(twice.name().to_owned()));
         }
         let defaults = settings(&configuration);
+        let servers = configuration.servers.iter();
+        let upstreams = servers
+            .map(|server| (server.name.clone(), defaults.with(&server.overrides)))
+            .collect();
         let registry = Registry::new(RegistryParts {
             sources,
             executors: primitives.executors,
             defaults,
-            upstreams: HashMap::new(),
+            upstreams,
         });
         registry.follow();
         let observers: Observers = self.observers.into_iter().collect();
@@ -136,7 +136,7 @@ fn settings(configuration: &Configuration) -> Settings {
     let mut settings = Settings::default();
     settings.call_timeout = configuration.defaults.call_timeout;
     settings.attempt_timeout = configuration.defaults.attempt_timeout;
-    settings
+    settings.with(&configuration.defaults.overrides)
 }
 
 fn rules(configuration: &Configuration) -> Rules {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, Target, ToolError};
 use tool_observe::{Observers, Watch, WatchAttempt};
-use tool_policy::{Admit, Rules, Validate, ValidateResult};
-use tool_runtime::{Deadline, Timeout};
+use tool_policy::{Admit, Breaker, BreakerPeek, Rules, Validate, ValidateResult};
+use tool_runtime::{Deadline, Retry, Timeout};
 
 /// The stack that every call goes down, around `innermost`.
 ///
@@ -31,10 +31,15 @@ pub(crate) fn stack(
         // Approve: a person decides on valid arguments, once for all attempts.
         // Degrade: outside Share, so that a fallback's answer is never cached as the primary's.
         // Share: outside Retry, so that all who wait for one result share its attempts as well.
-        // Retry: inside all of those, outside what guards a single attempt.
-        // BreakerPeek: before the queues, to fail fast.
+        //
+        // Inside all of those, so that what they share or replace is a call's end; outside what guards a single attempt.
+        .then(Retry::default())
+        // Before the queues, to fail fast.
+        .then(BreakerPeek)
         // RateLimit, Concurrency: an attempt takes its turn, not a call.
-        // Breaker: taken right before dispatch, so that a probe is not lost in a queue.
+        //
+        // Right before dispatch, so that a probe is not lost in a queue.
+        .then(Breaker::default())
         // Intent: the durable record before a dispatch, the last thing before something can happen.
         //
         // Inside whatever repeats an attempt, outside whatever bounds one.

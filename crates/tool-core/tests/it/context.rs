@@ -6,8 +6,8 @@ use std::{
 use serde_json::json;
 use tool_core::{
     Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
-    Feature, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Reply, Settings, Target, Tool,
-    ToolError, ToolParts, ToolState, Trust,
+    Feature, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Overrides, Reply, Settings, Target,
+    Tool, ToolError, ToolParts, ToolState, Trust,
 };
 
 /// A clock that a test moves.
@@ -56,6 +56,7 @@ fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
         },
         timeout: None,
         metadata,
+        overrides: Overrides::default(),
         definition: None,
         origin: Origin {
             place: "test".to_owned(),

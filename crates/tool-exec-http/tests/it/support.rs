@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynInvoke, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, PrepareError,
-    Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError, ToolParts, Trust,
+    DynInvoke, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
+    PrepareError, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError, ToolParts,
+    Trust,
 };
 use tool_exec_http::{HttpExecutor, HttpOptions};
 
@@ -173,6 +174,7 @@ pub(crate) fn descriptor(config: Value) -> Descriptor {
         },
         timeout: None,
         metadata: Metadata::default(),
+        overrides: Overrides::default(),
         definition: None,
         origin: Origin {
             place: "test".to_owned(),

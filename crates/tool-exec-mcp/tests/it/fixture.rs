@@ -136,7 +136,12 @@ impl Call {
     pub(crate) fn of(server: &Arc<McpServer>, descriptor: Descriptor, arguments: Value) -> Self {
         let executor = McpExecutor::new([server.clone()]).prepare(&descriptor).unwrap();
         let settings = Settings::default();
-        let tool = TestTool { descriptor, settings }.build(Prepared(executor));
+        let tool = TestTool {
+            descriptor,
+            settings,
+            upstream: None,
+        }
+        .build(Prepared(executor));
         Self {
             cx: tool_testkit::call(tool, arguments, Arc::new(StoppedClock)),
         }

@@ -109,6 +109,10 @@ fn values_of_the_wrong_kind() {
                 "defaults: {call_timeout: 10, start_timeout: 0s, max_result_bytes: lots}\ngateway: {listen: here}\n",
             ),
             ("sse.yaml", "gateway: {sse_path: sse}\n"),
+            (
+                "retry.yaml",
+                "defaults: {retry: {max_attempts: 0, initial_delay: 0s, max_dealy: 1s}, breaker: {max_failures: 0, failure_share: 0%, pause: 1}}\n",
+            ),
             ("taken.yaml", "gateway: {sse_path: /mcp}\n"),
             (
                 "schema.yaml",

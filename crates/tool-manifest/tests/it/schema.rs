@@ -69,6 +69,17 @@ fn it_agrees_with_the_loader() {
             json!({"servers": {"a": {"httpUrl": "http://x", "disabledTools": ["b"]}}}),
             true,
         ),
+        (
+            json!({
+                "defaults": {"retry": {}, "breaker": {"disabled": true}},
+                "servers": {"a": {"command": "x", "retry": {"max_attempts": 5, "initial_delay": "1s", "max_delay": "1m"}}},
+                "tools": {"a": {"description": "x", "executor": {"kind": "mock"}, "breaker": {
+                    "max_failures": 3, "failure_share": "40%", "min_calls": 5, "window": "1m", "pause": "2s", "max_pause": "2m",
+                }}},
+            }),
+            true,
+        ),
+        (json!({"defaults": {"retry": {"attempts": 3}}}), false),
         (json!({"toolz": {}}), false),
         (json!({"servers": {"a": {"comand": "x"}}}), false),
         (json!({"defaults": {"call_timeout": "soon"}}), false),

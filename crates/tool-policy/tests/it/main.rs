@@ -1,5 +1,7 @@
 //! Each policy layer alone, around a scripted executor.
 
+mod breaker;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use raw_json::RawJson;

@@ -1,4 +1,7 @@
 //! Each execution layer alone, around a scripted executor, on a paused clock.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod retry;
 
 use std::{sync::Arc, time::Duration};
 

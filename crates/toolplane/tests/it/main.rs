@@ -2,4 +2,6 @@
 
 #[cfg(feature = "exec-mock")]
 mod configured;
+#[cfg(feature = "exec-mock")]
+mod resilience;
 mod stack;

@@ -1,0 +1,41 @@
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// Chance for pauses, so that those who failed together do not come back together. With the same seed it is the same
+/// sequence. It is no source of secrets.
+#[derive(Debug)]
+pub struct Jitter(AtomicU64);
+
+impl Jitter {
+    /// The sequence of this seed.
+    #[must_use]
+    pub const fn seeded(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// A duration of zero up to this one, every one as likely.
+    pub fn up_to(&self, longest: Duration) -> Duration {
+        // 53 bits are what a float between 0 and 1 holds exactly.
+        let fraction = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        longest.mul_f64(fraction)
+    }
+
+    /// `SplitMix64`: one atomic addition, and a mix of the sum.
+    fn next(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// A sequence that is another one every time.
+impl Default for Jitter {
+    fn default() -> Self {
+        Self::seeded(RandomState::new().build_hasher().finish())
+    }
+}

@@ -1,0 +1,65 @@
+use std::time::Duration;
+
+/// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
+/// these are not looked at: what a server says sets nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Overrides {
+    /// When its failed calls are tried again.
+    pub retry: Option<RetrySettings>,
+    /// When it is held back after failures.
+    pub breaker: Option<BreakerSettings>,
+}
+
+/// When failed calls are tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// How many attempts a call has in all; with 1 there is no retry.
+    pub max_attempts: u32,
+    /// The longest pause before the second attempt. It doubles with every further one.
+    pub initial_delay: Duration,
+    /// What no pause is longer than, unless the upstream asks for more.
+    pub max_delay: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            initial_delay: Duration::from_millis(200),
+            max_delay: Duration::from_secs(20),
+        }
+    }
+}
+
+/// When a tool is held back after failures: its circuit breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerSettings {
+    /// Whether there is none after all.
+    pub disabled: bool,
+    /// How many failures in a row open it.
+    pub max_failures: u32,
+    /// The share of failed calls in the window, in percent, that opens it.
+    pub failure_percent: u8,
+    /// How many calls there must be in the window for the share to count.
+    pub min_calls: u32,
+    /// How far back calls count.
+    pub window: Duration,
+    /// How long it stays open at first. It doubles with every probe that fails.
+    pub pause: Duration,
+    /// What the pause does not grow beyond.
+    pub max_pause: Duration,
+}
+
+impl Default for BreakerSettings {
+    fn default() -> Self {
+        Self {
+            disabled: false,
+            max_failures: 5,
+            failure_percent: 50,
+            min_calls: 10,
+            window: Duration::from_secs(30),
+            pause: Duration::from_secs(1),
+            max_pause: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Settings that can be given by default, for a server and for a tool: the nearest counts, as a whole.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{BreakerSettings, Overrides, RetrySettings};
+
+use crate::{
+    field::Field,
+    place::Cx,
+    units::{Percent, Period},
+};
+
+/// When failed calls are tried again: only where the failure may pass, where the tool cannot have run or is declared
+/// `idempotent` or `read_only`, and as far as the call's time and the upstream's share of retries go.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Retry")]
+pub(crate) struct RetryBody {
+    /// How many attempts a call has in all; 3 if it is not given. With 1 there is no retry.
+    max_attempts: Field<u32>,
+    /// The longest pause before the second attempt, which doubles with every further one; 200ms if it is not given.
+    /// Pauses have a random length up to that.
+    initial_delay: Field<Period>,
+    /// What no pause is longer than, unless the upstream asks for more; 20s if it is not given.
+    max_delay: Field<Period>,
+}
+
+/// When a tool is held back after failures: its calls then fail at once, until one that is let through succeeds.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Breaker")]
+pub(crate) struct BreakerBody {
+    /// Whether there is none after all.
+    disabled: Field<bool>,
+    /// How many failures in a row open it; 5 if it is not given.
+    max_failures: Field<u32>,
+    /// The share of failed calls that opens it; 50% if it is not given.
+    failure_share: Field<Percent>,
+    /// How many calls there must be for the share to count; 10 if it is not given.
+    min_calls: Field<u32>,
+    /// How far back calls count; 30s if it is not given.
+    window: Field<Period>,
+    /// How long it stays open at first, and up to a fifth longer; 1s if it is not given. It doubles with every failure
+    /// of the call that is let through.
+    pause: Field<Period>,
+    /// What the pause does not grow beyond; 60s if it is not given.
+    max_pause: Field<Period>,
+}
+
+/// Makes settings from what a file says.
+pub(crate) fn overrides(cx: Cx<'_>, retry: Field<RetryBody>, breaker: Field<BreakerBody>) -> Overrides {
+    Overrides {
+        retry: retry.get().map(|body| self::retry(cx, body)),
+        breaker: breaker.get().map(|body| self::breaker(cx, body)),
+    }
+}
+
+fn retry(cx: Cx<'_>, body: RetryBody) -> RetrySettings {
+    let mut settings = RetrySettings::default();
+    let hint = "write `max_attempts: 1` for calls without retries";
+    count(cx, body.max_attempts, &mut settings.max_attempts, hint);
+    period(cx, body.initial_delay, &mut settings.initial_delay);
+    period(cx, body.max_delay, &mut settings.max_delay);
+    settings
+}
+
+fn breaker(cx: Cx<'_>, body: BreakerBody) -> BreakerSettings {
+    let mut settings = BreakerSettings {
+        disabled: body.disabled.get().unwrap_or_default(),
+        ..BreakerSettings::default()
+    };
+    let hint = "write `disabled: true` for tools without a breaker";
+    count(cx, body.max_failures, &mut settings.max_failures, hint);
+    count(cx, body.min_calls, &mut settings.min_calls, hint);
+    if let Some((at, Percent(share))) = body.failure_share.located() {
+        if share < 1.0 {
+            cx.error(at, "a share of less than 1% would open it for nothing", hint);
+        }
+        // Whole percents: the number is between 0 and 100.
+        settings.failure_percent = share.round() as u8;
+    }
+    period(cx, body.window, &mut settings.window);
+    period(cx, body.pause, &mut settings.pause);
+    period(cx, body.max_pause, &mut settings.max_pause);
+    settings
+}
+
+/// A number that cannot be zero.
+fn count(cx: Cx<'_>, field: Field<u32>, slot: &mut u32, hint: &str) {
+    if let Some((at, number)) = field.located() {
+        if number == 0 {
+            cx.error(at, "this must be at least 1", hint);
+        }
+        *slot = number;
+    }
+}
+
+/// A time that cannot be zero.
+fn period(cx: Cx<'_>, field: Field<Period>, slot: &mut Duration) {
+    if let Some((at, Period(period))) = field.located() {
+        if period.is_zero() {
+            cx.error(at, "this must be longer than 0", "leave it out for the usual one");
+        }
+        *slot = period;
+    }
+}

@@ -1,0 +1,244 @@
+use std::{sync::Arc, time::Duration};
+
+use tool_core::{
+    Asker, BreakerSettings, CallContext, DispatchState, ErrorKind, Instant, Invoke, Jitter, Layer, Outcome,
+    ToolError,
+};
+
+use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
+
+/// Holds a tool back after failures, where its [`BreakerSettings`] say so, and all tools of an upstream when the
+/// upstream itself is ill. The states are those of [`Circuit`].
+///
+/// # What counts
+/// For the tool, every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its upstream only those in
+/// which it did not answer as it should: one broken tool of a server does not take the others with it. A refusal by the
+/// upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its limits let it.
+///
+/// # Order
+/// Right before dispatch, so that a probe is not lost in a queue; [`BreakerPeek`] stands before the queues.
+#[derive(Debug, Clone, Default)]
+pub struct Breaker {
+    jitter: Arc<Jitter>,
+}
+
+/// The layer of [`Breaker`].
+#[derive(Debug, Clone)]
+pub struct Breaking<S> {
+    jitter: Arc<Jitter>,
+    inner: S,
+}
+
+/// Refuses at once what [`Breaker`] would refuse after the queues. It takes no leave and counts nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BreakerPeek;
+
+/// The layer of [`BreakerPeek`].
+#[derive(Debug, Clone)]
+pub struct Peeking<S> {
+    inner: S,
+}
+
+impl Breaker {
+    /// A layer whose pauses are a sequence that can be repeated.
+    #[must_use]
+    pub fn with_jitter(jitter: Jitter) -> Self {
+        Self {
+            jitter: Arc::new(jitter),
+        }
+    }
+}
+
+impl<S> Layer<S> for Breaker {
+    type Invoke = Breaking<S>;
+
+    fn layer(self, inner: S) -> Breaking<S> {
+        Breaking {
+            jitter: self.jitter,
+            inner,
+        }
+    }
+}
+
+impl<S> Layer<S> for BreakerPeek {
+    type Invoke = Peeking<S>;
+
+    fn layer(self, inner: S) -> Peeking<S> {
+        Peeking { inner }
+    }
+}
+
+impl<S: Invoke> Invoke for Peeking<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if cx.tool().settings().breaker.is_some() {
+            let circuits = Circuits::of(cx);
+            let now = cx.clock.now();
+            circuits.tool.peek(now).map_err(|held| refuse(cx, held, ""))?;
+            if let Some(upstream) = &circuits.upstream {
+                upstream.peek(now).map_err(|held| refuse(cx, held, WHAT_RUNS))?;
+            }
+        }
+        self.inner.invoke(cx).await
+    }
+}
+
+impl<S: Invoke> Invoke for Breaking<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let held = match cx.tool().settings().breaker {
+            Some(settings) => Some(Held::acquire(cx, settings)?),
+            None => None,
+        };
+        let attempt = Attempt {
+            cx,
+            held,
+            jitter: &self.jitter,
+        };
+        let result = self.inner.invoke(attempt.cx).await;
+        attempt.end(&result);
+        result
+    }
+}
+
+/// The circuits that a call goes through.
+struct Circuits {
+    tool: Arc<Circuit>,
+    upstream: Option<Arc<Circuit>>,
+}
+
+impl Circuits {
+    fn of(cx: &CallContext) -> Self {
+        let state = cx.tool().state();
+        Self {
+            tool: state.get_or_init(Circuit::default),
+            upstream: state
+                .upstream()
+                .map(|upstream| upstream.get_or_init(Circuit::default)),
+        }
+    }
+}
+
+/// Leave of both circuits for one attempt.
+struct Held {
+    settings: BreakerSettings,
+    start: Instant,
+    tool: (Arc<Circuit>, Permit),
+    upstream: Option<(Arc<Circuit>, Permit)>,
+}
+
+impl Held {
+    fn acquire(cx: &mut CallContext, settings: BreakerSettings) -> Result<Self, ToolError> {
+        let circuits = Circuits::of(cx);
+        let start = cx.clock.now();
+        let permit = circuits
+            .tool
+            .acquire(start)
+            .map_err(|held| refuse(cx, held, ""))?;
+        let mut held = Self {
+            settings,
+            start,
+            tool: (circuits.tool, permit),
+            upstream: None,
+        };
+        if let Some(circuit) = circuits.upstream {
+            match circuit.acquire(start) {
+                Ok(permit) => held.upstream = Some((circuit, permit)),
+                Err(back) => {
+                    // No pause begins here, so there is nothing that chance could be needed for.
+                    held.give_back(Verdict::Unknown, Verdict::Unknown, start, &Jitter::seeded(0));
+                    return Err(refuse(cx, back, WHAT_RUNS));
+                }
+            }
+        }
+        cx.note("breaker", || "nothing holds it back".to_owned());
+        Ok(held)
+    }
+
+    fn give_back(self, tool: Verdict, upstream: Verdict, now: Instant, jitter: &Jitter) {
+        let (circuit, permit) = self.tool;
+        circuit.report(permit, tool, now, &self.settings, jitter);
+        if let Some((circuit, permit)) = self.upstream {
+            circuit.report(permit, upstream, now, &self.settings, jitter);
+        }
+    }
+}
+
+/// An attempt under way, which gives back what it holds, also when its future is dropped.
+struct Attempt<'a> {
+    cx: &'a mut CallContext,
+    held: Option<Held>,
+    jitter: &'a Jitter,
+}
+
+impl Attempt<'_> {
+    fn end(mut self, result: &Result<Outcome, ToolError>) {
+        if let Some(held) = self.held.take() {
+            let (tool, upstream) = verdicts(self.cx, result);
+            held.give_back(tool, upstream, self.cx.clock.now(), self.jitter);
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            let now = self.cx.clock.now();
+            let verdict = withdrawn(self.cx, now.since(held.start));
+            held.give_back(verdict, verdict, now, self.jitter);
+        }
+    }
+}
+
+/// What a result says of the tool and of its upstream.
+fn verdicts(cx: &CallContext, result: &Result<Outcome, ToolError>) -> (Verdict, Verdict) {
+    let was_answered = cx.dispatch().state() == DispatchState::Answered;
+    let beside = if was_answered {
+        Verdict::Alive
+    } else {
+        Verdict::Unknown
+    };
+    match result {
+        // What waits for a person, or runs dry, says nothing of the tool.
+        Ok(Outcome::Pending(_)) => (Verdict::Unknown, Verdict::Unknown),
+        Ok(_) => (Verdict::Healthy, Verdict::Healthy),
+        Err(error) if error.kind().counts_for_breaker() => {
+            let is_upstreams = !matches!(error.kind(), ErrorKind::UpstreamError | ErrorKind::ResultInvalid);
+            (Verdict::Ill, if is_upstreams { Verdict::Ill } else { beside })
+        }
+        Err(_) => (beside, beside),
+    }
+}
+
+/// What a call says that nobody waited for any longer. Callers may be impatient: it counts only where the tool had
+/// nearly all the time that the operator gives it. Without this, a tool that hangs for longer than calls last would
+/// never be held back.
+fn withdrawn(cx: &CallContext, elapsed: Duration) -> Verdict {
+    let settings = cx.tool().settings();
+    let limit = settings.attempt_timeout.min(settings.call_timeout);
+    let had_time = elapsed >= limit - limit / 10;
+    let was_sent = cx.dispatch().state() == DispatchState::Sent;
+    if had_time && was_sent && !cx.ask.as_ref().is_some_and(Asker::has_asked) {
+        Verdict::Ill
+    } else {
+        Verdict::Unknown
+    }
+}
+
+/// What is held back if it is not the tool alone.
+const WHAT_RUNS: &str = "what runs ";
+
+fn refuse(cx: &mut CallContext, held: HeldBack, what: &str) -> ToolError {
+    let until = match held.retry_after {
+        Some(wait) => format!("for another {wait:.1?}"),
+        None => "until a call that tries it out is answered".to_owned(),
+    };
+    let message = format!(
+        "{what}`{}` is held back {until}, after failures",
+        cx.target.name()
+    );
+    cx.note("breaker", || message.clone());
+    let error = ToolError::new(ErrorKind::Unavailable, message).with_no_retry();
+    match held.retry_after {
+        Some(wait) => error.with_retry_after(wait),
+        None => error,
+    }
+}

@@ -1,0 +1,352 @@
+//! The circuit breaker: its machine alone, and its layers around a scripted executor on a paused clock.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{Instant as TokioInstant, advance, timeout},
+};
+use tool_core::{
+    BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, PendingCall, Reply,
+    Tool, ToolError, Upstream,
+};
+use tool_policy::{Breaker, BreakerPeek, Circuit, Verdict};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SETTINGS: BreakerSettings = BreakerSettings {
+    disabled: false,
+    max_failures: 5,
+    failure_percent: 50,
+    min_calls: 10,
+    window: Duration::from_secs(30),
+    pause: SECOND,
+    max_pause: Duration::from_secs(60),
+};
+
+fn at(seconds: f64) -> Instant {
+    Instant::since_start(Duration::from_secs_f64(seconds))
+}
+
+fn report(circuit: &Circuit, verdict: Verdict, now: Instant) {
+    let permit = circuit.acquire(now).expect("it lets calls pass");
+    circuit.report(permit, verdict, now, &SETTINGS, &Jitter::seeded(1));
+}
+
+/// Opens it, and tells for how long.
+fn open(circuit: &Circuit, now: Instant) -> Duration {
+    while circuit.peek(now).is_ok() {
+        report(circuit, Verdict::Ill, now);
+    }
+    let held = circuit.peek(now).expect_err("it is open");
+    held.retry_after.expect("no probe is under way")
+}
+
+#[test]
+fn failures_in_a_row_open_it() {
+    for (beside, opens) in [
+        (Verdict::Ill, true),
+        (Verdict::Alive, true),
+        (Verdict::Unknown, true),
+        (Verdict::Healthy, false),
+    ] {
+        let circuit = Circuit::default();
+        for _ in 0..4 {
+            assert_eq!(circuit.peek(at(0.0)), Ok(()));
+            report(&circuit, Verdict::Ill, at(0.0));
+        }
+        // A success breaks the row, and what does not count leaves it as it is.
+        report(&circuit, beside, at(0.0));
+        if beside != Verdict::Ill {
+            report(&circuit, Verdict::Ill, at(0.0));
+        }
+        let held = circuit.acquire(at(0.0)).err();
+        assert_eq!(held.is_some(), opens, "{beside:?}");
+        let pause = held.map_or(SECOND, |held| held.retry_after.unwrap());
+        assert!((SECOND..=SECOND * 6 / 5).contains(&pause), "{pause:?}");
+    }
+}
+
+#[test]
+fn half_of_ten_calls_within_the_window_open_it() {
+    let alternate = |n_calls: usize, apart: f64| {
+        let circuit = Circuit::default();
+        let open = (0..n_calls).position(|i| {
+            let verdict = if i % 2 == 0 {
+                Verdict::Healthy
+            } else {
+                Verdict::Ill
+            };
+            report(&circuit, verdict, at(i as f64 * apart));
+            circuit.peek(at(i as f64 * apart)).is_err()
+        });
+        open.map(|i| i + 1)
+    };
+    assert_eq!(alternate(100, 0.1), Some(10));
+    assert_eq!(alternate(100, 5.0), None, "there are never ten calls in 30 s");
+}
+
+#[test]
+fn the_pause_doubles_up_to_its_end_and_begins_anew() {
+    let (circuit, mut now) = (Circuit::default(), at(0.0));
+    for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
+        let pause = open(&circuit, now);
+        let expected = expected * SECOND;
+        assert!(
+            (expected..=expected * 6 / 5).contains(&pause),
+            "{expected:?}: {pause:?}"
+        );
+        let before = now + (pause - Duration::from_nanos(1));
+        assert!(
+            circuit.acquire(before).is_err(),
+            "nothing passes while it is open"
+        );
+        now = now + pause;
+    }
+    report(&circuit, Verdict::Healthy, now);
+    assert!(open(&circuit, now) <= SECOND * 6 / 5);
+}
+
+#[test]
+fn a_probe_that_comes_to_nothing_leaves_its_place_to_the_next() {
+    let circuit = Circuit::default();
+    let now = at(0.0) + open(&circuit, at(0.0));
+    for _ in 0..3 {
+        let probe = circuit.acquire(now).expect("the pause is over");
+        assert!(circuit.acquire(now).is_err(), "one is enough");
+        circuit.report(probe, Verdict::Unknown, now, &SETTINGS, &Jitter::seeded(1));
+    }
+    report(&circuit, Verdict::Alive, now);
+    report(&circuit, Verdict::Ill, now);
+    assert_eq!(circuit.peek(now), Ok(()), "one failure does not open it again");
+}
+
+#[test]
+fn what_began_before_it_opened_is_not_counted_after() {
+    let circuit = Circuit::default();
+    let late: Vec<_> = (0..3).map(|_| circuit.acquire(at(0.0)).unwrap()).collect();
+    let now = at(0.0) + open(&circuit, at(0.0));
+    let probe = circuit.acquire(now).unwrap();
+    for (permit, verdict) in late
+        .into_iter()
+        .zip([Verdict::Ill, Verdict::Healthy, Verdict::Unknown])
+    {
+        circuit.report(permit, verdict, now, &SETTINGS, &Jitter::seeded(1));
+        assert!(circuit.acquire(now).is_err(), "the probe is still the only one");
+    }
+    circuit.report(probe, Verdict::Healthy, now, &SETTINGS, &Jitter::seeded(1));
+    assert_eq!(circuit.peek(now), Ok(()));
+}
+
+#[test]
+fn threads_find_one_probe_among_them() {
+    for round in 0..1000 {
+        let circuit = Circuit::default();
+        let now = at(0.0) + open(&circuit, at(0.0));
+        let ask = || (0..50).filter_map(|_| circuit.acquire(now).ok()).count();
+        let n_probes: usize = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(n_probes, 1, "round {round}");
+    }
+}
+
+fn guarded(name: &str) -> TestTool {
+    let mut tool = TestTool::new(name);
+    tool.settings.breaker = Some(SETTINGS);
+    tool
+}
+
+fn context(tool: &Arc<Tool>, clock: TokioClock) -> CallContext {
+    call(tool.clone(), json!({}), Arc::new(clock))
+}
+
+fn error(kind: ErrorKind) -> ToolError {
+    ToolError::new(kind, "as scripted")
+}
+
+fn stack<S: Invoke + 'static>(inner: S) -> impl Invoke + 'static {
+    Layers::outermost(BreakerPeek)
+        .then(Breaker::with_jitter(Jitter::seeded(1)))
+        .around(inner)
+}
+
+/// Calls a tool whose every call fails so, and tells how many arrived of 20.
+async fn arrivals(tool: TestTool, step: Step) -> usize {
+    let script = Script::new([step]);
+    let (tool, clock) = (tool.build(script.clone()), TokioClock::new());
+    let stack = stack(script.clone());
+    for _ in 0..20 {
+        let _ = stack.invoke(&mut context(&tool, clock)).await;
+    }
+    script.n_calls()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_signs_of_illness_count() {
+    for kind in ErrorKind::ALL {
+        let expected = match kind {
+            ErrorKind::ResultInvalid
+            | ErrorKind::Unavailable
+            | ErrorKind::Timeout
+            | ErrorKind::UpstreamError
+            | ErrorKind::Protocol
+            | ErrorKind::OutcomeUnknown => 5,
+            _ => 20,
+        };
+        for step in [Step::Fail(error(kind)), Step::FailSent(error(kind))] {
+            assert_eq!(arrivals(guarded("t"), step).await, expected, "{kind}");
+        }
+        let fails = Step::Fail(error(kind));
+        assert_eq!(arrivals(TestTool::new("t"), fails).await, 20, "not configured");
+    }
+    let failure = Reply::result(raw_json::RawJson::object(), true);
+    assert_eq!(arrivals(guarded("t"), Step::Reply(failure)).await, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
+    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let (tool, clock) = (guarded("weather").build(script.clone()), TokioClock::new());
+    let stack = stack(script);
+    for _ in 0..5 {
+        stack
+            .invoke(&mut context(&tool, clock))
+            .await
+            .expect_err("it fails");
+    }
+    let mut cx = context(&tool, clock);
+    cx.explain();
+    let refused = stack.invoke(&mut cx).await.expect_err("it is held back");
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    assert!(
+        refused
+            .message()
+            .starts_with("`weather` is held back for another 1."),
+        "{refused}"
+    );
+    assert!(refused.retry_after() >= Some(SECOND) && !refused.allows_retry());
+    assert_eq!(cx.notes().last().unwrap().layer, "breaker");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_probe_of_ten_thousand_calls_is_sent() {
+    let mut steps = vec![Step::Fail(error(ErrorKind::Unavailable)); 5];
+    steps.extend([Step::After(10 * SECOND, json!(1)), Step::Echo]);
+    let script = Script::new(steps);
+    let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
+    let stack = Arc::new(stack(script.clone()));
+    for _ in 0..5 {
+        stack
+            .invoke(&mut context(&tool, clock))
+            .await
+            .expect_err("it fails");
+    }
+    advance(2 * SECOND).await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..10_000 {
+        let (stack, mut cx) = (stack.clone(), context(&tool, clock));
+        tasks.spawn(async move { stack.invoke(&mut cx).await.is_ok() });
+    }
+    let n_ok = tasks.join_all().await.into_iter().filter(|&ok| ok).count();
+    assert_eq!((n_ok, script.n_calls()), (1, 6));
+    assert!(
+        stack.invoke(&mut context(&tool, clock)).await.is_ok(),
+        "it is closed again"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_probe_frees_its_place() {
+    let mut steps = vec![Step::Fail(error(ErrorKind::Unavailable)); 5];
+    steps.extend([Step::Hang(true), Step::Echo]);
+    let script = Script::new(steps);
+    let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
+    let stack = stack(script.clone());
+    for _ in 0..5 {
+        stack
+            .invoke(&mut context(&tool, clock))
+            .await
+            .expect_err("it fails");
+    }
+    advance(2 * SECOND).await;
+    timeout(SECOND, stack.invoke(&mut context(&tool, clock)))
+        .await
+        .expect_err("the caller leaves");
+    assert!(stack.invoke(&mut context(&tool, clock)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_impatient_caller_does_not_count_and_a_hung_tool_does() {
+    for (patience, expected) in [(SECOND, 20), (20 * SECOND, 20), (30 * SECOND, 5)] {
+        let script = Script::new([Step::Hang(true)]);
+        let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
+        let stack = stack(script.clone());
+        for _ in 0..20 {
+            let start = TokioInstant::now();
+            let _ = timeout(patience, stack.invoke(&mut context(&tool, clock))).await;
+            if start.elapsed() < patience {
+                break;
+            }
+        }
+        assert_eq!(script.n_calls(), expected, "{patience:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_not() {
+    for (kind, expected) in [
+        (ErrorKind::Unavailable, 0),
+        (ErrorKind::Timeout, 0),
+        (ErrorKind::OutcomeUnknown, 0),
+        (ErrorKind::UpstreamError, 1),
+        (ErrorKind::ResultInvalid, 1),
+        (ErrorKind::InvalidArguments, 1),
+    ] {
+        let (upstream, clock) = (Arc::new(Upstream::new("files")), TokioClock::new());
+        let (broken, sound) = (
+            Script::new([Step::FailSent(error(kind))]),
+            Script::new([Step::Echo]),
+        );
+        let first = guarded("files__a").upstream(&upstream).build(broken.clone());
+        let second = guarded("files__b").upstream(&upstream).build(sound.clone());
+        for _ in 0..5 {
+            let _ = stack(broken.clone()).invoke(&mut context(&first, clock)).await;
+        }
+        let result = stack(sound.clone()).invoke(&mut context(&second, clock)).await;
+        assert_eq!(sound.n_calls(), expected, "{kind}");
+        if let Err(error) = result {
+            assert!(
+                error.message().starts_with("what runs `files__b` is held back"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_person_closes_nothing() {
+    struct Waits;
+    impl Invoke for Waits {
+        async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
+            Ok(Outcome::Pending(Box::new(PendingCall {
+                handle: "dry-run".into(),
+                reason: "nothing is sent".to_owned(),
+            })))
+        }
+    }
+    let script = Script::new([Step::Fail(error(ErrorKind::Unavailable))]);
+    let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
+    for _ in 0..5 {
+        let _ = stack(script.clone()).invoke(&mut context(&tool, clock)).await;
+    }
+    advance(2 * SECOND).await;
+    assert!(stack(Waits).invoke(&mut context(&tool, clock)).await.is_ok());
+    let _ = stack(script.clone()).invoke(&mut context(&tool, clock)).await;
+    let refused = stack(script.clone()).invoke(&mut context(&tool, clock)).await;
+    assert!(!refused.expect_err("the probe failed").allows_retry());
+    assert_eq!(script.n_calls(), 6);
+}

@@ -1,0 +1,183 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use tokio::time::sleep;
+use tool_core::{
+    Asker, CallContext, DispatchState, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
+};
+
+use crate::{Backoff, RetryBudget};
+
+/// Tries failed calls again, where the tool's [`RetrySettings`] say so and it is safe.
+///
+/// # When a call is tried again
+/// All of this must hold: the failure is of a kind that may pass ([`Backoff::of`]); the tool cannot have run, or the
+/// operator declared that it may run twice ([`CallContext::may_run_twice`]); the caller was not asked for anything; the
+/// pause ends before the deadline; and the upstream's [`RetryBudget`] has something left. An answer is never tried
+/// again, also not one in which the tool reports a failure.
+///
+/// # Retries of retries
+/// A second attempt says that it is one, in the call's `_meta` under [`Retry::META_KEY`]. A call that arrives with that is
+/// not tried again here, so that attempts do not multiply where one gateway stands before another.
+///
+/// # Order
+/// Inside whatever shares or replaces results, outside what guards a single attempt.
+#[derive(Debug, Clone, Default)]
+pub struct Retry {
+    jitter: Arc<Jitter>,
+}
+
+/// The layer of [`Retry`].
+#[derive(Debug, Clone)]
+pub struct Retrying<S> {
+    jitter: Arc<Jitter>,
+    inner: S,
+}
+
+/// Why a failed call is not tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    AllUsed,
+    Hopeless,
+    Refused,
+    MayHaveRun,
+    Declared,
+    Asked,
+    TooLate(Duration),
+    NoBudget,
+}
+
+impl Retry {
+    /// Where a repeated attempt says that it is one: the number of attempts before it.
+    pub const META_KEY: &'static str = "dev.toolplane/retry-attempt";
+
+    /// A layer whose pauses are a sequence that can be repeated.
+    #[must_use]
+    pub fn with_jitter(jitter: Jitter) -> Self {
+        Self {
+            jitter: Arc::new(jitter),
+        }
+    }
+}
+
+impl<S> Layer<S> for Retry {
+    type Invoke = Retrying<S>;
+
+    fn layer(self, inner: S) -> Retrying<S> {
+        Retrying {
+            jitter: self.jitter,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for Retrying<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let settings = cx.tool().settings().retry.filter(|_| !is_repeated(cx));
+        let plan = settings.map(|settings| (settings, budget(cx)));
+        if let Some((_, budget)) = &plan {
+            budget.deposit(cx.clock.now());
+        }
+        let mut n_attempts = 0;
+        loop {
+            let result = self.inner.invoke(cx).await;
+            let (Some((settings, budget)), Err(error)) = (&plan, &result) else {
+                return result;
+            };
+            n_attempts += 1;
+            match decide(cx, error, n_attempts, settings, budget, &self.jitter) {
+                Ok(pause) => {
+                    cx.note("retry", || {
+                        format!("again in {pause:.1?}, after `{}`", error.kind())
+                    });
+                    sleep(pause).await;
+                    mark(cx, n_attempts);
+                }
+                Err(stop) => {
+                    cx.note("retry", || format!("not again: {stop}"));
+                    return result;
+                }
+            }
+        }
+    }
+}
+
+/// The pause before the next attempt, or why there is none.
+fn decide(
+    cx: &CallContext,
+    error: &ToolError,
+    n_attempts: u32,
+    settings: &RetrySettings,
+    budget: &RetryBudget,
+    jitter: &Jitter,
+) -> Result<Duration, Stop> {
+    let descriptor = cx.tool().descriptor();
+    let backoff = Backoff::of(error.kind());
+    if n_attempts >= settings.max_attempts {
+        return Err(Stop::AllUsed);
+    }
+    if backoff == Backoff::Never {
+        return Err(Stop::Hopeless);
+    }
+    if !error.allows_retry() {
+        return Err(Stop::Refused);
+    }
+    if cx.dispatch().state() != DispatchState::NotSent && !cx.may_run_twice() {
+        return Err(Stop::MayHaveRun);
+    }
+    if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
+        return Err(Stop::Declared);
+    }
+    if cx.ask.as_ref().is_some_and(Asker::has_asked) {
+        return Err(Stop::Asked);
+    }
+    let pause = backoff
+        .pause(n_attempts, error, settings, jitter)
+        .ok_or(Stop::Hopeless)?;
+    if cx.remaining().is_some_and(|left| pause >= left) {
+        return Err(Stop::TooLate(pause));
+    }
+    if !budget.withdraw(cx.clock.now()) {
+        return Err(Stop::NoBudget);
+    }
+    Ok(pause)
+}
+
+/// That of the tool's upstream, or its own where it stands for itself.
+fn budget(cx: &CallContext) -> Arc<RetryBudget> {
+    let state = cx.tool().state();
+    match state.upstream() {
+        Some(upstream) => upstream.get_or_init(RetryBudget::default),
+        None => state.get_or_init(RetryBudget::default),
+    }
+}
+
+/// Whether the caller repeats the call already.
+fn is_repeated(cx: &CallContext) -> bool {
+    cx.meta
+        .as_ref()
+        .is_some_and(|meta| meta.get(Retry::META_KEY).is_some())
+}
+
+/// Says that what follows is a repeated attempt.
+fn mark(cx: &mut CallContext, n_attempts: u32) {
+    let before = RawJson::from(serde_json::Value::from(n_attempts));
+    let meta = cx.meta.take().unwrap_or_else(RawJson::object);
+    // What is no object cannot say it, and stays as it is.
+    cx.meta = Some(meta.with_members(&[(Retry::META_KEY, before)]).unwrap_or(meta));
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllUsed => f.write_str("this was the last attempt that the settings allow"),
+            Self::Hopeless => f.write_str("this does not pass by itself"),
+            Self::Refused => f.write_str("it is said not to help now"),
+            Self::MayHaveRun => f.write_str("the tool may have run, and is not declared `idempotent`"),
+            Self::Declared => f.write_str("the tool is declared not `retryable`"),
+            Self::Asked => f.write_str("the caller would be asked twice"),
+            Self::TooLate(pause) => write!(f, "the deadline comes before the pause of {pause:.1?} is over"),
+            Self::NoBudget => f.write_str("the upstream's share of retries is used up"),
+        }
+    }
+}

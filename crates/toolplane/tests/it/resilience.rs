@@ -1,0 +1,198 @@
+//! Retries and breakers in the standard stack, as configured.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::time::{Instant, advance};
+use tool_testkit::{Script, Step, TestTool};
+use toolplane::{
+    CallRequest, Toolplane,
+    core::{
+        BreakerSettings, Caller, ErrorKind, Metadata, Outcome, Overrides, RetrySettings, Settings, ToolError,
+    },
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn down() -> Step {
+    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+}
+
+fn tool(name: &str, overrides: Overrides) -> TestTool {
+    let mut tool = TestTool::new(name);
+    tool.descriptor.overrides = overrides;
+    tool
+}
+
+fn plane(script: &Script, tool: TestTool) -> Toolplane {
+    Toolplane::builder()
+        .executor(Arc::new(script.clone()))
+        .tool(tool.descriptor)
+        .build()
+        .expect("the standard primitives can be set up")
+}
+
+fn both() -> Overrides {
+    Overrides {
+        retry: Some(RetrySettings::default()),
+        breaker: Some(BreakerSettings::default()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_explained_with_its_attempts() {
+    let script = Script::new([down(), Step::Echo]);
+    let plane = plane(&script, tool("t", both()));
+    let explained = plane.call_explained(CallRequest::new("t")).await;
+    explained.result.expect("the second attempt is answered");
+    let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    let attempt = ["breaker", "attempt", "timeout", "executor"];
+    let mut expected = vec!["watch", "deadline", "admit", "validate"];
+    expected.extend(attempt);
+    expected.push("retry");
+    expected.extend(attempt);
+    expected.push("validate result");
+    assert_eq!(layers, expected);
+    let retry = explained
+        .notes
+        .iter()
+        .find(|note| note.layer == "retry")
+        .expect("noted");
+    assert!(retry.decision.starts_with("again in "), "{}", retry.decision);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_deadline_holds_for_all_attempts() {
+    let metadata = Metadata {
+        idempotent: Some(true),
+        ..Metadata::default()
+    };
+    let script = Script::new([Step::Hang(true)]);
+    let plane = plane(&script, tool("t", both()).metadata(metadata));
+    let start = Instant::now();
+    let error = plane.call(CallRequest::new("t")).await.expect_err("it hangs");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert_eq!(
+        start.elapsed(),
+        60 * SECOND,
+        "two attempts of 30 s do not fit with a pause between"
+    );
+    assert_eq!((script.n_calls(), script.n_running()), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sent_call_is_not_sent_again_under_any_settings() {
+    let script = Script::new([Step::Hang(true), Step::Echo]);
+    let plane = plane(&script, tool("pay", both()));
+    let error = plane.call(CallRequest::new("pay")).await.expect_err("it hangs");
+    assert_eq!((error.kind(), script.n_calls()), (ErrorKind::OutcomeUnknown, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_held_back_fails_at_once_and_a_dry_run_changes_nothing() {
+    let script = Script::new([down()]);
+    let plane = plane(&script, tool("t", both()));
+    for _ in 0..2 {
+        plane
+            .call(CallRequest::new("t"))
+            .await
+            .expect_err("nobody answers");
+    }
+    assert_eq!(script.n_calls(), 5, "three attempts, and two until it opens");
+    let start = Instant::now();
+    let error = plane.call(CallRequest::new("t")).await.expect_err("held back");
+    assert_eq!((error.kind(), script.n_calls()), (ErrorKind::Unavailable, 5));
+    assert!(error.retry_after().is_some() && start.elapsed().is_zero());
+    let refused = plane.dry_run(CallRequest::new("t")).await;
+    assert_eq!(
+        refused.result.expect_err("held back as well").kind(),
+        ErrorKind::Unavailable
+    );
+    advance(2 * SECOND).await;
+    let dry = plane.dry_run(CallRequest::new("t")).await;
+    assert!(matches!(dry.result, Ok(Outcome::Pending(_))), "{:?}", dry.result);
+    plane
+        .call(CallRequest::new("t"))
+        .await
+        .expect_err("the probe fails");
+    assert_eq!(script.n_calls(), 6, "the dry run did not close it");
+}
+
+const CONFIGURATION: &str = r#"
+defaults:
+  retry: {max_attempts: 4, initial_delay: 50ms}
+  breaker: {max_failures: 2}
+tools:
+  plain:
+    description: As all are.
+    executor: {kind: mock, result: 1}
+  own:
+    description: In another way.
+    retry: {max_attempts: 2}
+    breaker: {failure_share: 25%, window: 1m}
+    executor: {kind: mock, result: 1}
+  bare:
+    description: With nothing.
+    retry: {max_attempts: 1}
+    breaker: {disabled: true}
+    executor: {kind: mock, result: 1}
+"#;
+
+async fn settings(yaml: &str, name: &str) -> Settings {
+    let plane = Toolplane::from_yaml(yaml).expect("usable");
+    let tool = plane.describe(name, &Caller::local()).await;
+    *tool.expect("it is there").settings()
+}
+
+#[tokio::test]
+async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
+    let plain = settings(CONFIGURATION, "plain").await;
+    assert_eq!(
+        (plain.retry, plain.breaker.map(|breaker| breaker.max_failures)),
+        (
+            Some(RetrySettings {
+                max_attempts: 4,
+                initial_delay: Duration::from_millis(50),
+                ..RetrySettings::default()
+            }),
+            Some(2)
+        )
+    );
+    let own = settings(CONFIGURATION, "own").await;
+    let breaker = BreakerSettings {
+        failure_percent: 25,
+        window: Duration::from_secs(60),
+        ..BreakerSettings::default()
+    };
+    let retry = RetrySettings {
+        max_attempts: 2,
+        ..RetrySettings::default()
+    };
+    assert_eq!((own.retry, own.breaker), (Some(retry), Some(breaker)));
+    let bare = settings(CONFIGURATION, "bare").await;
+    assert_eq!((bare.retry, bare.breaker), (None, None));
+    let silent = "tools: {t: {description: x, executor: {kind: mock, result: 1}}}";
+    let silent = settings(silent, "t").await;
+    assert_eq!(
+        (silent.retry, silent.breaker),
+        (None, None),
+        "nothing that nobody asked for"
+    );
+}
+
+#[cfg(feature = "exec-mcp")]
+#[tokio::test]
+async fn a_servers_settings_hold_for_the_tools_that_are_written_out_for_it() {
+    let yaml = json!({
+        "defaults": {"retry": {"max_attempts": 9}},
+        "servers": {"s": {"command": "none", "retry": {"max_attempts": 2}, "breaker": {}}},
+        "tools": {"t": {
+            "description": "x",
+            "idempotent": true,
+            "executor": {"kind": "mcp", "server": "s", "tool": "t"},
+        }},
+    });
+    let settings = settings(&yaml.to_string(), "t").await;
+    assert_eq!(settings.retry.map(|retry| retry.max_attempts), Some(2));
+    assert_eq!(settings.breaker, Some(BreakerSettings::default()));
+}
