@@ -126,7 +126,8 @@ fn a_probe_that_comes_to_nothing_leaves_its_place_to_the_next() {
 #[test]
 fn what_began_before_it_opened_is_not_counted_after() {
     let circuit = Circuit::default();
-    let late: Vec<_> = (0..3).map(|_| circuit.acquire(at(0.0)).unwrap()).collect();
+    let mut late: Vec<_> = (0..8).map(|_| circuit.acquire(at(0.0)).unwrap()).collect();
+    let later = late.split_off(3);
     let now = at(0.0) + open(&circuit, at(0.0));
     let probe = circuit.acquire(now).unwrap();
     for (permit, verdict) in late
@@ -137,7 +138,10 @@ fn what_began_before_it_opened_is_not_counted_after() {
         assert!(circuit.acquire(now).is_err(), "the probe is still the only one");
     }
     circuit.report(probe, Verdict::Healthy, now, &SETTINGS, &Jitter::seeded(1));
-    assert_eq!(circuit.peek(now), Ok(()));
+    for permit in later {
+        circuit.report(permit, Verdict::Ill, now, &SETTINGS, &Jitter::seeded(1));
+    }
+    assert_eq!(circuit.peek(now), Ok(()), "nor once it is closed again");
 }
 
 #[test]
