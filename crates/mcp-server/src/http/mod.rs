@@ -9,6 +9,7 @@ mod mirrored;
 mod old_clients;
 mod old_endpoint;
 mod options;
+mod repoll;
 mod response;
 mod resumable;
 mod serve;

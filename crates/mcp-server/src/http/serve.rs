@@ -15,7 +15,10 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 
-use super::watch::{Patience, Phase, TICK, WatchedBody, WatchedIo};
+use super::{
+    repoll::Repoll,
+    watch::{Patience, Phase, TICK, WatchedBody, WatchedIo},
+};
 
 /// How connections are served.
 #[derive(Debug, Clone)]
@@ -143,7 +146,8 @@ async fn serve_connection<S, B>(
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .serve_connection(io, service);
-    let mut connection = pin!(connection);
+    let connection = pin!(connection);
+    let mut connection = Repoll::new(connection);
     let mut ticks = interval(TICK);
     // The first tick comes at once.
     ticks.reset();
@@ -156,10 +160,10 @@ async fn serve_connection<S, B>(
     let ended = loop {
         tokio::select! {
             biased;
-            ended = connection.as_mut() => break ended,
+            ended = &mut connection => break ended,
             _ = stopped.changed(), if !is_stopping => {
                 is_stopping = true;
-                connection.as_mut().graceful_shutdown();
+                connection.get_mut().as_mut().graceful_shutdown();
             }
             _ = ticks.tick() => {
                 if phase.is_overdue(patience) {

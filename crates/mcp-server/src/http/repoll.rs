@@ -1,0 +1,162 @@
+//! Spares a task that wakes itself the way through the scheduler.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::task::AtomicWaker;
+
+/// A future that is polled again at once when it was woken while it was polled.
+///
+/// hyper wakes the task of a connection whenever the body of a request is dropped, which is mostly in the very poll
+/// that answers the request. A task that wakes itself goes to the end of the queue, and for that tokio wakes another
+/// thread: one for every request, and for nothing.
+pub(super) struct Repoll<F> {
+    future: F,
+    signal: Arc<Signal>,
+    /// The same as `signal`.
+    waker: Waker,
+}
+
+/// How often a future is polled before others have their turn.
+const TURNS: usize = 4;
+
+struct Signal {
+    state: AtomicU8,
+    task: AtomicWaker,
+}
+
+/// The future is polled: who wakes need only say so.
+const POLLED: u8 = 1;
+const WOKEN: u8 = 2;
+
+impl<F> Repoll<F> {
+    pub(super) fn new(future: F) -> Self {
+        let signal = Arc::new(Signal {
+            state: AtomicU8::new(0),
+            task: AtomicWaker::new(),
+        });
+        Self {
+            future,
+            waker: Waker::from(Arc::clone(&signal)),
+            signal,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self) -> &mut F {
+        &mut self.future
+    }
+}
+
+impl<F: Future + Unpin> Future for Repoll<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self {
+            future,
+            signal,
+            waker,
+        } = self.get_mut();
+        signal.task.register(cx.waker());
+        for _ in 0..TURNS {
+            signal.state.swap(POLLED, Ordering::AcqRel);
+            let polled = Pin::new(&mut *future).poll(&mut Context::from_waker(waker));
+            // Whoever wakes from here on wakes the task.
+            let was_woken = signal.state.swap(0, Ordering::AcqRel) & WOKEN != 0;
+            if polled.is_ready() || !was_woken {
+                return polled;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.fetch_or(WOKEN, Ordering::AcqRel) & POLLED == 0 {
+            self.task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, sync::atomic::AtomicUsize};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Polls a future once that wakes itself in its first polls; returns how often it was polled and its task woken.
+    fn polls_and_wakes(wakes_itself: usize) -> (usize, usize) {
+        let count = Arc::new(Count::default());
+        let mut polls = 0;
+        let future = poll_fn(|cx| {
+            polls += 1;
+            if polls <= wakes_itself {
+                cx.waker().wake_by_ref();
+            }
+            Poll::<()>::Pending
+        });
+        let mut future = Repoll::new(Box::pin(future));
+        let waker = Waker::from(Arc::clone(&count));
+        assert!(
+            Pin::new(&mut future)
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        drop(future);
+        (polls, count.0.load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn a_future_that_wakes_itself_is_polled_again_and_its_task_sleeps() {
+        assert_eq!(polls_and_wakes(0), (1, 0));
+        assert_eq!(polls_and_wakes(2), (3, 0));
+    }
+
+    #[test]
+    fn a_future_that_goes_on_waking_itself_lets_others_have_their_turn() {
+        assert_eq!(polls_and_wakes(usize::MAX), (TURNS, 1));
+    }
+
+    #[test]
+    fn a_future_that_rests_is_woken_by_its_task() {
+        let count = Arc::new(Count::default());
+        let mut inner = None;
+        let mut future = Repoll::new(poll_fn(|cx| {
+            inner = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        let waker = Waker::from(Arc::clone(&count));
+        for round in 1..=3 {
+            assert!(
+                Pin::new(&mut future)
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+            future.waker.wake_by_ref();
+            assert_eq!(count.0.load(Ordering::SeqCst), round);
+        }
+        drop(future);
+        assert!(inner.is_some_and(|inner| !inner.will_wake(&waker)));
+    }
+}
