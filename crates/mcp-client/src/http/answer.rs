@@ -24,7 +24,7 @@ pub(super) async fn read(
 ) -> Result<RawJson, Error> {
     let status = answer.status();
     if !(200..300).contains(&status) {
-        return Err(refusal(answer).await);
+        return Err(Box::pin(refusal(answer)).await);
     }
     if matches!(status, 202 | 204) {
         return Err(Error::protocol(
@@ -53,7 +53,7 @@ pub(super) async fn read(
         let body = collect(&mut answer, first, shared.limit).await?;
         return one(body, id, exchange, shared);
     }
-    Stream {
+    let stream = Stream {
         answer,
         id,
         exchange,
@@ -62,9 +62,9 @@ pub(super) async fn read(
         resumable,
         last_event: None,
         retry: None,
-    }
-    .read(first)
-    .await
+    };
+    // Large, and most answers are none.
+    Box::pin(stream.read(first)).await
 }
 
 fn is_json_type(essence: &str) -> bool {

@@ -1,6 +1,6 @@
 //! The one file that knows the HTTP library.
 
-use std::{error::Error as StdError, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
@@ -8,12 +8,15 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{self, Client, connect::HttpConnector},
+    client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
 use url::Url;
 
-use super::tls;
+use super::{
+    plain::{Failure, Lease, Pool},
+    tls,
+};
 use crate::{Error, ErrorKind};
 
 /// Makes requests to one URL.
@@ -21,13 +24,24 @@ use crate::{Error, ErrorKind};
 /// On the path of every call, so it is hyper itself rather than what is built upon it: no redirects, no cookies, no
 /// proxies, no compressed bodies.
 pub(crate) struct HttpClient {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    connections: Connections,
+    /// As it stands in a request.
     uri: Uri,
     headers: HeaderMap,
 }
 
+enum Connections {
+    Plain(Arc<Pool>),
+    /// May be HTTP/2, where all requests share a connection.
+    Tls(Box<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>),
+}
+
 /// An answer whose body has yet to be read.
-pub(crate) struct HttpAnswer(Response<Incoming>);
+pub(crate) struct HttpAnswer {
+    response: Response<Incoming>,
+    /// The connection that the body comes over, if it is driven here.
+    lease: Option<Lease>,
+}
 
 /// Why there is no answer, or no more of it.
 pub(crate) struct TransportError {
@@ -51,17 +65,39 @@ impl HttpClient {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));
-        let tls = tls::configuration(url.scheme() == "https")?;
+        if url.scheme() == "http" {
+            return Ok(Self::plain(tcp, uri, headers));
+        }
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
+            .with_tls_config(tls::configuration()?)
+            .https_only()
             .enable_all_versions()
             .wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(connector);
-        Ok(Self { client, uri, headers })
+        Ok(Self {
+            connections: Connections::Tls(Box::new(client)),
+            uri,
+            headers,
+        })
+    }
+
+    fn plain(tcp: HttpConnector, server: Uri, mut headers: HeaderMap) -> Self {
+        // The header that HTTP/1.1 demands, and the short form of the URI that goes with it.
+        if let Some(authority) = server.authority()
+            && !headers.contains_key(header::HOST)
+        {
+            let host = HeaderValue::from_str(authority.as_str()).expect("an authority is visible ASCII");
+            headers.insert(header::HOST, host);
+        }
+        let path = server.path_and_query().cloned();
+        Self {
+            connections: Connections::Plain(Pool::new(tcp, server)),
+            uri: path.map(Uri::from).unwrap_or_default(),
+            headers,
+        }
     }
 
     pub(crate) async fn post(&self, headers: Headers, body: Bytes) -> Result<HttpAnswer, TransportError> {
@@ -85,13 +121,11 @@ impl HttpClient {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.uri.clone();
-        let all = request.headers_mut();
-        all.reserve(self.headers.len() + headers.len());
-        all.extend(self.headers.clone());
+        *request.headers_mut() = self.headers.clone();
         for (name, value) in headers {
-            all.insert(name, value);
+            request.headers_mut().insert(name, value);
         }
-        let answer = HttpAnswer(self.client.request(request).await.map_err(transport_error)?);
+        let answer = self.exchange(request).await?;
         match answer.header(header::CONTENT_ENCODING.as_str()) {
             None | Some("identity") => Ok(answer),
             // Nothing was asked for, and what a few bytes unpack to has no bound.
@@ -101,30 +135,58 @@ impl HttpClient {
             }),
         }
     }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<HttpAnswer, TransportError> {
+        let (response, lease) = match &self.connections {
+            Connections::Plain(pool) => match pool.send(request).await {
+                Ok((response, lease)) => (response, Some(lease)),
+                Err(Failure::Connect(error)) => return Err(unreachable_server(error)),
+                Err(Failure::Exchange { error, unsent }) => return Err(broken(error, unsent)),
+            },
+            Connections::Tls(client) => match client.request(request).await {
+                Ok(response) => (response, None),
+                Err(error) if error.is_connect() => return Err(unreachable_server(error)),
+                Err(error) => return Err(broken(error, false)),
+            },
+        };
+        Ok(HttpAnswer { response, lease })
+    }
+}
+
+impl Drop for HttpAnswer {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.give_back(self.response.body_mut());
+        }
+    }
 }
 
 impl HttpAnswer {
     pub(crate) fn status(&self) -> u16 {
-        self.0.status().as_u16()
+        self.response.status().as_u16()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.0.headers().get(name)?.to_str().ok()
+        self.response.headers().get(name)?.to_str().ok()
     }
 
     pub(crate) fn header_value(&self, name: &str) -> Option<HeaderValue> {
-        self.0.headers().get(name).cloned()
+        self.response.headers().get(name).cloned()
     }
 
     /// How long the body says it is.
     pub(crate) fn length(&self) -> Option<u64> {
-        self.0.body().size_hint().exact()
+        self.response.body().size_hint().exact()
     }
 
     /// The next piece of the body; nothing at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
-            match self.0.body_mut().frame().await {
+            let frame = match &mut self.lease {
+                Some(lease) => lease.frame(self.response.body_mut()).await,
+                None => self.response.body_mut().frame().await,
+            };
+            match frame {
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     // Anything else is trailers, in which nothing is said.
@@ -140,14 +202,18 @@ impl HttpAnswer {
     }
 }
 
-fn transport_error(error: legacy::Error) -> TransportError {
-    let unsent = error.is_connect();
-    let reason = innermost(&error);
-    let kind = if unsent {
-        ErrorKind::Unreachable(reason)
-    } else {
-        ErrorKind::Closed(reason)
-    };
+/// No connection was made.
+fn unreachable_server(error: impl StdError + Send + Sync + 'static) -> TransportError {
+    let kind = ErrorKind::Unreachable(innermost(&error));
+    TransportError {
+        unsent: true,
+        error: Error::new(kind).sent(false).because(error),
+    }
+}
+
+/// The connection ended before the answer.
+fn broken(error: impl StdError + Send + Sync + 'static, unsent: bool) -> TransportError {
+    let kind = ErrorKind::Closed(innermost(&error));
     TransportError {
         unsent,
         error: Error::new(kind).sent(!unsent).because(error),

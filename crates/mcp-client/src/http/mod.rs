@@ -5,6 +5,7 @@ mod client;
 mod endpoint;
 mod listen;
 mod params;
+mod plain;
 mod shared;
 mod sse;
 mod tls;

@@ -114,8 +114,10 @@ impl HttpShared {
             Err(error) if has_session && posting.method != method::INITIALIZE && is_expired(&error) => {
                 // The server says that it looked no further than at the session: the request has not run.
                 posting.exchange.mark_unsent();
-                self.reopen(generation).await.map_err(|error| error.sent(false))?;
-                self.post(posting, self.session()).await
+                // Rare, and the future of every call would have room for it.
+                let reopening = Box::pin(self.reopen(generation));
+                reopening.await.map_err(|error| error.sent(false))?;
+                Box::pin(self.post(posting, self.session())).await
             }
             done => done,
         }

@@ -104,6 +104,35 @@ async fn what_requests_say_of_themselves() {
     assert!(matches!(error.kind(), ErrorKind::Closed(_)) && !error.was_sent());
 }
 
+#[tokio::test]
+async fn a_connection_is_used_again_until_the_server_closes_it() {
+    let calls = AtomicUsize::new(0);
+    let server = Server::start(move |seen| {
+        opening(seen).unwrap_or_else(|| {
+            let answer = json(&about(seen, r#"{"id":ID,"result":{}}"#));
+            match (calls.fetch_add(1, Ordering::SeqCst), answer) {
+                // Without a word in the answer.
+                (2, Reply::Bytes(pieces)) => Reply::Close(pieces.concat()),
+                (_, answer) => answer,
+            }
+        })
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    for _ in 0..5 {
+        call(&connection, within(20)).await.unwrap();
+        // The end of a connection must have arrived before it can be known.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let seen = server.seen();
+    let calls = seen.iter().filter(|seen| seen.body["method"] == "tools/call");
+    let peers: Vec<_> = calls.map(|seen| seen.peer).collect();
+    // What opens the connection is still under way beside the first call.
+    assert_eq!(peers[1], peers[2]);
+    assert_ne!(peers[2], peers[3]);
+    assert_eq!(peers[3], peers[4]);
+}
+
 /// What a server writes for a call, and what becomes of it; the next call succeeds whatever it was.
 #[tokio::test]
 async fn odd_answers() {

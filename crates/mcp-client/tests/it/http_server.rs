@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -19,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) method: String,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Value,
+    /// Where the client's end of the connection is.
+    pub(crate) peer: SocketAddr,
 }
 
 /// What is written for a request.
@@ -149,10 +152,12 @@ async fn read_request(socket: &mut BufReader<TcpStream>) -> Option<Seen> {
     } else {
         serde_json::from_slice(&body).unwrap()
     };
+    let peer = socket.get_ref().peer_addr().ok()?;
     Some(Seen {
         method,
         headers,
         body,
+        peer,
     })
 }
 
