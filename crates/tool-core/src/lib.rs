@@ -30,6 +30,7 @@ mod executor;
 mod future;
 mod invoke;
 mod jitter;
+mod limits;
 mod metadata;
 mod name;
 mod outcome;
@@ -58,6 +59,7 @@ pub use self::{
     future::BoxFuture,
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
+    limits::{ConcurrencyLimit, Limits, Scopes},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::ConcurrencyLimit;
+
 /// What is known of a tool beyond how to call it: what routing, limits and policies go by.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata {
@@ -11,6 +13,8 @@ pub struct Metadata {
     pub latency: Option<LatencyClass>,
     /// How often it may be called.
     pub rate_limit: Option<RateLimit>,
+    /// How many calls of it may run at once.
+    pub concurrency: Option<ConcurrencyLimit>,
     /// What a call costs, in US dollars.
     pub cost_per_call: Option<f64>,
     /// The share of calls that succeed by agreement, in percent.
@@ -44,7 +48,8 @@ pub enum LatencyClass {
     Slow,
 }
 
-/// How often a tool may be called.
+/// How often a tool may be called. It is counted evenly, as a bucket that holds `burst` calls and refills at
+/// `requests` in `period`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// How many calls.
@@ -53,6 +58,8 @@ pub struct RateLimit {
     pub period: Duration,
     /// How many at once; as many as `requests` if absent.
     pub burst: Option<u32>,
+    /// How many of them may be of one principal; all of them if absent.
+    pub per_principal: Option<u32>,
 }
 
 /// How confidential a tool's data are.

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, Overrides, RetrySettings, ToolState,
+    BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, Limits, Overrides, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -43,6 +43,8 @@ pub struct Settings {
     pub retry: Option<RetrySettings>,
     /// When it is held back after failures; never if absent.
     pub breaker: Option<BreakerSettings>,
+    /// How much it may be used.
+    pub limits: Limits,
 }
 
 impl Default for Settings {
@@ -52,6 +54,7 @@ impl Default for Settings {
             attempt_timeout: Duration::from_secs(30),
             retry: None,
             breaker: None,
+            limits: Limits::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tool_core::{Descriptor, Overrides, Pattern, Template};
+use tool_core::{Descriptor, Limits, Overrides, Pattern, Template};
 
 use crate::ServerSpec;
 
@@ -43,6 +43,8 @@ pub struct Defaults {
     pub max_result_bytes: usize,
     /// What else holds for tools and servers that set nothing in its place.
     pub overrides: Overrides,
+    /// How much tools may be used: as much as one likes.
+    pub limits: Limits,
 }
 
 impl Default for Defaults {
@@ -54,6 +56,7 @@ impl Default for Defaults {
             start_timeout: Duration::from_secs(20),
             max_result_bytes: 16 << 20,
             overrides: Overrides::default(),
+            limits: Limits::default(),
         }
     }
 }

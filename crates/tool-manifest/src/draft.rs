@@ -100,12 +100,12 @@ impl Draft {
         }
     }
 
-    pub(crate) fn set_defaults(&mut self, cx: Cx<'_>, at: NodeId, defaults: Defaults) {
+    pub(crate) fn set_defaults(&mut self, cx: Cx<'_>, at: NodeId, defaults: &Defaults) {
         set_once(
             &mut self.defaults,
             cx.report,
             "`defaults`",
-            (cx.place(at), defaults),
+            (cx.place(at), *defaults),
         );
     }
 

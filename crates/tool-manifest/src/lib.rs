@@ -12,6 +12,7 @@ mod field;
 mod file;
 mod json;
 mod kiwi;
+mod limits;
 mod load;
 mod manifest;
 mod metadata;

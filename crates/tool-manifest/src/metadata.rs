@@ -1,11 +1,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit};
+use tool_core::{DataClassification, LatencyClass, Metadata, PiiHandling};
 
 use crate::{
     field::Field,
+    limits::{self, ConcurrencyBody, RateLimitBody},
     place::Cx,
-    units::{Percent, Period},
+    units::Percent,
 };
 
 /// The metadata keys of a tool, as they stand beside its other keys.
@@ -15,6 +16,7 @@ pub(crate) struct MetadataFields {
     pub(crate) tags: Field<Vec<Field<String>>>,
     pub(crate) latency: Field<Latency>,
     pub(crate) rate_limit: Field<RateLimitBody>,
+    pub(crate) concurrency: Field<ConcurrencyBody>,
     pub(crate) cost_per_call: Field<f64>,
     pub(crate) sla: Field<Percent>,
     pub(crate) retryable: Field<bool>,
@@ -54,19 +56,6 @@ pub(crate) enum Pii {
     Encrypt,
 }
 
-/// How often a tool may be called.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "RateLimit", extend("required" = ["requests", "period"]))]
-pub(crate) struct RateLimitBody {
-    /// How many calls.
-    requests: Field<u32>,
-    /// In what time, such as `1m`.
-    period: Field<Period>,
-    /// How many at once; as many as `requests` if it is not given.
-    burst: Field<u32>,
-}
-
 /// Makes metadata from what a file says.
 pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
     let cost_per_call = fields.cost_per_call.located().and_then(|(at, cost)| {
@@ -98,7 +87,8 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
             Latency::Medium => LatencyClass::Medium,
             Latency::Slow => LatencyClass::Slow,
         }),
-        rate_limit: rate_limit(cx, fields.rate_limit),
+        rate_limit: limits::rate_limit(cx, fields.rate_limit),
+        concurrency: limits::concurrency(cx, fields.concurrency),
         cost_per_call,
         sla: fields.sla.get().map(|Percent(share)| share),
         retryable: fields.retryable.get(),
@@ -124,35 +114,4 @@ pub(crate) fn metadata(cx: Cx<'_>, fields: MetadataFields) -> Metadata {
 pub(crate) fn texts(field: Field<Vec<Field<String>>>) -> Vec<String> {
     let items = field.get().unwrap_or_default();
     items.into_iter().filter_map(Field::get).collect()
-}
-
-fn rate_limit(cx: Cx<'_>, field: Field<RateLimitBody>) -> Option<RateLimit> {
-    let (at, body) = field.located()?;
-    for (name, missing) in [
-        ("requests", body.requests.is_absent()),
-        ("period", body.period.is_absent()),
-    ] {
-        if missing {
-            cx.key_error(
-                at,
-                format!("`{name}` is missing"),
-                "write `{requests: 100, period: 1m}`",
-            );
-        }
-    }
-    let (requests_at, requests) = body.requests.located()?;
-    let Period(period) = body.period.get()?;
-    if requests == 0 || period.is_zero() {
-        cx.error(
-            requests_at,
-            "a rate limit of nothing would refuse every call",
-            "use the policy's `blocklist` to refuse calls",
-        );
-        return None;
-    }
-    Some(RateLimit {
-        requests,
-        period,
-        burst: body.burst.get(),
-    })
 }

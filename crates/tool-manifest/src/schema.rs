@@ -14,7 +14,7 @@ use crate::{
 const DEFINITIONS: &str = "#/$defs/";
 
 /// Other spellings that are accepted: of what, the other spelling, and ours. Derived schemas know nothing of them.
-const SPELLINGS: [(&str, &str, &str); 17] = [
+const SPELLINGS: [(&str, &str, &str); 18] = [
     ("Tool", "inputSchema", "input_schema"),
     ("Tool", "outputSchema", "output_schema"),
     ("Tool", "estimated_latency", "latency"),
@@ -26,6 +26,7 @@ const SPELLINGS: [(&str, &str, &str); 17] = [
     ("Tool", "dataClassification", "data_classification"),
     ("Tool", "piiHandling", "pii_handling"),
     ("Tool", "healthCheckEndpoint", "health_check_endpoint"),
+    ("Server", "rateLimit", "rate_limit"),
     ("Server", "serverUrl", "url"),
     ("Server", "httpUrl", "url"),
     ("Server", "transport", "type"),

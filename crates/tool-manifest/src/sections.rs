@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::{
     Defaults, GatewaySpec,
     field::{Entries, Field},
+    limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
     overrides::{self, BreakerBody, RetryBody},
     place::Cx,
@@ -32,6 +33,10 @@ pub(crate) struct DefaultsBody {
     /// When tools and what they depend on are held back after failures; never if it is not given. That of a server or
     /// tool is in its place.
     breaker: Field<BreakerBody>,
+    /// How often tools may be called; as often as one likes if it is not given.
+    rate_limit: Field<RateLimitsBody>,
+    /// How many calls may run at once; any number if it is not given.
+    concurrency: Field<ConcurrenciesBody>,
 }
 
 /// How tools are served over HTTP.
@@ -90,6 +95,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         defaults.max_result_bytes = bytes;
     }
     defaults.overrides = overrides::overrides(cx, body.retry, body.breaker);
+    defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
     defaults
 }
 

@@ -2,10 +2,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Origin, Overrides, Pattern, Template, Trust};
+use tool_core::{ConcurrencyLimit, Origin, Overrides, Pattern, RateLimit, Template, Trust};
 
 use crate::{
     field::{Entries, Field, Text},
+    limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
     overrides::{self, BreakerBody, RetryBody},
     place::Cx,
@@ -28,6 +29,10 @@ pub struct ServerSpec {
     pub start_timeout: Option<Duration>,
     /// What is set for all of its tools in the place of the defaults.
     pub overrides: Overrides,
+    /// How often all of its tools may be called; the default of the configuration if absent.
+    pub rate_limit: Option<RateLimit>,
+    /// How many calls of all of its tools may run at once; the default of the configuration if absent.
+    pub concurrency: Option<ConcurrencyLimit>,
     /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
     /// absent.
     pub include: Option<Vec<Pattern>>,
@@ -132,6 +137,8 @@ impl ServerSpec {
             timeout: None,
             start_timeout: None,
             overrides: Overrides::default(),
+            rate_limit: None,
+            concurrency: None,
             include: None,
             exclude: Vec::new(),
             rename: BTreeMap::new(),
@@ -185,6 +192,11 @@ pub(crate) struct ServerBody {
     pub(crate) retry: Field<RetryBody>,
     /// When it and its tools are held back after failures, in the place of what `defaults` say.
     pub(crate) breaker: Field<BreakerBody>,
+    /// How often its tools may be called in all.
+    #[serde(alias = "rateLimit")]
+    pub(crate) rate_limit: Field<RateLimitBody>,
+    /// How many calls of its tools may run at once.
+    pub(crate) concurrency: Field<ConcurrencyBody>,
     /// The only tools and prompts to offer, by the server's own names, and resources, by their URIs; `*` stands for any
     /// characters. With `[read_*]` no resource is offered.
     #[serde(alias = "includeTools")]
@@ -245,6 +257,8 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         timeout,
         start_timeout,
         overrides: overrides::overrides(cx, body.retry, body.breaker),
+        rate_limit: limits::rate_limit(cx, body.rate_limit),
+        concurrency: limits::concurrency(cx, body.concurrency),
         include,
         exclude: patterns(body.exclude),
         rename,

@@ -8,7 +8,8 @@ use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 
 use crate::{
     field::{Field, Raw, Text},
-    metadata::{self, Classification, Latency, MetadataFields, Pii, RateLimitBody},
+    limits::{ConcurrencyBody, RateLimitBody},
+    metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
     overrides::{self, BreakerBody, RetryBody},
     place::{Cx, Place},
@@ -58,6 +59,8 @@ pub(crate) struct ToolBody {
     /// How often it may be called.
     #[serde(alias = "rateLimit")]
     rate_limit: Field<RateLimitBody>,
+    /// How many calls of it may run at once.
+    concurrency: Field<ConcurrencyBody>,
     /// What a call costs, in US dollars.
     #[serde(alias = "costPerCall")]
     cost_per_call: Field<f64>,
@@ -222,6 +225,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                 tags: body.tags,
                 latency: body.latency,
                 rate_limit: body.rate_limit,
+                concurrency: body.concurrency,
                 cost_per_call: body.cost_per_call,
                 sla: body.sla,
                 retryable: body.retryable,

@@ -1,6 +1,7 @@
 //! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
-//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does, and [`Breaker`] holds it back after
-//! failures. Each works alone around anything that implements [`tool_core::Invoke`].
+//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`RateLimit`] bounds how often tools
+//! are called, and [`Breaker`] holds them back after failures. Each works alone around anything that implements
+//! [`tool_core::Invoke`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,7 +17,9 @@
 mod admit;
 mod breaker;
 mod circuit;
+mod limiter;
 mod plain_uri;
+mod rate_limit;
 mod rules;
 mod validate;
 
@@ -24,6 +27,7 @@ pub use self::{
     admit::{Admit, Admitting},
     breaker::{Breaker, BreakerPeek, Breaking, Peeking},
     circuit::{Circuit, HeldBack, Permit, Verdict},
+    rate_limit::{RateLimit, RateLimiting},
     rules::{Refusal, Rules},
     validate::{Validate, ValidateResult, Validating, ValidatingResult},
 };

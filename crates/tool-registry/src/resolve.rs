@@ -150,6 +150,9 @@ impl Resolver<'_> {
         }
         if descriptor.origin.trust == Trust::Operator {
             settings = settings.with(&descriptor.overrides);
+            let (limits, metadata) = (&mut settings.limits, &descriptor.metadata);
+            limits.rate.tool = metadata.rate_limit.or(limits.rate.tool);
+            limits.concurrency.tool = metadata.concurrency.or(limits.concurrency.tool);
         }
         settings
     }

@@ -1,6 +1,6 @@
 //! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Retry`] tries again what failed,
-//! [`Timeout`] bounds one attempt. Each works
-//! alone around anything that implements [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
+//! [`Concurrency`] bounds how many attempts run at once, [`Timeout`] one attempt. Each works alone around anything that
+//! implements [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
 //!
 //! ```
 //! use tool_core::Layer;
@@ -14,7 +14,9 @@
 mod backoff;
 mod budget;
 mod clock;
+mod concurrency;
 mod deadline;
+mod gate;
 mod retry;
 mod timeout;
 mod within;
@@ -23,6 +25,7 @@ pub use self::{
     backoff::Backoff,
     budget::RetryBudget,
     clock::TokioClock,
+    concurrency::{Concurrency, Limiting},
     deadline::{Deadline, Deadlined},
     retry::{Retry, Retrying},
     timeout::{Timeout, Timing},

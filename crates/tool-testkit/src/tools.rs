@@ -17,6 +17,8 @@ pub struct TestTool {
     pub settings: Settings,
     /// What it has in common with other tools.
     pub upstream: Option<Arc<Upstream>>,
+    /// What is known of it from earlier calls; nothing yet, in a state of its own, if absent.
+    pub state: Option<Arc<ToolState>>,
 }
 
 impl TestTool {
@@ -49,6 +51,7 @@ impl TestTool {
             descriptor,
             settings: Settings::default(),
             upstream: None,
+            state: None,
         }
     }
 
@@ -100,7 +103,9 @@ impl TestTool {
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             descriptor: Arc::new(self.descriptor),
             executor: Arc::new(executor),
-            state: Arc::new(ToolState::new(self.upstream)),
+            state: self
+                .state
+                .unwrap_or_else(|| Arc::new(ToolState::new(self.upstream))),
             settings: self.settings,
         }))
     }

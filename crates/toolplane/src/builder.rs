@@ -1,4 +1,8 @@
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
@@ -10,7 +14,7 @@ use tool_runtime::TokioClock;
 use crate::{
     BuildError, Toolplane, executors,
     plane::Inner,
-    stack::{DryRun, Run, stack},
+    stack::{DryRun, Guards, Run, stack},
     views::Views,
 };
 
@@ -104,23 +108,19 @@ impl Builder {
             return Err(BuildError::SourceTwice(twice.name().to_owned()));
         }
         let defaults = settings(&configuration);
-        let servers = configuration.servers.iter();
-        let upstreams = servers
-            .map(|server| (server.name.clone(), defaults.with(&server.overrides)))
-            .collect();
         let registry = Registry::new(RegistryParts {
             sources,
             executors: primitives.executors,
             defaults,
-            upstreams,
+            upstreams: upstreams(&configuration, &defaults),
         });
         registry.follow();
         let observers: Observers = self.observers.into_iter().collect();
         let rules = Arc::new(rules(&configuration));
         let policy = &configuration.policy;
         Ok(Toolplane::from_inner(Inner {
-            stack: stack(&observers, rules.clone(), Run),
-            dry_stack: stack(&Observers::default(), rules.clone(), DryRun),
+            stack: stack(&observers, rules.clone(), Guards::default(), Run),
+            dry_stack: stack(&Observers::default(), rules.clone(), Guards::dry(), DryRun),
             registry,
             rules,
             views: Views::default(),
@@ -136,7 +136,20 @@ fn settings(configuration: &Configuration) -> Settings {
     let mut settings = Settings::default();
     settings.call_timeout = configuration.defaults.call_timeout;
     settings.attempt_timeout = configuration.defaults.attempt_timeout;
+    settings.limits = configuration.defaults.limits;
     settings.with(&configuration.defaults.overrides)
+}
+
+/// What holds for the tools of each server in the place of the defaults.
+fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
+    let servers = configuration.servers.iter().map(|server| {
+        let mut settings = defaults.with(&server.overrides);
+        let limits = &mut settings.limits;
+        limits.rate.upstream = server.rate_limit.or(limits.rate.upstream);
+        limits.concurrency.upstream = server.concurrency.or(limits.concurrency.upstream);
+        (server.name.clone(), settings)
+    });
+    servers.collect()
 }
 
 fn rules(configuration: &Configuration) -> Rules {

@@ -1,5 +1,6 @@
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
+use futures_util::{StreamExt, stream};
 use tool_core::{
     Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Feature, Note, Outcome,
     SourceStatus, Target, Tool, ToolError,
@@ -108,6 +109,44 @@ impl Toolplane {
     pub async fn call(&self, request: CallRequest) -> Result<Outcome, ToolError> {
         let mut cx = self.context(request).await?;
         self.0.stack.invoke_boxed(&mut cx).await
+    }
+
+    /// How many calls of one turn run at once where nothing else is asked for.
+    pub const WINDOW: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
+
+    /// Makes the calls of one turn, so many at once: whenever one ends, the next begins. The results are in the order of
+    /// the requests, each call's error in its place. [`Toolplane::WINDOW`] is a good window.
+    ///
+    /// # Cancellation
+    /// Dropping the future cancels the calls that run and makes no others.
+    ///
+    /// # Examples
+    /// ```
+    /// # use toolplane::{CallRequest, Toolplane};
+    /// # async fn example(plane: &Toolplane) {
+    /// let requests = ["weather", "news"].map(CallRequest::new);
+    /// for result in plane.call_many(requests, Toolplane::WINDOW).await {
+    ///     println!("{result:?}");
+    /// }
+    /// # }
+    /// ```
+    pub async fn call_many(
+        &self,
+        requests: impl IntoIterator<Item = CallRequest>,
+        window: NonZeroUsize,
+    ) -> Vec<Result<Outcome, ToolError>> {
+        let requests: Vec<_> = requests.into_iter().collect();
+        let calls = requests
+            .into_iter()
+            .enumerate()
+            .map(|(index, request)| async move {
+                // Boxed, so that a call in the window costs a pointer in this future and not all of its own.
+                (index, Box::pin(self.call(request)).await)
+            });
+        // Not `buffered`, which begins no further call while the first of the window is still running.
+        let mut results: Vec<_> = stream::iter(calls).buffer_unordered(window.get()).collect().await;
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 
     /// Makes a call and keeps what each layer decided.

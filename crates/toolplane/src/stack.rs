@@ -4,8 +4,25 @@ use std::sync::Arc;
 
 use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, Target, ToolError};
 use tool_observe::{Observers, Watch, WatchAttempt};
-use tool_policy::{Admit, Breaker, BreakerPeek, Rules, Validate, ValidateResult};
-use tool_runtime::{Deadline, Retry, Timeout};
+use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, Rules, Validate, ValidateResult};
+use tool_runtime::{Concurrency, Deadline, Retry, Timeout};
+
+/// The layers that remember calls, ready to be put into a stack.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    rate_limit: RateLimit,
+    concurrency: Concurrency,
+}
+
+impl Guards {
+    /// Those of dry runs, which count nothing.
+    pub(crate) fn dry() -> Self {
+        Self {
+            rate_limit: RateLimit::dry(),
+            concurrency: Concurrency::dry(),
+        }
+    }
+}
 
 /// The stack that every call goes down, around `innermost`.
 ///
@@ -13,6 +30,7 @@ use tool_runtime::{Deadline, Retry, Timeout};
 pub(crate) fn stack(
     observers: &Observers,
     rules: Arc<Rules>,
+    guards: Guards,
     innermost: impl Invoke + 'static,
 ) -> Arc<dyn DynInvoke> {
     // Outermost, so that nothing happens to a call unseen: a refusal is watched like a result.
@@ -36,8 +54,12 @@ pub(crate) fn stack(
         .then(Retry::default())
         // Before the queues, to fail fast.
         .then(BreakerPeek)
-        // RateLimit, Concurrency: an attempt takes its turn, not a call.
-        //
+        // Inside Retry: the upstream is asked once for each attempt, so an attempt counts, not a call. Before Concurrency:
+        // what is refused anyway takes no place in a queue.
+        .then(guards.rate_limit)
+        // Inside Retry as well, so that a call that waits before another attempt holds no place; outside the attempt's
+        // time limit, which is for the tool alone.
+        .then(guards.concurrency)
         // Right before dispatch, so that a probe is not lost in a queue.
         .then(Breaker::default())
         // Intent: the durable record before a dispatch, the last thing before something can happen.

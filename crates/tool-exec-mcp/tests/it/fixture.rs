@@ -140,6 +140,7 @@ impl Call {
             descriptor,
             settings,
             upstream: None,
+            state: None,
         }
         .build(Prepared(executor));
         Self {

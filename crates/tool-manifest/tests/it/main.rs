@@ -4,6 +4,7 @@
 mod bad_input;
 mod fixtures;
 mod hostile;
+mod limits;
 mod loading;
 mod places;
 mod schema;

@@ -1,6 +1,7 @@
 //! Each policy layer alone, around a scripted executor.
 
 mod breaker;
+mod rate_limit;
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -3,6 +3,8 @@
 
 mod retry;
 
+mod concurrency;
+
 use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;

@@ -1,0 +1,123 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, RateLimit as Limit, ToolError};
+
+use crate::limiter::{Counts, Used};
+
+/// Refuses attempts that come more often than the tool's [`Limits`](tool_core::Limits) allow, with the time after which
+/// there is room again.
+///
+/// An attempt counts in up to four limits: of its principal, of the tool, of the tool's upstream and of all tools. They
+/// are asked in this order, the narrowest first, so that a principal that comes too often takes nothing away from the
+/// others; an attempt that a wider limit refuses has counted in the narrower ones. Nothing waits here.
+///
+/// What was used of the limits of a tool and an upstream is part of their state and outlives a reload, as long as the
+/// limit itself stays the same. Clones share the rest.
+#[derive(Clone, Default)]
+pub struct RateLimit {
+    shared: Arc<Shared>,
+    is_dry: bool,
+}
+
+/// The layer of [`RateLimit`].
+#[derive(Debug, Clone)]
+pub struct RateLimiting<S> {
+    settings: RateLimit,
+    inner: S,
+}
+
+/// What belongs to no tool.
+#[derive(Default)]
+struct Shared {
+    principals: Used,
+    total: Used,
+}
+
+impl RateLimit {
+    /// A layer of which nothing is used yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A layer for dry runs: it counts nothing.
+    #[must_use]
+    pub fn dry() -> Self {
+        Self {
+            is_dry: true,
+            ..Self::default()
+        }
+    }
+
+    /// Counts an attempt in all of its limits.
+    fn take(&self, cx: &CallContext) -> Result<(), ToolError> {
+        let tool = cx.tool();
+        let limits = &tool.settings().limits.rate;
+        if let Some(limit) = limits.principal {
+            let used = self.shared.principals.of(limit, Counts::Each, &cx.clock);
+            let taken = used.take(&cx.caller);
+            taken.map_err(|wait| refuse("the caller", &limit, wait))?;
+        }
+        if let Some(limit) = limits.tool {
+            let used = tool.state().get_or_init(Used::default);
+            let taken = used.of(limit, Counts::Together, &cx.clock).take(&cx.caller);
+            taken.map_err(|wait| refuse(&format!("`{}`", tool.name()), &limit, wait))?;
+        }
+        if let (Some(limit), Some(upstream)) = (limits.upstream, tool.state().upstream()) {
+            let used = upstream.get_or_init(Used::default);
+            let taken = used.of(limit, Counts::Together, &cx.clock).take(&cx.caller);
+            // Not by its name, which may be an internal address.
+            taken.map_err(|wait| refuse(&format!("what runs `{}`", tool.name()), &limit, wait))?;
+        }
+        if let Some(limit) = limits.total {
+            let used = self.shared.total.of(limit, Counts::Together, &cx.clock);
+            let taken = used.take(&cx.caller);
+            taken.map_err(|wait| refuse("all tools together", &limit, wait))?;
+        }
+        Ok(())
+    }
+}
+
+fn refuse(whose: &str, limit: &Limit, wait: Duration) -> ToolError {
+    let message = format!(
+        "the rate limit of {whose} is reached, which is {} calls in {:?}: wait {wait:?}",
+        limit.requests, limit.period
+    );
+    ToolError::new(ErrorKind::RateLimited, message).with_retry_after(wait)
+}
+
+impl<S> Layer<S> for RateLimit {
+    type Invoke = RateLimiting<S>;
+
+    fn layer(self, inner: S) -> RateLimiting<S> {
+        RateLimiting {
+            settings: self,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for RateLimiting<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if cx.tool().settings().limits.rate.is_empty() {
+            return self.inner.invoke(cx).await;
+        }
+        if self.settings.is_dry {
+            cx.note("rate limit", || "not counted in a dry run".to_owned());
+        } else if let Err(error) = self.settings.take(cx) {
+            cx.note("rate limit", || format!("refused: {error}"));
+            return Err(error);
+        } else {
+            cx.note("rate limit", || "not reached".to_owned());
+        }
+        self.inner.invoke(cx).await
+    }
+}
+
+impl fmt::Debug for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimit")
+            .field("is_dry", &self.is_dry)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,259 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tool_core::{CallContext, Caller, ConcurrencyLimit, ErrorKind, Invoke, Layer, Outcome, ToolError};
+
+use crate::{
+    gate::{Entry, Gate, Place},
+    within::{readable, within},
+};
+
+/// Bounds how many attempts run at once, by the tool's [`Limits`](tool_core::Limits). More wait for their turn in bounded
+/// queues, first come first served, and what finds a queue full is refused at once as
+/// [`Overloaded`](ErrorKind::Overloaded) with a hint when to come again.
+///
+/// An attempt takes up to four places: its principal's, the tool's, that of the tool's upstream and that of all tools, in
+/// this order, the narrowest first. What waits for a tool that hangs holds no place that other tools need, and a
+/// principal that waits for its own places holds none of a tool.
+///
+/// # How long an attempt waits
+/// As long as the limit says, or else a quarter of the time that the call has left: one that gets its turn still has
+/// the time to run. Then it is refused as overloaded; if its deadline comes first, as timed out. Nothing was sent then.
+///
+/// # Cancellation
+/// An attempt that is dropped while it waits leaves the queue, and one that is dropped while it runs gives its places
+/// to the next.
+#[derive(Clone, Default)]
+pub struct Concurrency {
+    shared: Arc<Shared>,
+    is_dry: bool,
+}
+
+/// The layer of [`Concurrency`].
+#[derive(Debug, Clone)]
+pub struct Limiting<S> {
+    settings: Concurrency,
+    inner: S,
+}
+
+/// What belongs to no tool.
+#[derive(Default)]
+struct Shared {
+    total: Arc<Gate>,
+    principals: Mutex<Principals>,
+}
+
+/// A gate for each principal that has calls.
+#[derive(Default)]
+struct Principals {
+    gates: HashMap<(Arc<str>, Arc<str>), Arc<Gate>>,
+    sweep_at: usize,
+}
+
+/// The places that an attempt holds.
+#[derive(Default)]
+struct Places {
+    held: [Option<Place>; 4],
+    waited: Duration,
+}
+
+/// Whose places they are.
+#[derive(Debug, Clone, Copy)]
+enum Scope {
+    Principal,
+    Tool,
+    Upstream,
+    Total,
+}
+
+impl Concurrency {
+    /// A layer in which nothing runs yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A layer for dry runs: it takes no places.
+    #[must_use]
+    pub fn dry() -> Self {
+        Self {
+            is_dry: true,
+            ..Self::default()
+        }
+    }
+
+    /// Takes all places that an attempt needs.
+    async fn enter(&self, cx: &CallContext) -> Result<Places, ToolError> {
+        let limits = &cx.tool().settings().limits.concurrency;
+        let wanted = [
+            (Scope::Principal, limits.principal),
+            (Scope::Tool, limits.tool),
+            (Scope::Upstream, limits.upstream),
+            (Scope::Total, limits.total),
+        ];
+        let mut places = Places::default();
+        for (slot, (scope, limit)) in wanted.into_iter().enumerate() {
+            if let Some(limit) = limit
+                && let Some(gate) = self.gate(scope, cx)
+            {
+                let place = match gate.enter(&limit) {
+                    Entry::Place(place) => place,
+                    Entry::Full(hint) => return Err(full(scope, cx, &limit, hint)),
+                    Entry::Queue(mut waiting) => {
+                        let patience = Patience::of(cx, &limit, places.waited);
+                        let start = Instant::now();
+                        let place = patience.wait(waiting.place()).await;
+                        places.waited += start.elapsed();
+                        place.ok_or_else(|| patience.over(scope, cx, &gate))?
+                    }
+                };
+                places.held[slot] = Some(place);
+            }
+        }
+        Ok(places)
+    }
+
+    fn gate(&self, scope: Scope, cx: &CallContext) -> Option<Arc<Gate>> {
+        let tool = cx.tool();
+        match scope {
+            Scope::Principal => Some(self.shared.gate_of(&cx.caller)),
+            Scope::Tool => Some(tool.state().get_or_init(Gate::default)),
+            Scope::Upstream => tool
+                .state()
+                .upstream()
+                .map(|upstream| upstream.get_or_init(Gate::default)),
+            Scope::Total => Some(self.shared.total.clone()),
+        }
+    }
+}
+
+/// How many principals are kept at least before those without calls are forgotten.
+const MIN_SWEEP: usize = 1024;
+
+impl Shared {
+    fn gate_of(&self, caller: &Caller) -> Arc<Gate> {
+        let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
+        if principals.gates.len() >= principals.sweep_at.max(MIN_SWEEP) {
+            // A call holds its gate: a gate that nobody else holds has none.
+            principals.gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+            principals.sweep_at = principals.gates.len() * 2;
+        }
+        let key = (caller.tenant.clone(), caller.principal.clone());
+        principals.gates.entry(key).or_default().clone()
+    }
+}
+
+/// How long an attempt waits for a place.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// Nothing if it may wait for ever.
+    limit: Option<Duration>,
+    /// Whether it is the call's deadline that ends it.
+    is_deadline: bool,
+}
+
+impl Patience {
+    fn of(cx: &CallContext, limit: &ConcurrencyLimit, waited: Duration) -> Self {
+        let left = cx.remaining();
+        let quarter = left.map(|left| ((left + waited) / 4).saturating_sub(waited));
+        match (limit.wait.or(quarter), left) {
+            (Some(wait), Some(left)) => Self {
+                limit: Some(wait.min(left)),
+                is_deadline: left <= wait,
+            },
+            (wait, _) => Self {
+                limit: wait,
+                is_deadline: false,
+            },
+        }
+    }
+
+    async fn wait(self, place: impl Future<Output = Place>) -> Option<Place> {
+        match self.limit {
+            Some(limit) => within(limit, None, place).await,
+            None => Some(place.await),
+        }
+    }
+
+    /// What is said when it is over.
+    fn over(self, scope: Scope, cx: &CallContext, gate: &Gate) -> ToolError {
+        let waited = readable(self.limit.unwrap_or_default());
+        let message = format!("no place for another call of {} in {waited:?}", scope.whose(cx));
+        if self.is_deadline {
+            return ToolError::new(ErrorKind::Timeout, message);
+        }
+        ToolError::new(ErrorKind::Overloaded, message).with_retry_after(gate.hint())
+    }
+}
+
+fn full(scope: Scope, cx: &CallContext, limit: &ConcurrencyLimit, hint: Duration) -> ToolError {
+    let message = format!(
+        "too many calls of {} at once: {} are running and {} are waiting",
+        scope.whose(cx),
+        limit.max,
+        limit.queue
+    );
+    ToolError::new(ErrorKind::Overloaded, message).with_retry_after(hint)
+}
+
+impl Scope {
+    fn whose(self, cx: &CallContext) -> String {
+        match self {
+            Self::Principal => "this caller".to_owned(),
+            Self::Tool => format!("`{}`", cx.tool().name()),
+            // Not by its name, which may be an internal address.
+            Self::Upstream => format!("what runs `{}`", cx.tool().name()),
+            Self::Total => "all tools".to_owned(),
+        }
+    }
+}
+
+impl<S> Layer<S> for Concurrency {
+    type Invoke = Limiting<S>;
+
+    fn layer(self, inner: S) -> Limiting<S> {
+        Limiting {
+            settings: self,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for Limiting<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if cx.tool().settings().limits.concurrency.is_empty() {
+            return self.inner.invoke(cx).await;
+        }
+        if self.settings.is_dry {
+            cx.note("concurrency", || "no place is taken in a dry run".to_owned());
+            return self.inner.invoke(cx).await;
+        }
+        let places = match self.settings.enter(cx).await {
+            Ok(places) => places,
+            Err(error) => {
+                cx.note("concurrency", || format!("refused: {error}"));
+                return Err(error);
+            }
+        };
+        cx.note("concurrency", || match places.waited {
+            Duration::ZERO => "a place at once".to_owned(),
+            waited => format!("a place after {:?}", readable(waited)),
+        });
+        let result = self.inner.invoke(cx).await;
+        drop(places);
+        result
+    }
+}
+
+impl fmt::Debug for Concurrency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Concurrency")
+            .field("is_dry", &self.is_dry)
+            .finish_non_exhaustive()
+    }
+}
