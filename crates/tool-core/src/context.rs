@@ -209,6 +209,17 @@ impl CallContext {
             .map(|deadline| (deadline + waited).since(self.clock.now()))
     }
 
+    /// Whether an attempt that nobody waited for any longer speaks against its tool: it was sent off, and had nearly all
+    /// the time that the operator gives it. Callers may be impatient, which says nothing of the tool; without this, one
+    /// that hangs for longer than calls last would never show.
+    #[must_use]
+    pub fn had_its_time(&self, elapsed: Duration) -> bool {
+        let settings = self.tool().settings();
+        let limit = settings.attempt_timeout.min(settings.call_timeout);
+        let was_sent = self.dispatch.state() == DispatchState::Sent;
+        elapsed >= limit - limit / 10 && was_sent && !self.ask.as_ref().is_some_and(Asker::has_asked)
+    }
+
     /// How long the call has waited for the caller to answer questions.
     fn waited(&self) -> Duration {
         self.ask.as_ref().map_or(Duration::ZERO, Asker::waited)

@@ -75,6 +75,7 @@ struct Row {
     category: Category,
     retryable: bool,
     counts_for_breaker: bool,
+    counts_for_health: bool,
     advice: &'static str,
 }
 
@@ -82,27 +83,27 @@ struct Row {
 #[rustfmt::skip]
 const TABLE: [Row; ErrorKind::ALL.len()] = {
     use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
-    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, advice: &'static str) -> Row {
-        Row { name, category, retryable, counts_for_breaker, advice }
+    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, counts_for_health: bool, advice: &'static str) -> Row {
+        Row { name, category, retryable, counts_for_breaker, counts_for_health, advice }
     }
     [
-        //   name                 category        retryable  breaker  advice to a model
-        row("invalid_arguments",  Validation,     false, false, "correct the arguments and call again"),
-        row("result_invalid",     Unknown,        false, true,  "the tool answered in a form it does not declare; try another tool"),
-        row("not_found",          Validation,     false, false, "list the tools and use a name from the list"),
-        row("denied",             Validation,     false, false, "do not call this again; a policy forbids it"),
-        row("auth",               Authentication, false, false, "the operator must renew the tool's credentials"),
-        row("rate_limited",       RateLimit,      true,  false, "wait before calling again"),
-        row("overloaded",         RateLimit,      true,  false, "wait a moment and call again"),
-        row("unavailable",        Transient,      true,  true,  "call again later or use another tool"),
-        row("timeout",            Transient,      true,  true,  "call again with less to do, or later"),
-        row("cancelled",          Unknown,        false, false, "the call was withdrawn"),
-        row("upstream_error",     Transient,      true,  true,  "read the message; call again later if it may pass"),
-        row("protocol",           Transient,      false, true,  "the tool's server misbehaves; use another tool"),
-        row("result_too_large",   Validation,     false, false, "ask for less at once"),
-        row("outcome_unknown",    Unknown,        false, true,  "the tool may have run; check its effect before calling again"),
-        row("tool_changed",       Validation,     false, false, "list the tools again; this one has changed"),
-        row("internal",           Unknown,        false, false, "this is a fault of the gateway; report it"),
+        //   name                 category        retryable  breaker health advice to a model
+        row("invalid_arguments",  Validation,     false, false, false, "correct the arguments and call again"),
+        row("result_invalid",     Unknown,        false, true,  true,  "the tool answered in a form it does not declare; try another tool"),
+        row("not_found",          Validation,     false, false, false, "list the tools and use a name from the list"),
+        row("denied",             Validation,     false, false, false, "do not call this again; a policy forbids it"),
+        row("auth",               Authentication, false, false, true,  "the operator must renew the tool's credentials"),
+        row("rate_limited",       RateLimit,      true,  false, false, "wait before calling again"),
+        row("overloaded",         RateLimit,      true,  false, false, "wait a moment and call again"),
+        row("unavailable",        Transient,      true,  true,  true,  "call again later or use another tool"),
+        row("timeout",            Transient,      true,  true,  true,  "call again with less to do, or later"),
+        row("cancelled",          Unknown,        false, false, false, "the call was withdrawn"),
+        row("upstream_error",     Transient,      true,  true,  true,  "read the message; call again later if it may pass"),
+        row("protocol",           Transient,      false, true,  true,  "the tool's server misbehaves; use another tool"),
+        row("result_too_large",   Validation,     false, false, false, "ask for less at once"),
+        row("outcome_unknown",    Unknown,        false, true,  true,  "the tool may have run; check its effect before calling again"),
+        row("tool_changed",       Validation,     false, false, false, "list the tools again; this one has changed"),
+        row("internal",           Unknown,        false, false, false, "this is a fault of the gateway; report it"),
     ]
 };
 
@@ -154,6 +155,14 @@ impl ErrorKind {
     #[must_use]
     pub const fn counts_for_breaker(self) -> bool {
         self.row().counts_for_breaker
+    }
+
+    /// Whether an attempt that ends so counts as a failure of the tool in its health. Beside what counts for a breaker
+    /// these are refused credentials: holding the tool back would not help, but it does not work. What does not count is
+    /// the caller's doing, or ours.
+    #[must_use]
+    pub const fn counts_for_health(self) -> bool {
+        self.row().counts_for_health
     }
 
     /// What a model should do about it, in words made for it.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use crate::{CallContext, Outcome, ToolError};
+use crate::{Alert, CallContext, Outcome, ToolError};
 
-/// Something that happened to a call.
+/// Something that happened, mostly to a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -28,6 +28,11 @@ pub enum Event<'a> {
         result: Option<&'a Result<Outcome, ToolError>>,
         /// How long it took.
         elapsed: Duration,
+    },
+    /// An operator should know something, whatever call it was that showed it.
+    Alert {
+        /// What.
+        alert: &'a Alert,
     },
 }
 

@@ -17,6 +17,7 @@
 //! # let _ = Echo;
 //! ```
 
+mod alert;
 mod arguments;
 mod ask;
 mod caller;
@@ -28,6 +29,7 @@ mod error;
 mod event;
 mod executor;
 mod future;
+mod health;
 mod invoke;
 mod jitter;
 mod limits;
@@ -46,6 +48,7 @@ mod template;
 mod tool;
 
 pub use self::{
+    alert::{Alert, AlertKind, AlertPhase, AlertSubject},
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
     caller::Caller,
@@ -57,6 +60,7 @@ pub use self::{
     event::{Event, Observe},
     executor::{Executor, PrepareError},
     future::BoxFuture,
+    health::{CheckReport, Health, HealthReport, HealthStatus},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
     limits::{ConcurrencyLimit, Limits, Scopes},

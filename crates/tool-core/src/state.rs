@@ -42,6 +42,12 @@ impl ToolState {
         self.slots.get_or_init(make)
     }
 
+    /// The value of this type, if it was asked for before.
+    #[must_use]
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.slots.get()
+    }
+
     /// What the tool has in common with others, if anything.
     #[must_use]
     pub fn upstream(&self) -> Option<&Arc<Upstream>> {
@@ -69,24 +75,32 @@ impl Upstream {
     pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.slots.get_or_init(make)
     }
+
+    /// The value of this type, if it was asked for before.
+    #[must_use]
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.slots.get()
+    }
 }
 
 impl Slots {
-    fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let id = TypeId::of::<T>();
-        let known = self
-            .0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&id)
-            .cloned();
-        let slot = known.unwrap_or_else(|| {
-            let mut slots = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            slots.entry(id).or_insert_with(|| Arc::new(make())).clone()
-        });
-        slot.downcast()
-            .expect("a slot holds the type that it is filed under")
+    fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let slots = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        slots.get(&TypeId::of::<T>()).cloned().map(filed)
     }
+
+    fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.get().unwrap_or_else(|| {
+            let mut slots = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let slot = slots.entry(TypeId::of::<T>());
+            filed(slot.or_insert_with(|| Arc::new(make())).clone())
+        })
+    }
+}
+
+fn filed<T: Send + Sync + 'static>(slot: Arc<dyn Any + Send + Sync>) -> Arc<T> {
+    slot.downcast()
+        .expect("a slot holds the type that it is filed under")
 }
 
 impl fmt::Debug for Slots {

@@ -21,6 +21,12 @@ impl Observers {
     }
 }
 
+impl Observe for Observers {
+    fn observe(&self, event: &Event<'_>) {
+        self.tell(event);
+    }
+}
+
 impl FromIterator<Arc<dyn Observe>> for Observers {
     fn from_iter<I: IntoIterator<Item = Arc<dyn Observe>>>(observers: I) -> Self {
         Self(observers.into_iter().collect())

@@ -1,7 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tool_core::{
-    Asker, BreakerSettings, CallContext, DispatchState, ErrorKind, Instant, Invoke, Jitter, Layer, Outcome,
+    BreakerSettings, CallContext, DispatchState, ErrorKind, Instant, Invoke, Jitter, Layer, Outcome,
     ToolError,
 };
 
@@ -182,7 +182,11 @@ impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
             let now = self.cx.clock.now();
-            let verdict = withdrawn(self.cx, now.since(held.start));
+            let verdict = if self.cx.had_its_time(now.since(held.start)) {
+                Verdict::Ill
+            } else {
+                Verdict::Unknown
+            };
             held.give_back(verdict, verdict, now, self.jitter);
         }
     }
@@ -205,21 +209,6 @@ fn verdicts(cx: &CallContext, result: &Result<Outcome, ToolError>) -> (Verdict, 
             (Verdict::Ill, if is_upstreams { Verdict::Ill } else { beside })
         }
         Err(_) => (beside, beside),
-    }
-}
-
-/// What a call says that nobody waited for any longer. Callers may be impatient: it counts only where the tool had
-/// nearly all the time that the operator gives it. Without this, a tool that hangs for longer than calls last would
-/// never be held back.
-fn withdrawn(cx: &CallContext, elapsed: Duration) -> Verdict {
-    let settings = cx.tool().settings();
-    let limit = settings.attempt_timeout.min(settings.call_timeout);
-    let had_time = elapsed >= limit - limit / 10;
-    let was_sent = cx.dispatch().state() == DispatchState::Sent;
-    if had_time && was_sent && !cx.ask.as_ref().is_some_and(Asker::has_asked) {
-        Verdict::Ill
-    } else {
-        Verdict::Unknown
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod context;
+mod health;
 mod name;
 mod template;
 mod tool;
