@@ -4,7 +4,7 @@ use raw_json::RawJson;
 
 use crate::{
     Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
-    Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, Trust,
+    Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, Trust,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -42,6 +42,8 @@ pub struct CallContext {
     pub meta: Option<RawJson>,
     /// Whether the caller can follow the call as a task, or wants to; it must have an answer at once if absent.
     pub task: Option<TaskWish>,
+    /// Who is told what happens to the call.
+    pub observers: Observers,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     dispatch: Arc<Dispatch>,
@@ -150,6 +152,7 @@ impl CallContext {
             resume: None,
             meta: None,
             task: None,
+            observers: Observers::default(),
             clock,
             dispatch: Arc::default(),
             notes: None,
@@ -276,6 +279,7 @@ impl CallContext {
             resume: self.resume.clone(),
             meta: self.meta.clone(),
             task: self.task.clone(),
+            observers: self.observers.clone(),
             clock: self.clock.clone(),
             dispatch: Arc::default(),
             notes: self.notes.as_ref().map(|_| Vec::new()),

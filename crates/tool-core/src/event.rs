@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Alert, CallContext, Outcome, ToolError};
+use crate::{Alert, CallContext, Caller, Outcome, ToolError};
 
 /// Something that happened, mostly to a call.
 #[derive(Debug)]
@@ -34,6 +34,112 @@ pub enum Event<'a> {
         /// What.
         alert: &'a Alert,
     },
+    /// A call found nothing to be addressed to: there is no such tool, or its server did not start. No other event of
+    /// such a call follows.
+    Unresolved {
+        /// On whose behalf it was made.
+        caller: &'a Caller,
+        /// Why it came to nothing.
+        error: &'a ToolError,
+    },
+    /// A failed attempt is about to be followed by another.
+    Retried {
+        /// The call.
+        cx: &'a CallContext,
+        /// Why the attempt failed.
+        error: &'a ToolError,
+        /// How long until the next.
+        pause: Duration,
+    },
+    /// A limit on how often calls may come has refused an attempt.
+    RateLimited {
+        /// The call.
+        cx: &'a CallContext,
+        /// Whose limit.
+        scope: Scope,
+    },
+    /// An attempt has waited for its turn.
+    Queued {
+        /// The call.
+        cx: &'a CallContext,
+        /// For how long.
+        waited: Duration,
+    },
+    /// An attempt was refused since too many others run and wait.
+    Shed {
+        /// The call.
+        cx: &'a CallContext,
+        /// Whose limit.
+        scope: Scope,
+    },
+    /// A circuit breaker has refused an attempt.
+    HeldBack {
+        /// The call.
+        cx: &'a CallContext,
+        /// Whose breaker: of the tool, or of its upstream.
+        scope: Scope,
+    },
+    /// A circuit breaker is in another state than before.
+    BreakerChanged {
+        /// The call that it changed by.
+        cx: &'a CallContext,
+        /// Whose breaker: of the tool, or of its upstream.
+        scope: Scope,
+        /// Its state from now on.
+        state: BreakerState,
+    },
+}
+
+/// What a limit or a breaker is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// The principal that calls.
+    Principal,
+    /// The tool.
+    Tool,
+    /// What runs the tool, and others with it.
+    Upstream,
+    /// Everything.
+    Total,
+}
+
+impl Scope {
+    /// All of them, the narrowest first.
+    pub const ALL: [Self; 4] = [Self::Principal, Self::Tool, Self::Upstream, Self::Total];
+
+    /// Its name in settings, logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Principal => "principal",
+            Self::Tool => "tool",
+            Self::Upstream => "upstream",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// What a circuit breaker lets pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BreakerState {
+    /// Everything.
+    Closed,
+    /// One call, which tries it out.
+    HalfOpen,
+    /// Nothing.
+    Open,
+}
+
+impl BreakerState {
+    /// Its name in logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::HalfOpen => "half_open",
+            Self::Open => "open",
+        }
+    }
 }
 
 /// The port through which what happens is told: metrics, health, audit and breakers listen here.
@@ -42,4 +148,47 @@ pub enum Event<'a> {
 pub trait Observe: Send + Sync {
     /// Takes note of an event.
     fn observe(&self, event: &Event<'_>);
+}
+
+/// Who is told what happens. A call carries them along, so that layers can tell of what they do without knowing who
+/// listens: `cx.observers.tell(&Event::…)`.
+#[derive(Clone, Default)]
+pub struct Observers(Option<Arc<[Arc<dyn Observe>]>>);
+
+impl Observers {
+    /// Whether there is no one to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Tells all of them.
+    pub fn tell(&self, event: &Event<'_>) {
+        for observer in self.0.iter().flat_map(|observers| observers.iter()) {
+            observer.observe(event);
+        }
+    }
+}
+
+impl Observe for Observers {
+    fn observe(&self, event: &Event<'_>) {
+        self.tell(event);
+    }
+}
+
+impl FromIterator<Arc<dyn Observe>> for Observers {
+    fn from_iter<I: IntoIterator<Item = Arc<dyn Observe>>>(observers: I) -> Self {
+        let observers: Arc<[_]> = observers.into_iter().collect();
+        Self((!observers.is_empty()).then_some(observers))
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Observers({})",
+            self.0.as_ref().map_or(0, |observers| observers.len())
+        )
+    }
 }

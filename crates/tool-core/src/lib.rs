@@ -57,7 +57,7 @@ pub use self::{
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchState},
     error::{Category, ErrorKind, ToolError},
-    event::{Event, Observe},
+    event::{BreakerState, Event, Observe, Observers, Scope},
     executor::{Executor, PrepareError},
     future::BoxFuture,
     health::{CheckReport, Health, HealthReport, HealthStatus},

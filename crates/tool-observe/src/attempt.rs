@@ -1,9 +1,6 @@
-use tool_core::{CallContext, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, Invoke, Layer, Observers, Outcome, ToolError};
 
-use crate::{
-    Observers,
-    watch::{Scope, Watched},
-};
+use crate::watch::{Scope, Watched};
 
 /// Begins an attempt, with a dispatch mark of its own, and tells observers how it ended.
 ///

@@ -1,12 +1,9 @@
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use tool_core::{CallContext, CheckError, Event, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, CheckError, Event, Invoke, Layer, Observers, Outcome, ToolError};
 use tracing::{Instrument, Level, Span, debug, enabled, field, info, span, warn};
 
-use crate::{
-    Observers,
-    watch::{Scope, Watched},
-};
+use crate::watch::{Scope, Watched};
 
 /// Watches whole calls: opens the call's span, tells observers of its start and end.
 ///
@@ -46,6 +43,7 @@ impl<S> Layer<S> for Watch {
 impl<S: Invoke> Invoke for Watching<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let span = call_span(cx);
+        cx.observers = self.observers.clone();
         self.observers.tell(&Event::CallStarted { cx });
         let correlation_id = cx.correlation_id;
         cx.note("watch", || format!("correlation id {correlation_id}"));

@@ -9,5 +9,4 @@ mod watch;
 pub use self::{
     attempt::{WatchAttempt, WatchingAttempt},
     call::{Watch, Watching},
-    watch::Observers,
 };

@@ -1,43 +1,4 @@
-use std::{fmt, sync::Arc};
-
-use tool_core::{CallContext, Event, Instant, Observe, Outcome, ToolError};
-
-/// Who is told what happens.
-#[derive(Clone, Default)]
-pub struct Observers(Arc<[Arc<dyn Observe>]>);
-
-impl Observers {
-    /// Whether there is no one to tell.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Tells all of them.
-    pub fn tell(&self, event: &Event<'_>) {
-        for observer in self.0.iter() {
-            observer.observe(event);
-        }
-    }
-}
-
-impl Observe for Observers {
-    fn observe(&self, event: &Event<'_>) {
-        self.tell(event);
-    }
-}
-
-impl FromIterator<Arc<dyn Observe>> for Observers {
-    fn from_iter<I: IntoIterator<Item = Arc<dyn Observe>>>(observers: I) -> Self {
-        Self(observers.into_iter().collect())
-    }
-}
-
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Observers({})", self.0.len())
-    }
-}
+use tool_core::{CallContext, Event, Instant, Observers, Outcome, ToolError};
 
 /// What is watched: a whole call, or one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

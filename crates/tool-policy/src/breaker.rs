@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerSettings, CallContext, DispatchState, ErrorKind, Instant, Invoke, Jitter, Layer, Outcome,
-    ToolError,
+    BreakerSettings, BreakerState, CallContext, DispatchState, ErrorKind, Event, Instant, Invoke, Jitter,
+    Layer, Outcome, Scope, ToolError,
 };
 
 use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
@@ -73,9 +73,14 @@ impl<S: Invoke> Invoke for Peeking<S> {
         if cx.tool().settings().breaker.is_some() {
             let circuits = Circuits::of(cx);
             let now = cx.clock.now();
-            circuits.tool.peek(now).map_err(|held| refuse(cx, held, ""))?;
+            circuits
+                .tool
+                .peek(now)
+                .map_err(|held| refuse(cx, held, Scope::Tool))?;
             if let Some(upstream) = &circuits.upstream {
-                upstream.peek(now).map_err(|held| refuse(cx, held, WHAT_RUNS))?;
+                upstream
+                    .peek(now)
+                    .map_err(|held| refuse(cx, held, Scope::Upstream))?;
             }
         }
         self.inner.invoke(cx).await
@@ -132,7 +137,8 @@ impl Held {
         let permit = circuits
             .tool
             .acquire(start)
-            .map_err(|held| refuse(cx, held, ""))?;
+            .map_err(|held| refuse(cx, held, Scope::Tool))?;
+        tell(cx, Scope::Tool, permit.changed());
         let mut held = Self {
             settings,
             start,
@@ -141,11 +147,19 @@ impl Held {
         };
         if let Some(circuit) = circuits.upstream {
             match circuit.acquire(start) {
-                Ok(permit) => held.upstream = Some((circuit, permit)),
+                Ok(permit) => {
+                    tell(cx, Scope::Upstream, permit.changed());
+                    held.upstream = Some((circuit, permit));
+                }
                 Err(back) => {
                     // No pause begins here, so there is nothing that chance could be needed for.
-                    held.give_back(Verdict::Unknown, Verdict::Unknown, start, &Jitter::seeded(0));
-                    return Err(refuse(cx, back, WHAT_RUNS));
+                    held.give_back(
+                        cx,
+                        (Verdict::Unknown, Verdict::Unknown),
+                        start,
+                        &Jitter::seeded(0),
+                    );
+                    return Err(refuse(cx, back, Scope::Upstream));
                 }
             }
         }
@@ -153,11 +167,13 @@ impl Held {
         Ok(held)
     }
 
-    fn give_back(self, tool: Verdict, upstream: Verdict, now: Instant, jitter: &Jitter) {
+    fn give_back(self, cx: &CallContext, verdicts: (Verdict, Verdict), now: Instant, jitter: &Jitter) {
         let (circuit, permit) = self.tool;
-        circuit.report(permit, tool, now, &self.settings, jitter);
+        let changed = circuit.report(permit, verdicts.0, now, &self.settings, jitter);
+        tell(cx, Scope::Tool, changed);
         if let Some((circuit, permit)) = self.upstream {
-            circuit.report(permit, upstream, now, &self.settings, jitter);
+            let changed = circuit.report(permit, verdicts.1, now, &self.settings, jitter);
+            tell(cx, Scope::Upstream, changed);
         }
     }
 }
@@ -172,8 +188,8 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn end(mut self, result: &Result<Outcome, ToolError>) {
         if let Some(held) = self.held.take() {
-            let (tool, upstream) = verdicts(self.cx, result);
-            held.give_back(tool, upstream, self.cx.clock.now(), self.jitter);
+            let verdicts = verdicts(self.cx, result);
+            held.give_back(self.cx, verdicts, self.cx.clock.now(), self.jitter);
         }
     }
 }
@@ -187,7 +203,7 @@ impl Drop for Attempt<'_> {
             } else {
                 Verdict::Unknown
             };
-            held.give_back(verdict, verdict, now, self.jitter);
+            held.give_back(self.cx, (verdict, verdict), now, self.jitter);
         }
     }
 }
@@ -212,10 +228,19 @@ fn verdicts(cx: &CallContext, result: &Result<Outcome, ToolError>) -> (Verdict, 
     }
 }
 
-/// What is held back if it is not the tool alone.
-const WHAT_RUNS: &str = "what runs ";
+/// Tells of a circuit's new state, if it has one.
+fn tell(cx: &CallContext, scope: Scope, state: Option<BreakerState>) {
+    if let Some(state) = state {
+        cx.observers.tell(&Event::BreakerChanged { cx, scope, state });
+    }
+}
 
-fn refuse(cx: &mut CallContext, held: HeldBack, what: &str) -> ToolError {
+fn refuse(cx: &mut CallContext, held: HeldBack, scope: Scope) -> ToolError {
+    cx.observers.tell(&Event::HeldBack { cx, scope });
+    let what = match scope {
+        Scope::Upstream => "what runs ",
+        _ => "",
+    };
     let until = match held.retry_after {
         Some(wait) => format!("for another {wait:.1?}"),
         None => "until a call that tries it out is answered".to_owned(),

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use tool_core::{BreakerSettings, Instant, Jitter};
+use tool_core::{BreakerSettings, BreakerState, Instant, Jitter};
 
 /// The state of one circuit breaker. It decides and counts; what a failure is, its users say.
 ///
@@ -23,6 +23,7 @@ pub struct Circuit(Mutex<Machine>);
 pub struct Permit {
     generation: u64,
     is_probe: bool,
+    changed: Option<BreakerState>,
 }
 
 /// What a call says of the health of what it was made to.
@@ -83,18 +84,20 @@ impl Circuit {
     pub fn acquire(&self, now: Instant) -> Result<Permit, HeldBack> {
         self.lock(|machine| {
             machine.check(now)?;
-            let is_probe = !matches!(machine.phase, Phase::Closed(_));
+            let before = machine.state();
+            let is_probe = before != BreakerState::Closed;
             if is_probe {
                 machine.enter(Phase::HalfOpen { is_probing: true });
             }
             Ok(Permit {
                 generation: machine.generation,
                 is_probe,
+                changed: (before == BreakerState::Open).then_some(BreakerState::HalfOpen),
             })
         })
     }
 
-    /// Takes note of how a call went.
+    /// Takes note of how a call went, and tells the state that the circuit is in from now on if it is another.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a permit is for one call, and this is its end"
@@ -106,10 +109,10 @@ impl Circuit {
         now: Instant,
         settings: &BreakerSettings,
         jitter: &Jitter,
-    ) {
+    ) -> Option<BreakerState> {
         self.lock(|machine| {
             if permit.generation != machine.generation {
-                return;
+                return None;
             }
             if permit.is_probe {
                 machine.probed(verdict, now, settings, jitter);
@@ -118,7 +121,8 @@ impl Circuit {
             {
                 machine.open(now, settings, jitter);
             }
-        });
+            (permit.generation != machine.generation).then(|| machine.state())
+        })
     }
 
     fn lock<T>(&self, act: impl FnOnce(&mut Machine) -> T) -> T {
@@ -126,7 +130,23 @@ impl Circuit {
     }
 }
 
+impl Permit {
+    /// The state that the circuit is in since this was given, if it was another before.
+    #[must_use]
+    pub fn changed(&self) -> Option<BreakerState> {
+        self.changed
+    }
+}
+
 impl Machine {
+    fn state(&self) -> BreakerState {
+        match self.phase {
+            Phase::Closed(_) => BreakerState::Closed,
+            Phase::Open { .. } => BreakerState::Open,
+            Phase::HalfOpen { .. } => BreakerState::HalfOpen,
+        }
+    }
+
     fn check(&self, now: Instant) -> Result<(), HeldBack> {
         match self.phase {
             Phase::Open { until } if now < until => Err(HeldBack {

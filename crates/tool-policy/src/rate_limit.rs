@@ -1,6 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, RateLimit as Limit, ToolError};
+use tool_core::{
+    CallContext, ErrorKind, Event, Invoke, Layer, Outcome, RateLimit as Limit, Scope, ToolError,
+};
 
 use crate::limiter::{Counts, Used};
 
@@ -56,29 +58,36 @@ impl RateLimit {
         if let Some(limit) = limits.principal {
             let used = self.shared.principals.of(limit, Counts::Each, &cx.clock);
             let taken = used.take(&cx.caller);
-            taken.map_err(|wait| refuse("the caller", &limit, wait))?;
+            taken.map_err(|wait| refuse(cx, Scope::Principal, &limit, wait))?;
         }
         if let Some(limit) = limits.tool {
             let used = tool.state().get_or_init(Used::default);
             let taken = used.of(limit, Counts::Together, &cx.clock).take(&cx.caller);
-            taken.map_err(|wait| refuse(&format!("`{}`", tool.name()), &limit, wait))?;
+            taken.map_err(|wait| refuse(cx, Scope::Tool, &limit, wait))?;
         }
         if let (Some(limit), Some(upstream)) = (limits.upstream, tool.state().upstream()) {
             let used = upstream.get_or_init(Used::default);
             let taken = used.of(limit, Counts::Together, &cx.clock).take(&cx.caller);
-            // Not by its name, which may be an internal address.
-            taken.map_err(|wait| refuse(&format!("what runs `{}`", tool.name()), &limit, wait))?;
+            taken.map_err(|wait| refuse(cx, Scope::Upstream, &limit, wait))?;
         }
         if let Some(limit) = limits.total {
             let used = self.shared.total.of(limit, Counts::Together, &cx.clock);
             let taken = used.take(&cx.caller);
-            taken.map_err(|wait| refuse("all tools together", &limit, wait))?;
+            taken.map_err(|wait| refuse(cx, Scope::Total, &limit, wait))?;
         }
         Ok(())
     }
 }
 
-fn refuse(whose: &str, limit: &Limit, wait: Duration) -> ToolError {
+fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> ToolError {
+    cx.observers.tell(&Event::RateLimited { cx, scope });
+    let whose = match scope {
+        Scope::Principal => "the caller".to_owned(),
+        Scope::Tool => format!("`{}`", cx.tool().name()),
+        // Not by its name, which may be an internal address.
+        Scope::Upstream => format!("what runs `{}`", cx.tool().name()),
+        Scope::Total => "all tools together".to_owned(),
+    };
     let message = format!(
         "the rate limit of {whose} is reached, which is {} calls in {:?}: wait {wait:?}",
         limit.requests, limit.period

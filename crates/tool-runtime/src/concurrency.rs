@@ -6,7 +6,9 @@ use std::{
 };
 
 use tokio::time::Instant;
-use tool_core::{CallContext, Caller, ConcurrencyLimit, ErrorKind, Invoke, Layer, Outcome, ToolError};
+use tool_core::{
+    CallContext, Caller, ConcurrencyLimit, ErrorKind, Event, Invoke, Layer, Outcome, Scope, ToolError,
+};
 
 use crate::{
     gate::{Entry, Gate, Place},
@@ -62,15 +64,6 @@ struct Places {
     waited: Duration,
 }
 
-/// Whose places they are.
-#[derive(Debug, Clone, Copy)]
-enum Scope {
-    Principal,
-    Tool,
-    Upstream,
-    Total,
-}
-
 impl Concurrency {
     /// A layer in which nothing runs yet.
     #[must_use]
@@ -103,12 +96,17 @@ impl Concurrency {
             {
                 let place = match gate.enter(&limit) {
                     Entry::Place(place) => place,
-                    Entry::Full(hint) => return Err(full(scope, cx, &limit, hint)),
+                    Entry::Full(hint) => {
+                        cx.observers.tell(&Event::Shed { cx, scope });
+                        return Err(full(scope, cx, &limit, hint));
+                    }
                     Entry::Queue(mut waiting) => {
                         let patience = Patience::of(cx, &limit, places.waited);
                         let start = Instant::now();
                         let place = patience.wait(waiting.place()).await;
-                        places.waited += start.elapsed();
+                        let waited = start.elapsed();
+                        places.waited += waited;
+                        cx.observers.tell(&Event::Queued { cx, waited });
                         place.ok_or_else(|| patience.over(scope, cx, &gate))?
                     }
                 };
@@ -183,10 +181,11 @@ impl Patience {
     /// What is said when it is over.
     fn over(self, scope: Scope, cx: &CallContext, gate: &Gate) -> ToolError {
         let waited = readable(self.limit.unwrap_or_default());
-        let message = format!("no place for another call of {} in {waited:?}", scope.whose(cx));
+        let message = format!("no place for another call of {} in {waited:?}", whose(scope, cx));
         if self.is_deadline {
             return ToolError::new(ErrorKind::Timeout, message);
         }
+        cx.observers.tell(&Event::Shed { cx, scope });
         ToolError::new(ErrorKind::Overloaded, message).with_retry_after(gate.hint())
     }
 }
@@ -194,22 +193,20 @@ impl Patience {
 fn full(scope: Scope, cx: &CallContext, limit: &ConcurrencyLimit, hint: Duration) -> ToolError {
     let message = format!(
         "too many calls of {} at once: {} are running and {} are waiting",
-        scope.whose(cx),
+        whose(scope, cx),
         limit.max,
         limit.queue
     );
     ToolError::new(ErrorKind::Overloaded, message).with_retry_after(hint)
 }
 
-impl Scope {
-    fn whose(self, cx: &CallContext) -> String {
-        match self {
-            Self::Principal => "this caller".to_owned(),
-            Self::Tool => format!("`{}`", cx.tool().name()),
-            // Not by its name, which may be an internal address.
-            Self::Upstream => format!("what runs `{}`", cx.tool().name()),
-            Self::Total => "all tools".to_owned(),
-        }
+fn whose(scope: Scope, cx: &CallContext) -> String {
+    match scope {
+        Scope::Principal => "this caller".to_owned(),
+        Scope::Tool => format!("`{}`", cx.tool().name()),
+        // Not by its name, which may be an internal address.
+        Scope::Upstream => format!("what runs `{}`", cx.tool().name()),
+        Scope::Total => "all tools".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, DispatchState, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
+    Asker, CallContext, DispatchState, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
 };
 
 use crate::{Backoff, RetryBudget};
@@ -90,6 +90,7 @@ impl<S: Invoke> Invoke for Retrying<S> {
                     cx.note("retry", || {
                         format!("again in {pause:.1?}, after `{}`", error.kind())
                     });
+                    cx.observers.tell(&Event::Retried { cx, error, pause });
                     sleep(pause).await;
                     mark(cx, n_attempts);
                 }

@@ -4,9 +4,8 @@ use std::{
     sync::Arc,
 };
 
-use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Secrets, Settings, Source};
+use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Observers, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
-use tool_observe::Observers;
 use tool_policy::Rules;
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::TokioClock;
@@ -123,6 +122,7 @@ impl Builder {
             dry_stack: stack(&Observers::default(), rules.clone(), Guards::dry(), DryRun),
             registry,
             rules,
+            observers,
             views: Views::default(),
             clock: self.clock.unwrap_or_else(|| Arc::new(TokioClock::new())),
             local: Arc::new(caller(policy, Caller::local())),

@@ -2,8 +2,8 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use tool_core::{
-    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Feature, Note, Outcome,
-    SourceStatus, Target, Tool, ToolError,
+    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Note, Observers,
+    Outcome, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::Rules;
@@ -21,6 +21,7 @@ pub struct Toolplane(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) rules: Arc<Rules>,
+    pub(crate) observers: Observers,
     pub(crate) views: Views,
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
@@ -188,7 +189,15 @@ impl Toolplane {
         };
         let target = match known {
             Some(target) => target,
-            None => self.find(&request.address, &caller, request.deadline).await?,
+            None => {
+                let found = self.find(&request.address, &caller, request.deadline).await;
+                found.inspect_err(|error| {
+                    inner.observers.tell(&Event::Unresolved {
+                        caller: &caller,
+                        error,
+                    });
+                })?
+            }
         };
         let mut cx = CallContext::new(target, request.arguments, caller, inner.clock.clone());
         cx.correlation_id = CorrelationId(uuid::Uuid::new_v4().as_u128());

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, Target, ToolError};
-use tool_observe::{Observers, Watch, WatchAttempt};
+use tool_core::{CallContext, DynInvoke, Invoke, Layers, Observers, Outcome, PendingCall, Target, ToolError};
+use tool_observe::{Watch, WatchAttempt};
 use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, Rules, Validate, ValidateResult};
 use tool_runtime::{Concurrency, Deadline, Retry, Timeout};
 

@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::json;
 use tokio::time::{sleep, timeout};
-use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, ToolError};
-use tool_observe::{Observers, Watch, WatchAttempt};
+use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, Observers, ToolError};
+use tool_observe::{Watch, WatchAttempt};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 

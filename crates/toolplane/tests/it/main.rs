@@ -2,6 +2,7 @@
 
 #[cfg(feature = "exec-mock")]
 mod configured;
+mod events;
 mod limits;
 #[cfg(feature = "exec-mock")]
 mod resilience;
