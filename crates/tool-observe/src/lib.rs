@@ -1,12 +1,26 @@
 //! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
-//! dropped, and [`Watch`] opens the one `tracing` span that a call has.
+//! dropped, and [`Watch`] opens the one `tracing` span that a call has. [`HealthBook`] is such an observer: it keeps the
+//! figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds.
 
+mod alert_log;
+mod alerts;
 mod attempt;
 mod call;
+mod health_book;
+mod record;
+mod signature;
+mod times;
+mod vitals;
 mod watch;
+mod webhook;
 
 pub use self::{
+    alert_log::AlertLog,
+    alerts::{AlertMonitor, AlertSettings},
     attempt::{WatchAttempt, WatchingAttempt},
     call::{Watch, Watching},
+    health_book::HealthBook,
+    record::health_record,
+    webhook::{Post, PostError, Webhook, WebhookMessage, webhook},
 };

@@ -1,5 +1,9 @@
 //! What observers are told, also of calls that nobody waits for.
 
+mod alerts;
+mod health;
+mod webhook;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -30,7 +34,7 @@ impl Observe for Notebook {
             Event::AttemptFinished { cx, result, elapsed } => {
                 format!("attempt {} {} after {elapsed:?}", cx.attempt, ending(*result))
             }
-            _ => unreachable!("no other events yet"),
+            _ => unreachable!("no layer here raises an alert"),
         };
         self.0.lock().expect("no test panics with it").push(line);
     }

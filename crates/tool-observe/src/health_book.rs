@@ -1,0 +1,217 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tool_core::{
+    AlertSubject, Asker, CallContext, Clock, ErrorKind, Event, Health, HealthReport, Observe, Outcome,
+    Target, ToolError, Upstream,
+};
+
+use crate::vitals::{Sign, Vitals};
+
+/// Keeps account of how the attempts of the last minutes went, for each tool and each upstream.
+///
+/// # What counts
+/// Attempts, not calls: a retry that succeeds hides from the caller that the tool failed, not from the operator. An
+/// attempt is a failure if its error [counts for health](ErrorKind::counts_for_health), or if nobody waited for it any
+/// longer though it [had its time](CallContext::had_its_time). Other errors count neither way. For an upstream an
+/// answer counts as one even if it is an error of the tool: one broken tool of a server does not take the others
+/// with it.
+///
+/// The time that a caller took to answer questions is not the tool's.
+///
+/// # Accuracy
+/// Counts and means are exact; percentiles are within 3.2 %. The window reaches back nine to ten tenths of its length.
+///
+/// # Memory
+/// That of one tool lies with what its layers know of it, and is gone when the tool is: some 2 KiB for one that
+/// behaves, 40 KiB at most.
+pub struct HealthBook {
+    id: u64,
+    clock: Arc<dyn Clock>,
+    window: Duration,
+    entries: RwLock<HashMap<AlertSubject, Entry>>,
+}
+
+/// Where the vitals of something are.
+struct Entry {
+    vitals: Weak<Vitals>,
+    /// What runs a tool.
+    upstream: Option<Arc<str>>,
+}
+
+/// Tells books apart.
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
+
+impl HealthBook {
+    /// How far back attempts count where nothing else is said.
+    pub const WINDOW: Duration = Duration::from_secs(300);
+
+    /// An empty book.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, window: Duration) -> Self {
+        Self {
+            id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
+            clock,
+            window,
+            entries: RwLock::default(),
+        }
+    }
+
+    /// How far back attempts count.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        self.window
+    }
+
+    /// Where the time comes from.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The report on this, and nothing if nothing was ever known of it or it is gone.
+    #[must_use]
+    pub fn report(&self, subject: &AlertSubject) -> Option<HealthReport> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let vitals = entries.get(subject)?.vitals.upgrade()?;
+        drop(entries);
+        Some(vitals.report(self.clock.now(), self.window))
+    }
+
+    /// The reports on everything of which anything is known, with what runs each tool, by kind and name.
+    #[must_use]
+    pub fn reports(&self) -> Vec<(AlertSubject, Option<Arc<str>>, HealthReport)> {
+        let now = self.clock.now();
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, entry| entry.vitals.strong_count() > 0);
+        let known: Vec<_> = entries
+            .iter()
+            .filter_map(|(subject, entry)| {
+                Some((subject.clone(), entry.upstream.clone(), entry.vitals.upgrade()?))
+            })
+            .collect();
+        drop(entries);
+        let mut reports: Vec<_> = known
+            .into_iter()
+            .map(|(subject, upstream, vitals)| (subject, upstream, vitals.report(now, self.window)))
+            .collect();
+        reports.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        reports
+    }
+
+    /// Takes note of what a check of a tool found.
+    pub fn checked_tool(&self, tool: &tool_core::Tool, succeeded: bool, took: Duration) {
+        self.tool_vitals(tool).checked(succeeded, took);
+    }
+
+    /// Takes note of what a check of an upstream found.
+    pub fn checked_upstream(&self, upstream: &Arc<Upstream>, succeeded: bool, took: Duration) {
+        self.upstream_vitals(upstream).checked(succeeded, took);
+    }
+
+    fn tool_vitals(&self, tool: &tool_core::Tool) -> Arc<Vitals> {
+        let state = tool.state();
+        let vitals = state.get_or_init(Vitals::default);
+        if vitals.is_new_to(self.id) {
+            let upstream = state.upstream().map(|upstream| upstream.name().clone());
+            self.enter(AlertSubject::Tool(tool.name().clone()), &vitals, upstream);
+        }
+        vitals
+    }
+
+    fn upstream_vitals(&self, upstream: &Arc<Upstream>) -> Arc<Vitals> {
+        let vitals = upstream.get_or_init(Vitals::default);
+        if vitals.is_new_to(self.id) {
+            self.enter(AlertSubject::Upstream(upstream.name().clone()), &vitals, None);
+        }
+        vitals
+    }
+
+    fn enter(&self, subject: AlertSubject, vitals: &Arc<Vitals>, upstream: Option<Arc<str>>) {
+        let vitals = Arc::downgrade(vitals);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(subject, Entry { vitals, upstream });
+    }
+
+    fn attempt(&self, cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elapsed: Duration) {
+        let Some((sign, of_upstream)) = signs(cx, result, elapsed) else {
+            return;
+        };
+        let waited = cx.ask.as_ref().map_or(Duration::ZERO, Asker::waited);
+        let took = elapsed.saturating_sub(waited);
+        let now = self.clock.now();
+        // Prompts and resources may have the names of tools; they count for their server alone.
+        if matches!(cx.target, Target::Tool(_)) {
+            self.tool_vitals(cx.tool()).record(now, self.window, sign, took);
+        }
+        if let Some(upstream) = cx.tool().state().upstream() {
+            self.upstream_vitals(upstream)
+                .record(now, self.window, of_upstream, took);
+        }
+    }
+}
+
+/// What an attempt says of its tool and of what runs it; nothing if it says nothing.
+fn signs(
+    cx: &CallContext,
+    result: Option<&Result<Outcome, ToolError>>,
+    elapsed: Duration,
+) -> Option<(Sign, Sign)> {
+    if matches!(cx.target, Target::Task { .. }) {
+        // Waiting for a task is not the tool's time, and what it says of itself it said when it was called.
+        return None;
+    }
+    Some(match result {
+        Some(Ok(Outcome::Reply(reply))) if reply.is_error => (Sign::Reported, Sign::Reported),
+        // What waits for a person, or runs dry, was not tried.
+        Some(Ok(Outcome::Pending(_))) => return None,
+        Some(Ok(_)) => (Sign::Answered, Sign::Answered),
+        Some(Err(error)) if error.kind().counts_for_health() => {
+            let was_answered = matches!(error.kind(), ErrorKind::UpstreamError | ErrorKind::ResultInvalid);
+            (
+                Sign::Failed,
+                if was_answered {
+                    Sign::Answered
+                } else {
+                    Sign::Failed
+                },
+            )
+        }
+        None if cx.had_its_time(elapsed) => (Sign::Failed, Sign::Failed),
+        _ => return None,
+    })
+}
+
+impl Observe for HealthBook {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::AttemptFinished { cx, result, elapsed } = event {
+            self.attempt(cx, *result, *elapsed);
+        }
+    }
+}
+
+impl Health for HealthBook {
+    fn tool(&self, name: &str) -> HealthReport {
+        let report = self.report(&AlertSubject::Tool(name.into()));
+        report.unwrap_or(HealthReport::UNKNOWN)
+    }
+
+    fn upstream(&self, name: &str) -> HealthReport {
+        let report = self.report(&AlertSubject::Upstream(name.into()));
+        report.unwrap_or(HealthReport::UNKNOWN)
+    }
+}
+
+impl fmt::Debug for HealthBook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HealthBook")
+            .field("window", &self.window)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tool_core::{CheckReport, HealthReport, Instant};
+
+use crate::times::Times;
+
+/// Into how many parts the window is cut. The present one is not full, so it reaches back nine to ten parts.
+const PARTS: usize = 10;
+
+/// What is remembered of one tool or upstream. It lies in the state that a reload carries over.
+#[derive(Debug, Default)]
+pub(crate) struct Vitals {
+    /// The book that knows of it; 0 for none.
+    pub(crate) book: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    parts: [Part; PARTS],
+    check: Option<CheckReport>,
+}
+
+/// What happened in one part of the window.
+#[derive(Debug, Default)]
+struct Part {
+    /// Which part of time it is.
+    number: u128,
+    n_calls: u32,
+    n_failures: u32,
+    n_reported: u32,
+    total: Duration,
+    times: Times,
+}
+
+/// What an attempt says of the health of its tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// It was answered.
+    Answered,
+    /// It was answered, and the tool reports a failure in its own words.
+    Reported,
+    /// It failed.
+    Failed,
+}
+
+impl Vitals {
+    /// Takes note that a book knows of it; true if it did not before.
+    pub(crate) fn is_new_to(&self, book: u64) -> bool {
+        // Looked at first: an exchange would have every call write to what all of them read.
+        self.book.load(Ordering::Relaxed) != book && self.book.swap(book, Ordering::Relaxed) != book
+    }
+
+    pub(crate) fn record(&self, now: Instant, window: Duration, sign: Sign, took: Duration) {
+        let number = part_of(now, window);
+        self.lock(|inner| {
+            let part = &mut inner.parts[(number % PARTS as u128) as usize];
+            if part.number != number {
+                part.begin(number);
+            }
+            part.n_calls = part.n_calls.saturating_add(1);
+            match sign {
+                Sign::Answered => {}
+                Sign::Reported => part.n_reported = part.n_reported.saturating_add(1),
+                Sign::Failed => part.n_failures = part.n_failures.saturating_add(1),
+            }
+            part.total = part.total.saturating_add(took);
+            part.times.add(took);
+        });
+    }
+
+    /// Takes note of a check.
+    pub(crate) fn checked(&self, succeeded: bool, took: Duration) {
+        self.lock(|inner| {
+            let before = inner.check.map_or(0, |check| check.n_failures);
+            let n_failures = if succeeded { 0 } else { before.saturating_add(1) };
+            inner.check = Some(CheckReport { n_failures, took });
+        });
+    }
+
+    pub(crate) fn report(&self, now: Instant, window: Duration) -> HealthReport {
+        let number = part_of(now, window);
+        let mut report = HealthReport::UNKNOWN;
+        let (mut times, mut total) = (Times::default(), Duration::ZERO);
+        self.lock(|inner| {
+            // One that is later than now is of another window, whose parts have another length.
+            let present = inner
+                .parts
+                .iter()
+                .filter(|part| part.number <= number && part.number + PARTS as u128 > number);
+            for part in present {
+                report.n_calls += u64::from(part.n_calls);
+                report.n_failures += u64::from(part.n_failures);
+                report.n_reported += u64::from(part.n_reported);
+                total = total.saturating_add(part.total);
+                times.merge(&part.times);
+            }
+            report.check = inner.check;
+        });
+        if report.n_calls > 0 {
+            let nanoseconds = total.as_nanos() / u128::from(report.n_calls);
+            report.mean = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+        }
+        report.p50 = times.percentile(50);
+        report.p95 = times.percentile(95);
+        report.p99 = times.percentile(99);
+        report.judged()
+    }
+
+    fn lock<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
+        act(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Part {
+    fn begin(&mut self, number: u128) {
+        self.number = number;
+        (self.n_calls, self.n_failures, self.n_reported) = (0, 0, 0);
+        self.total = Duration::ZERO;
+        self.times.clear();
+    }
+}
+
+fn part_of(now: Instant, window: Duration) -> u128 {
+    let length = (window.as_nanos() / PARTS as u128).max(1);
+    now.since(Instant::default()).as_nanos() / length
+}

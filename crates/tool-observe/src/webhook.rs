@@ -1,0 +1,131 @@
+use std::{future::Future, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::mpsc::{Receiver, Sender, channel, error::TrySendError},
+    time::sleep,
+};
+use tool_core::{Alert, BoxFuture, Clock, Event, Jitter, Observe, Secret};
+use uuid::Uuid;
+
+use crate::{record::alert_record, signature::signature};
+
+/// How many alerts may wait to be sent.
+const QUEUE: usize = 64;
+/// How long to wait before each further attempt, at most.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(2),
+    Duration::from_secs(10),
+    Duration::from_secs(50),
+];
+
+/// Sends alerts to a URL of the operator's, in the background: [`webhook`] makes one. Nothing waits for it; an alert that
+/// comes while 64 others wait is dropped, and that is logged.
+#[derive(Debug)]
+pub struct Webhook(Sender<Alert>);
+
+/// How a [`WebhookMessage`] gets to its receiver.
+pub trait Post: Send + Sync {
+    /// Sends it, once.
+    ///
+    /// # Errors
+    /// When the receiver did not take it.
+    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), PostError>>;
+}
+
+/// Why a receiver did not take a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PostError {
+    /// What went wrong: a lower-case fragment without the URL, which may be a secret.
+    pub message: String,
+    /// Whether another attempt may help.
+    pub may_pass: bool,
+}
+
+/// A message for a webhook. Attempts to send it are the same message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookMessage {
+    id: String,
+    timestamp: u64,
+    body: String,
+}
+
+impl WebhookMessage {
+    fn new(alert: &Alert, clock: &dyn Clock) -> Self {
+        let now = clock.wall().duration_since(std::time::UNIX_EPOCH);
+        Self {
+            id: format!("msg_{}", Uuid::new_v4().simple()),
+            timestamp: now.unwrap_or_default().as_secs(),
+            body: alert_record(alert).to_string(),
+        }
+    }
+
+    /// The body: JSON.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// The headers that Standard Webhooks ask for; the signature only with a secret.
+    #[must_use]
+    pub fn headers(&self, secret: Option<&Secret>) -> Vec<(&'static str, String)> {
+        let mut headers = vec![
+            ("content-type", "application/json".to_owned()),
+            ("webhook-id", self.id.clone()),
+            ("webhook-timestamp", self.timestamp.to_string()),
+        ];
+        headers.extend(secret.map(|secret| {
+            let signature = signature(secret.expose(), &self.id, self.timestamp, &self.body);
+            ("webhook-signature", signature)
+        }));
+        headers
+    }
+}
+
+/// A webhook, and the work of sending: run it as long as alerts are to be sent. It ends when the webhook is dropped and
+/// everything that waited is sent or given up.
+///
+/// What fails in a way that may pass is sent again, three times at most, after longer and longer pauses.
+pub fn webhook(post: Arc<dyn Post>, clock: Arc<dyn Clock>) -> (Webhook, impl Future<Output = ()> + Send) {
+    let (sender, receiver) = channel(QUEUE);
+    (Webhook(sender), send_all(receiver, post, clock))
+}
+
+async fn send_all(mut alerts: Receiver<Alert>, post: Arc<dyn Post>, clock: Arc<dyn Clock>) {
+    let jitter = Jitter::default();
+    while let Some(alert) = alerts.recv().await {
+        let message = WebhookMessage::new(&alert, &*clock);
+        if let Err(error) = send(&message, &*post, &jitter).await {
+            let (kind, subject) = (alert.kind.as_str(), &alert.subject);
+            tracing::error!(alert = kind, %subject, "an alert did not reach its webhook: {error}");
+        }
+    }
+}
+
+async fn send(message: &WebhookMessage, post: &dyn Post, jitter: &Jitter) -> Result<(), PostError> {
+    for pause in PAUSES {
+        match post.post(message).await {
+            Err(error) if error.may_pass => {
+                tracing::debug!(%error, "a webhook is tried again");
+                sleep(pause / 2 + jitter.up_to(pause / 2)).await;
+            }
+            done => return done,
+        }
+    }
+    post.post(message).await
+}
+
+impl Observe for Webhook {
+    fn observe(&self, event: &Event<'_>) {
+        let Event::Alert { alert } = event else { return };
+        match self.0.try_send((*alert).clone()) {
+            Ok(()) => {}
+            Err(TrySendError::Full(alert)) => {
+                let (kind, subject) = (alert.kind.as_str(), &alert.subject);
+                tracing::error!(alert = kind, %subject, "an alert is not sent: {QUEUE} others wait");
+            }
+            // Nobody sends any more: the process is about to end.
+            Err(TrySendError::Closed(_)) => {}
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::advance;
+use tool_core::{Alert, AlertKind, ErrorKind, HealthStatus, Tool, Upstream};
+use tool_observe::{AlertMonitor, AlertSettings};
+use tool_testkit::{Script, Step, TestTool};
+
+use crate::health::{Ward, fails, takes, tool};
+
+/// An alert in words.
+fn told(alerts: &[Alert]) -> Vec<String> {
+    let words = |alert: &Alert| {
+        let (kind, phase) = (alert.kind.as_str(), alert.phase.as_str());
+        format!("{} {kind} {phase}", alert.subject)
+    };
+    alerts.iter().map(words).collect()
+}
+
+fn monitor() -> AlertMonitor {
+    AlertMonitor::new(AlertSettings::default())
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[tokio::test(start_paused = true)]
+async fn it_fires_once_and_is_over_once() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    ward.calls(&tool, 9, &fails(ErrorKind::Timeout)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        NOTHING,
+        "nine calls are too few"
+    );
+    ward.calls(&tool, 1, &fails(ErrorKind::Timeout)).await;
+    let alerts = monitor.check(&ward.book);
+    assert_eq!(told(&alerts), ["tool `weather` success_rate firing"]);
+    assert_eq!(
+        alerts[0].message,
+        "10 of 10 attempts failed in the last 300s: 0.0 % succeeded"
+    );
+    assert_eq!(alerts[0].health.unwrap().status, HealthStatus::Unhealthy);
+    assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
+    // 92.6 %: above the threshold, but not well above.
+    ward.calls(&tool, 125, &Step::Echo).await;
+    assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
+    // 95 %
+    ward.calls(&tool, 65, &Step::Echo).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` success_rate resolved"]
+    );
+    assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_that_swing_around_the_threshold_raise_one_alert() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    ward.calls(&tool, 80, &Step::Echo).await;
+    let mut n_alerts = 0;
+    for _ in 0..20 {
+        ward.calls(&tool, 10, &fails(ErrorKind::Timeout)).await;
+        n_alerts += monitor.check(&ward.book).len();
+        ward.calls(&tool, 90, &Step::Echo).await;
+        n_alerts += monitor.check(&ward.book).len();
+    }
+    assert_eq!(n_alerts, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_stays_quiet_for_a_while_after_its_end() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    let ill = fails(ErrorKind::Protocol);
+    ward.calls(&tool, 10, &ill).await;
+    assert_eq!(monitor.check(&ward.book).len(), 1);
+    // The window is empty then.
+    advance(Duration::from_secs(301)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` success_rate resolved"]
+    );
+    advance(Duration::from_secs(290)).await;
+    ward.calls(&tool, 10, &ill).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        NOTHING,
+        "it was over a short time ago"
+    );
+    advance(Duration::from_secs(11)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` success_rate firing"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_tools_raise_one_as_well() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    ward.calls(&tool, 10, &takes(5)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        NOTHING,
+        "5 s are not more than 5 s"
+    );
+    ward.calls(&tool, 10, &takes(6)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` latency firing"]
+    );
+    ward.calls(&tool, 5, &takes(2)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        NOTHING,
+        "4.8 s are not well below 5 s"
+    );
+    ward.calls(&tool, 15, &takes(2)).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` latency resolved"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
+    let (ward, monitor) = (Ward::new(), monitor());
+    let upstream = Arc::new(Upstream::new("files"));
+    let tools: Vec<Arc<Tool>> = ["read", "write", "list"]
+        .map(|name| TestTool::new(name).upstream(&upstream).build(Script::new([])))
+        .into();
+    for tool in &tools {
+        ward.calls(tool, 10, &fails(ErrorKind::Unavailable)).await;
+    }
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["upstream `files` success_rate firing"]
+    );
+    // It is well again, but one of its tools is not.
+    for _ in 0..60 {
+        ward.calls(&tools[1], 10, &Step::Echo).await;
+    }
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        [
+            "upstream `files` success_rate resolved",
+            "tool `list` success_rate firing",
+            "tool `read` success_rate firing"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_that_fail_again_and_again_raise_one() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    let mut phases = Vec::new();
+    for succeeded in [false, false, true, false, false, false, false, true] {
+        ward.book.checked_tool(&tool, succeeded, Duration::ZERO);
+        phases.extend(monitor.check(&ward.book).into_iter().map(|alert| {
+            assert_eq!(alert.kind, AlertKind::HealthCheck);
+            alert.phase.as_str()
+        }));
+    }
+    assert_eq!(phases, ["firing", "resolved"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_is_over() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    ward.calls(&tool, 10, &fails(ErrorKind::Unavailable)).await;
+    assert_eq!(monitor.check(&ward.book).len(), 1);
+    drop(tool);
+    let alerts = monitor.check(&ward.book);
+    assert_eq!(told(&alerts), ["tool `weather` success_rate resolved"]);
+    assert_eq!(alerts[0].message, "it is not there any more");
+    assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
+}
