@@ -17,6 +17,7 @@
 //! # let _ = Echo;
 //! ```
 
+mod adapt;
 mod alert;
 mod arguments;
 mod ask;
@@ -48,6 +49,7 @@ mod template;
 mod tool;
 
 pub use self::{
+    adapt::{Adapted, ArgumentHandling, Change, ChangeKind},
     alert::{Alert, AlertKind, AlertPhase, AlertSubject},
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},

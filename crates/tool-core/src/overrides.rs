@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::ArgumentHandling;
+
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -8,6 +10,8 @@ pub struct Overrides {
     pub retry: Option<RetrySettings>,
     /// When it is held back after failures.
     pub breaker: Option<BreakerSettings>,
+    /// What is done with arguments that do not fit.
+    pub arguments: Option<ArgumentHandling>,
 }
 
 /// When failed calls are tried again.

@@ -1,6 +1,9 @@
 use std::fmt::{self, Write};
 
+use raw_json::RawJson;
 use serde_json::Value;
+
+use crate::{Adapted, ArgumentHandling};
 
 /// A compiled schema.
 pub trait CheckJson: Send + Sync {
@@ -10,6 +13,13 @@ pub trait CheckJson: Send + Sync {
     /// [`CheckError::Mismatch`] when the value does not fit, [`CheckError::Schema`] when the schema itself is not
     /// usable.
     fn check(&self, value: &Value) -> Result<(), CheckError>;
+
+    /// Changes arguments towards what the schema asks for, as far as this handling allows; nothing if there is nothing to
+    /// change, or if that is not known here. What comes out need not fit: it is to be checked.
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+        let _ = (arguments, handling);
+        None
+    }
 }
 
 /// Why a value did not pass a check.

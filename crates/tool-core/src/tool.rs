@@ -4,7 +4,8 @@ use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, Limits, Overrides, RetrySettings, ToolState,
+    ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, Limits, Overrides,
+    RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -43,6 +44,8 @@ pub struct Settings {
     pub retry: Option<RetrySettings>,
     /// When it is held back after failures; never if absent.
     pub breaker: Option<BreakerSettings>,
+    /// What is done with arguments that do not fit.
+    pub arguments: ArgumentHandling,
     /// How much it may be used.
     pub limits: Limits,
 }
@@ -54,6 +57,7 @@ impl Default for Settings {
             attempt_timeout: Duration::from_secs(30),
             retry: None,
             breaker: None,
+            arguments: ArgumentHandling::Strict,
             limits: Limits::default(),
         }
     }
@@ -68,6 +72,7 @@ impl Settings {
         self.retry = retry.filter(|retry| retry.max_attempts > 1);
         let breaker = overrides.breaker.or(self.breaker);
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
+        self.arguments = overrides.arguments.unwrap_or(self.arguments);
         self
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{BreakerSettings, Overrides, RetrySettings};
+use tool_core::{ArgumentHandling, BreakerSettings, Overrides, RetrySettings};
 
 use crate::{
     field::Field,
@@ -49,11 +49,36 @@ pub(crate) struct BreakerBody {
     max_pause: Field<Period>,
 }
 
+/// What is done with arguments that are not quite what a tool's schema asks for: `strict` refuses them; `coerce` converts
+/// them where nothing is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
+/// to their bounds. The caller is told of every change.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ArgumentHandling")]
+pub(crate) enum ArgumentsWord {
+    Strict,
+    Coerce,
+    Sanitize,
+}
+
+/// The keys of these settings, as they stand among others.
+#[derive(Debug, Default)]
+pub(crate) struct OverrideFields {
+    pub(crate) retry: Field<RetryBody>,
+    pub(crate) breaker: Field<BreakerBody>,
+    pub(crate) arguments: Field<ArgumentsWord>,
+}
+
 /// Makes settings from what a file says.
-pub(crate) fn overrides(cx: Cx<'_>, retry: Field<RetryBody>, breaker: Field<BreakerBody>) -> Overrides {
+pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
     Overrides {
-        retry: retry.get().map(|body| self::retry(cx, body)),
-        breaker: breaker.get().map(|body| self::breaker(cx, body)),
+        retry: fields.retry.get().map(|body| retry(cx, body)),
+        breaker: fields.breaker.get().map(|body| breaker(cx, body)),
+        arguments: fields.arguments.get().map(|word| match word {
+            ArgumentsWord::Strict => ArgumentHandling::Strict,
+            ArgumentsWord::Coerce => ArgumentHandling::Coerce,
+            ArgumentsWord::Sanitize => ArgumentHandling::Sanitize,
+        }),
     }
 }
 

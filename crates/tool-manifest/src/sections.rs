@@ -8,7 +8,7 @@ use crate::{
     field::{Entries, Field},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
-    overrides::{self, BreakerBody, RetryBody},
+    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
     place::Cx,
     units::{Bytes, Listen, Period},
 };
@@ -33,6 +33,9 @@ pub(crate) struct DefaultsBody {
     /// When tools and what they depend on are held back after failures; never if it is not given. That of a server or
     /// tool is in its place.
     breaker: Field<BreakerBody>,
+    /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
+    /// its place.
+    arguments: Field<ArgumentsWord>,
     /// How often tools may be called; as often as one likes if it is not given.
     rate_limit: Field<RateLimitsBody>,
     /// How many calls may run at once; any number if it is not given.
@@ -94,7 +97,14 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         }
         defaults.max_result_bytes = bytes;
     }
-    defaults.overrides = overrides::overrides(cx, body.retry, body.breaker);
+    defaults.overrides = overrides::overrides(
+        cx,
+        OverrideFields {
+            retry: body.retry,
+            breaker: body.breaker,
+            arguments: body.arguments,
+        },
+    );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
     defaults
 }

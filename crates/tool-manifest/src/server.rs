@@ -8,7 +8,7 @@ use crate::{
     field::{Entries, Field, Text},
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
-    overrides::{self, BreakerBody, RetryBody},
+    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
     place::Cx,
     suggest,
     transport::{Written, transport},
@@ -192,6 +192,8 @@ pub(crate) struct ServerBody {
     pub(crate) retry: Field<RetryBody>,
     /// When it and its tools are held back after failures, in the place of what `defaults` say.
     pub(crate) breaker: Field<BreakerBody>,
+    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    pub(crate) arguments: Field<ArgumentsWord>,
     /// How often its tools may be called in all.
     #[serde(alias = "rateLimit")]
     pub(crate) rate_limit: Field<RateLimitBody>,
@@ -256,7 +258,14 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         transport: transport(cx, at, written)?,
         timeout,
         start_timeout,
-        overrides: overrides::overrides(cx, body.retry, body.breaker),
+        overrides: overrides::overrides(
+            cx,
+            OverrideFields {
+                retry: body.retry,
+                breaker: body.breaker,
+                arguments: body.arguments,
+            },
+        ),
         rate_limit: limits::rate_limit(cx, body.rate_limit),
         concurrency: limits::concurrency(cx, body.concurrency),
         include,

@@ -11,7 +11,7 @@ use crate::{
     limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
-    overrides::{self, BreakerBody, RetryBody},
+    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
     place::{Cx, Place},
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
@@ -47,6 +47,8 @@ pub(crate) struct ToolBody {
     retry: Field<RetryBody>,
     /// When it is held back after failures, in the place of what `defaults` say.
     breaker: Field<BreakerBody>,
+    /// What is done with arguments that do not fit, in the place of what `defaults` say.
+    arguments: Field<ArgumentsWord>,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -217,7 +219,14 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         output_schema: schema_field::schema(cx, body.output_schema.0),
         timeout: milliseconds(cx, body.timeout_ms),
         executor: executor(cx, at, body.executor.0),
-        overrides: overrides::overrides(cx, body.retry, body.breaker),
+        overrides: overrides::overrides(
+            cx,
+            OverrideFields {
+                retry: body.retry,
+                breaker: body.breaker,
+                arguments: body.arguments,
+            },
+        ),
         metadata: metadata::metadata(
             cx,
             MetadataFields {

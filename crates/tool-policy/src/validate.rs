@@ -1,7 +1,13 @@
-use serde_json::Value;
-use tool_core::{CallContext, CheckError, ErrorKind, Invoke, Layer, Outcome, Reply, Target, ToolError};
+use std::sync::Arc;
 
-/// Refuses calls whose arguments do not fit the tool's input schema.
+use serde_json::Value;
+use tool_core::{
+    Adapted, ArgumentHandling, Arguments, CallContext, CheckError, ErrorKind, Invoke, Layer, Outcome, Reply,
+    Target, ToolError,
+};
+
+/// Refuses calls whose arguments do not fit the tool's input schema, or makes them fit first where the operator allows it.
+/// Whoever calls is told of every change, with the reply or with the error.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Validate;
 
@@ -44,23 +50,72 @@ impl<S: Invoke> Invoke for Validating<S> {
         if matches!(cx.target, Target::Task { .. }) {
             return self.inner.invoke(cx).await;
         }
-        if let Err(error) = cx.tool().input().check(cx.arguments.value()) {
+        let handling = cx.tool().settings().arguments;
+        let adapted = if handling == ArgumentHandling::Strict {
+            None
+        } else {
+            adapt(cx, handling)?
+        };
+        // What was made to fit was checked then.
+        if adapted.is_none()
+            && let Err(error) = cx.tool().input().check(cx.arguments.value())
+        {
             cx.note("validate", || format!("refused: {}", masked(&error)));
-            return Err(match &error {
-                CheckError::Mismatch(mismatch) => ToolError::new(
-                    ErrorKind::InvalidArguments,
-                    format!("the arguments do not fit: {mismatch}"),
-                ),
-                _ => ToolError::new(
-                    ErrorKind::Protocol,
-                    format!("the tool's input schema is broken: {error}"),
-                ),
-            }
-            .with_source(error));
+            return Err(refusal(error));
         }
         cx.note("validate", || "the arguments fit the input schema".to_owned());
-        self.inner.invoke(cx).await
+        let Some(adapted) = adapted else {
+            return self.inner.invoke(cx).await;
+        };
+        match self.inner.invoke(cx).await {
+            Ok(mut outcome) => {
+                if let Outcome::Reply(reply) = &mut outcome {
+                    reply.add_meta(ArgumentHandling::META_KEY, adapted.report());
+                }
+                Ok(outcome)
+            }
+            Err(error) => {
+                let message = format!("{} (before the call, {adapted})", error.message());
+                Err(error.with_message(message))
+            }
+        }
     }
+}
+
+/// Makes the arguments fit and puts them into the call; nothing if they stay as they are.
+fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adapted>, ToolError> {
+    let input = cx.tool().input();
+    // Converting is for what does not fit; sanitizing takes away also from what does.
+    if handling == ArgumentHandling::Coerce && input.check(cx.arguments.value()).is_ok() {
+        return Ok(None);
+    }
+    let Some(adapted) = input.adapt(cx.arguments.raw(), handling) else {
+        return Ok(None);
+    };
+    let arguments = Arguments::from_raw(adapted.arguments.clone())?;
+    if let Err(error) = input.check(arguments.value()) {
+        cx.note("validate", || {
+            format!("refused, though {adapted}: {}", masked(&error))
+        });
+        return Err(refusal(error));
+    }
+    cx.note("validate", || adapted.to_string());
+    cx.arguments = Arc::new(arguments);
+    Ok(Some(adapted))
+}
+
+fn refusal(error: CheckError) -> ToolError {
+    match &error {
+        CheckError::Mismatch(mismatch) => ToolError::new(
+            ErrorKind::InvalidArguments,
+            format!("the arguments do not fit: {mismatch}"),
+        ),
+        _ => ToolError::new(
+            ErrorKind::Protocol,
+            format!("the tool's input schema is broken: {error}"),
+        ),
+    }
+    .with_source(error)
 }
 
 impl<S: Invoke> Invoke for ValidatingResult<S> {

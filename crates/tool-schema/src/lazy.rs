@@ -2,7 +2,7 @@ use std::{fmt, sync::OnceLock};
 
 use raw_json::RawJson;
 use serde_json::Value;
-use tool_core::{CheckError, CheckJson};
+use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson};
 
 use crate::{Schema, SchemaError};
 
@@ -50,6 +50,10 @@ impl CheckJson for LazySchema {
             Ok(schema) => schema.check(value),
             Err(error) => Err(CheckError::Schema(error.to_string())),
         }
+    }
+
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+        self.compiled().ok()?.adapt(arguments, handling)
     }
 }
 

@@ -22,6 +22,7 @@
 //! `format` is a remark in every draft and never refuses a value. Validators disagree about what an e-mail address
 //! or a URI is; the tool behind the schema knows, and a call that we refuse wrongly cannot be made at all.
 
+mod adapt;
 mod dialect;
 mod error;
 mod explain;

@@ -6,10 +6,11 @@ use std::{
 use jsonschema::{Draft, PatternOptions, Retrieve, ValidationOptions, Validator, json::Json};
 use raw_json::{ErrorKind, Limits, RawJson};
 use serde_json::Value;
-use tool_core::{CheckError, CheckJson, Mismatch};
+use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson, Mismatch};
 
 use crate::{
     SchemaError, SchemaErrorKind,
+    adapt::adapt,
     dialect::draft_of,
     explain::{explain, too_complex, unexplained},
     meter::with_budget,
@@ -214,6 +215,10 @@ impl CheckJson for Schema {
             Some(false) => Err(CheckError::Mismatch(self.mismatch(value))),
             None => Err(CheckError::Mismatch(too_complex(value))),
         }
+    }
+
+    fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+        adapt(&self.value, arguments, handling)
     }
 }
 

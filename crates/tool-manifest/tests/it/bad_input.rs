@@ -113,6 +113,7 @@ fn values_of_the_wrong_kind() {
                 "retry.yaml",
                 "defaults: {retry: {max_attempts: 0, initial_delay: 0s, max_dealy: 1s}, breaker: {max_failures: 0, failure_share: 0%, pause: 1}}\n",
             ),
+            ("arguments.yaml", "defaults: {arguments: coerse}\n"),
             ("taken.yaml", "gateway: {sse_path: /mcp}\n"),
             (
                 "schema.yaml",

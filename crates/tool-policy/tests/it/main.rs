@@ -1,5 +1,6 @@
 //! Each policy layer alone, around a scripted executor.
 
+mod arguments;
 mod breaker;
 mod rate_limit;
 

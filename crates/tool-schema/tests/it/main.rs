@@ -1,5 +1,6 @@
 //! What schemas accept, refuse and say, and that no pair of schema and value takes long.
 
+mod adapt;
 mod budget;
 mod compile;
 mod corpus;

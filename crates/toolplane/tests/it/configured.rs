@@ -75,3 +75,51 @@ async fn a_configuration_that_is_not_usable_says_where() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn arguments_that_nearly_fit_are_taken_where_the_configuration_says_so() {
+    const NEARLY: &str = r#"
+defaults: {arguments: coerce}
+tools:
+  mended:
+    description: As asked.
+    input_schema: {type: object, properties: {n: {type: integer, maximum: 9}}}
+    executor: {kind: mock, template: '{"n": {{ n }}}'}
+  refused:
+    description: As asked.
+    arguments: strict
+    input_schema: {type: object, properties: {n: {type: integer}}}
+    executor: {kind: mock, template: '{"n": {{ n }}}'}
+  bounded:
+    description: As asked.
+    arguments: sanitize
+    input_schema: {type: object, properties: {n: {type: integer, maximum: 9}}}
+    executor: {kind: mock, template: '{"n": {{ n }}}'}
+"#;
+    let plane = Toolplane::from_yaml(NEARLY).expect("usable");
+    let request =
+        |tool: &str, arguments: &str| CallRequest::new(tool).json(arguments.to_owned()).expect("valid");
+    for (tool, arguments, expected) in [
+        ("mended", r#"{"n":"5"}"#, Some(5)),
+        ("mended", r#"{"n":"50"}"#, None),
+        ("refused", r#"{"n":"5"}"#, None),
+        ("bounded", r#"{"n":"50","m":1}"#, Some(9)),
+    ] {
+        match (plane.call(request(tool, arguments)).await, expected) {
+            (Ok(Outcome::Reply(reply)), Some(n)) => {
+                let value: serde_json::Value = reply.raw().to().expect("JSON");
+                assert_eq!(value, json!({ "n": n }), "{tool} {arguments}");
+                assert_eq!(reply.meta()[0].0, "dev.toolplane/arguments");
+            }
+            (Err(error), None) => assert_eq!(error.kind(), ErrorKind::InvalidArguments),
+            (came, _) => panic!("{tool} {arguments}: {came:?}"),
+        }
+    }
+    let explained = plane.call_explained(request("mended", r#"{"n":"5"}"#)).await;
+    let said: Vec<_> = explained
+        .notes
+        .iter()
+        .map(|note| note.decision.as_str())
+        .collect();
+    assert!(said.contains(&"`/n` was coerced (string to integer)"), "{said:?}");
+}

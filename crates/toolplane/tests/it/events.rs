@@ -83,6 +83,7 @@ async fn retries_and_every_move_of_a_breaker_are_told_of() {
             max_failures: 2,
             ..BreakerSettings::default()
         }),
+        ..Overrides::default()
     };
     let (plane, notebook) = plane(&Script::new([down(), down(), down(), Step::Echo]), tool);
     call(&plane).await;

@@ -36,6 +36,7 @@ fn both() -> Overrides {
     Overrides {
         retry: Some(RetrySettings::default()),
         breaker: Some(BreakerSettings::default()),
+        ..Overrides::default()
     }
 }
 

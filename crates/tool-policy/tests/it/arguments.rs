@@ -1,0 +1,104 @@
+//! Arguments that do not fit, under each handling.
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{ArgumentHandling, ErrorKind, Invoke, Layer, Outcome, ToolError};
+use tool_policy::Validate;
+use tool_testkit::{Script, Step, TestTool};
+
+use crate::context;
+
+fn tool(handling: ArgumentHandling) -> TestTool {
+    let mut tool = TestTool::new("search").input(json!({
+        "type": "object",
+        "properties": {"query": {"type": "string", "maxLength": 5}, "limit": {"type": "integer", "maximum": 10}},
+        "required": ["query"],
+    }));
+    tool.settings.arguments = handling;
+    tool
+}
+
+/// What the tool was called with, what the caller was told, or why it was not called.
+async fn call(handling: ArgumentHandling, arguments: Value) -> Result<(Value, Option<Value>), ToolError> {
+    let script = Script::new([Step::Echo]);
+    let mut cx = context(tool(handling), &script, arguments);
+    let outcome = Validate.layer(script.clone()).invoke(&mut cx).await;
+    assert_eq!(script.n_calls(), usize::from(outcome.is_ok()));
+    let Outcome::Reply(reply) = outcome? else {
+        panic!("a script answers at once")
+    };
+    let told = reply
+        .meta()
+        .iter()
+        .find(|(key, _)| *key == ArgumentHandling::META_KEY);
+    Ok((
+        reply.structured().expect("an echo").to().expect("JSON"),
+        told.map(|(_, report)| report.to().expect("JSON")),
+    ))
+}
+
+#[tokio::test]
+async fn each_handling_does_what_it_says() {
+    use ArgumentHandling::{Coerce, Sanitize, Strict};
+    let fits = json!({"query": "a", "limit": 3, "more": true});
+    let text = json!({"query": "a", "limit": "3", "more": true});
+    let large = json!({"query": "abcdefg", "limit": "30", "more": true});
+    for (handling, arguments, expected, n_changes) in [
+        (Strict, &fits, Some(fits.clone()), 0),
+        (Strict, &text, None, 0),
+        (Coerce, &fits, Some(fits.clone()), 0),
+        (Coerce, &text, Some(fits.clone()), 1),
+        (Coerce, &large, None, 0),
+        (Sanitize, &fits, Some(json!({"query": "a", "limit": 3})), 1),
+        (Sanitize, &large, Some(json!({"query": "abcde", "limit": 10})), 4),
+        (Sanitize, &json!({"limit": 3}), None, 0),
+    ] {
+        let came = call(handling, arguments.clone()).await;
+        match (came, expected) {
+            (Ok((called_with, told)), Some(expected)) => {
+                assert_eq!(called_with, expected, "{handling:?} {arguments}");
+                let told = told.map_or(0, |told| told["changes"].as_array().unwrap().len());
+                assert_eq!(told, n_changes, "{handling:?} {arguments}");
+            }
+            (Err(error), None) => assert_eq!(error.kind(), ErrorKind::InvalidArguments),
+            (came, _) => panic!("{handling:?} {arguments}: {came:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_tells_what_was_changed_as_well() {
+    let script = Script::new([Step::Fail(ToolError::new(
+        ErrorKind::UpstreamError,
+        "no such page",
+    ))]);
+    let arguments = json!({"query": "a", "limit": "3"});
+    let mut cx = context(tool(ArgumentHandling::Coerce), &script, arguments);
+    let error = Validate
+        .layer(script)
+        .invoke(&mut cx)
+        .await
+        .expect_err("it fails");
+    assert_eq!(error.kind(), ErrorKind::UpstreamError);
+    assert_eq!(
+        error.message(),
+        "no such page (before the call, `/limit` was coerced (string to integer))"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_change_keeps_its_own_text() {
+    let script = Script::new([Step::Echo]);
+    let mut cx = context(tool(ArgumentHandling::Coerce), &script, json!({}));
+    let text = r#"{"query" : "\u0061", "limit":"4","id":123456789012345678901234567890 }"#;
+    cx.arguments = std::sync::Arc::new(tool_core::Arguments::parse(text).unwrap());
+    Validate
+        .layer(script)
+        .invoke(&mut cx)
+        .await
+        .expect("it fits then");
+    assert_eq!(
+        cx.arguments.raw(),
+        &RawJson::parse(r#"{"query" : "\u0061", "limit":4,"id":123456789012345678901234567890 }"#).unwrap()
+    );
+}

@@ -1,0 +1,439 @@
+//! Arguments changed towards what a schema asks for.
+//!
+//! The walk follows the value, and at each place the subschemas that speak of it: it is no validator, and what it makes
+//! is checked afterwards. So where a schema is ambiguous nothing is changed, and what a change would spoil is refused.
+
+use raw_json::{Kind, Limits, RawJson};
+use serde_json::{Map, Value};
+use tool_core::{Adapted, ArgumentHandling, Change, ChangeKind};
+
+/// How many subschemas may be looked at for one value before its walk goes no deeper.
+const MAX_IN_PLACE: usize = 32;
+/// How many subschemas are looked at in all.
+const MAX_STEPS: usize = 50_000;
+/// How many characters a string keeps whose schema sets no limit, when arguments are sanitized.
+const MAX_TEXT: usize = 10_000;
+
+/// Changes arguments as far as this handling allows; nothing if nothing is to change.
+pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
+    let sanitize = match handling {
+        ArgumentHandling::Coerce => false,
+        ArgumentHandling::Sanitize => true,
+        _ => return None,
+    };
+    let mut walk = Walk {
+        root: schema,
+        sanitize,
+        path: String::new(),
+        changes: Vec::new(),
+        n_steps: 0,
+    };
+    let arguments = walk.value(schema, arguments, 0, true)?;
+    Some(Adapted {
+        arguments,
+        changes: walk.changes,
+    })
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    sanitize: bool,
+    /// Where the walk is, as a JSON Pointer.
+    path: String,
+    changes: Vec<Change>,
+    n_steps: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// The value as this subschema asks for it; nothing if it stays. `alone` says that no other subschema speaks of the
+    /// same members, so that a member this one does not name is unknown.
+    fn value(&mut self, schema: &'a Value, value: &RawJson, in_place: usize, alone: bool) -> Option<RawJson> {
+        self.n_steps += 1;
+        if self.n_steps > MAX_STEPS || in_place > MAX_IN_PLACE {
+            return None;
+        }
+        let keywords = schema.as_object()?;
+        let alone = alone && n_naming_members(keywords) <= 1;
+        let mut changed = None;
+        if let Some(target) = self.referred(keywords) {
+            changed = self.value(target, value, in_place + 1, alone);
+        }
+        for part in list(keywords, "allOf") {
+            let present = changed.as_ref().unwrap_or(value);
+            let next = self.value(part, present, in_place + 1, false);
+            changed = next.or(changed);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            let present = changed.as_ref().unwrap_or(value).clone();
+            if let Some(branch) = self.branch(list(keywords, keyword), &present) {
+                let next = self.value(branch, &present, in_place + 1, false);
+                changed = next.or(changed);
+            }
+        }
+        let present = changed.as_ref().unwrap_or(value);
+        if let Some(converted) = self.converted(keywords, present) {
+            self.note(
+                ChangeKind::Coerced,
+                format!(
+                    "{} to {}",
+                    kind_name(present.kind()),
+                    type_name(&converted, keywords)
+                ),
+            );
+            changed = Some(converted);
+        }
+        let present = changed.as_ref().unwrap_or(value).clone();
+        let next = match present.kind() {
+            Kind::Object => self.object(keywords, &present, alone),
+            Kind::Array => self.array(keywords, &present),
+            Kind::String if self.sanitize => self.text(keywords, &present),
+            Kind::Number if self.sanitize => self.clamped(keywords, &present),
+            _ => None,
+        };
+        next.or(changed)
+    }
+
+    fn object(&mut self, keywords: &'a Map<String, Value>, value: &RawJson, alone: bool) -> Option<RawJson> {
+        let properties = keywords.get("properties").and_then(Value::as_object);
+        let others = keywords.get("additionalProperties");
+        let is_closed = properties.is_some()
+            && alone
+            && !keywords.contains_key("patternProperties")
+            && matches!(others, None | Some(Value::Bool(false)));
+        let required: Vec<&str> = list(keywords, "required")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut dropped = Vec::new();
+        let mut replaced = Vec::new();
+        for (key, member) in value.members() {
+            let length = self.enter(&key);
+            let known = properties.and_then(|properties| properties.get(&*key));
+            match known.or_else(|| others.filter(|others| others.is_object())) {
+                Some(schema)
+                    if member.kind() == Kind::Null
+                        && !required.contains(&&*key)
+                        && !self.admits(schema, Kind::Null, &member, 0) =>
+                {
+                    self.note(ChangeKind::Dropped, "null for what may be absent".to_owned());
+                    dropped.push(key.into_owned());
+                }
+                Some(schema) => {
+                    if let Some(member) = self.value(schema, &member, 0, true) {
+                        replaced.push((key.into_owned(), member));
+                    }
+                }
+                None if self.sanitize && is_closed => {
+                    self.note(ChangeKind::Dropped, "unknown".to_owned());
+                    dropped.push(key.into_owned());
+                }
+                None => {}
+            }
+            self.path.truncate(length);
+        }
+        if dropped.is_empty() && replaced.is_empty() {
+            return None;
+        }
+        let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
+        let replaced: Vec<(&str, RawJson)> = replaced
+            .iter()
+            .map(|(key, member)| (key.as_str(), member.clone()))
+            .collect();
+        value.without_members(&dropped).ok()?.with_members(&replaced).ok()
+    }
+
+    fn array(&mut self, keywords: &'a Map<String, Value>, value: &RawJson) -> Option<RawJson> {
+        let prefix = list(keywords, "prefixItems");
+        let rest = keywords.get("items").filter(|items| items.is_object());
+        if prefix.is_empty() && rest.is_none() {
+            return None;
+        }
+        let mut is_changed = false;
+        let mut text = String::with_capacity(value.len());
+        for (index, item) in value.items().enumerate() {
+            let length = self.enter(&index.to_string());
+            let next = prefix
+                .get(index)
+                .or(rest)
+                .and_then(|schema| self.value(schema, &item, 0, true));
+            is_changed |= next.is_some();
+            text.push(if index == 0 { '[' } else { ',' });
+            text.push_str(next.as_ref().unwrap_or(&item).as_str());
+            self.path.truncate(length);
+        }
+        text.push(']');
+        is_changed.then(|| RawJson::parse(text).ok()).flatten()
+    }
+
+    /// A string without characters that only deceive, and no longer than its schema allows.
+    fn text(&mut self, keywords: &Map<String, Value>, value: &RawJson) -> Option<RawJson> {
+        let old = value.string()?;
+        let mut new: String = old.chars().filter(|next| !deceives(*next)).collect();
+        if new.len() != old.len() {
+            self.note(ChangeKind::Cleaned, "control characters taken out".to_owned());
+        }
+        let most = keywords.get("maxLength").and_then(Value::as_u64);
+        let most = most.map_or(MAX_TEXT, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        if let Some((at, _)) = new.char_indices().nth(most) {
+            let length = new.chars().count();
+            self.note(
+                ChangeKind::Truncated,
+                format!("from {length} to {most} characters"),
+            );
+            new.truncate(at);
+        }
+        (new != old).then(|| RawJson::from(&*new))
+    }
+
+    /// A number within the bounds of its schema.
+    fn clamped(&mut self, keywords: &Map<String, Value>, value: &RawJson) -> Option<RawJson> {
+        let number: f64 = value.to().ok()?;
+        let beyond = |least: &Value, sign: f64| {
+            let least = least.as_f64()?;
+            (number * sign < least * sign).then_some(())
+        };
+        for (keyword, exclusive, sign, word) in [
+            ("minimum", "exclusiveMinimum", 1.0, "the least"),
+            ("maximum", "exclusiveMaximum", -1.0, "the most"),
+        ] {
+            if let Some(bound) = keywords.get(keyword)
+                && beyond(bound, sign).is_some()
+            {
+                self.note(ChangeKind::Clamped, format!("to {word}, {bound}"));
+                return Some(RawJson::from(bound));
+            }
+            // Next to an exclusive bound there is a number only among the whole ones.
+            if let Some(bound) = keywords.get(exclusive)
+                && wants(keywords).contains(&"integer")
+                && let (Some(whole), true) = (
+                    bound.as_i64(),
+                    bound.as_f64().is_some_and(|at| number * sign <= at * sign),
+                )
+                && let Some(bound) = whole.checked_add(if sign > 0.0 { 1 } else { -1 })
+            {
+                self.note(ChangeKind::Clamped, format!("to {word}, {bound}"));
+                return Some(RawJson::from(&Value::from(bound)));
+            }
+        }
+        None
+    }
+
+    /// The value in another type, if this subschema asks for one that it can be had in without loss.
+    fn converted(&self, keywords: &'a Map<String, Value>, value: &RawJson) -> Option<RawJson> {
+        let wanted = wants(keywords);
+        if wanted.is_empty() || wanted.iter().any(|wanted| is_a(value, wanted)) {
+            return None;
+        }
+        let mut ways = wanted.iter().filter_map(|wanted| convert(value, wanted));
+        ways.next().or_else(|| {
+            // A single item in the place of a list of such.
+            let items = keywords.get("items").filter(|_| wanted.contains(&"array"))?;
+            let fits =
+                value.kind() != Kind::Null && items.is_object() && self.admits(items, value.kind(), value, 0);
+            fits.then(|| RawJson::parse(format!("[{value}]")).ok()).flatten()
+        })
+    }
+
+    /// Which of these subschemas a value is meant for: the first that takes its type, and among those for objects one
+    /// whose constants and required members it has; else the first that it can be converted for.
+    fn branch(&self, branches: &'a [Value], value: &RawJson) -> Option<&'a Value> {
+        let kind = value.kind();
+        branches
+            .iter()
+            .find(|branch| self.admits(branch, kind, value, 0))
+            .or_else(|| {
+                branches.iter().find(|branch| {
+                    let target = self.resolved(branch).as_object();
+                    target.is_some_and(|keywords| self.converted(keywords, value).is_some())
+                })
+            })
+    }
+
+    /// Whether a subschema takes values of this kind, and, of objects, ones with such constants and required members.
+    fn admits(&self, schema: &'a Value, kind: Kind, value: &RawJson, depth: usize) -> bool {
+        let Some(keywords) = self.resolved(schema).as_object() else {
+            return schema != &Value::Bool(false);
+        };
+        if depth > MAX_IN_PLACE {
+            return true;
+        }
+        let wanted = wants(keywords);
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| is_a(value, wanted)) {
+            return false;
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            let branches = list(keywords, keyword);
+            if !branches.is_empty()
+                && !branches
+                    .iter()
+                    .any(|branch| self.admits(branch, kind, value, depth + 1))
+            {
+                return false;
+            }
+        }
+        if kind != Kind::Object {
+            return true;
+        }
+        let properties = keywords.get("properties").and_then(Value::as_object);
+        let has_required = list(keywords, "required")
+            .iter()
+            .filter_map(Value::as_str)
+            .all(|key| value.get(key).is_some());
+        let has_constants = properties.into_iter().flatten().all(|(key, property)| {
+            let Some(constant) = property.get("const") else {
+                return true;
+            };
+            value
+                .get(key)
+                .is_none_or(|member| member.to::<Value>().is_ok_and(|member| member == *constant))
+        });
+        has_required && has_constants
+    }
+
+    /// What a subschema comes to after following its references.
+    fn resolved(&self, schema: &'a Value) -> &'a Value {
+        let mut schema = schema;
+        for _ in 0..MAX_IN_PLACE {
+            match schema.as_object().and_then(|keywords| self.referred(keywords)) {
+                Some(target) => schema = target,
+                None => break,
+            }
+        }
+        schema
+    }
+
+    /// The subschema that `$ref` leads to, if it stays within this schema and names a place in it.
+    fn referred(&self, keywords: &Map<String, Value>) -> Option<&'a Value> {
+        let pointer = keywords.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+
+    /// Goes to a member or item, and returns the length of the path to come back to.
+    fn enter(&mut self, key: &str) -> usize {
+        let length = self.path.len();
+        self.path.push('/');
+        self.path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        length
+    }
+
+    fn note(&mut self, kind: ChangeKind, detail: String) {
+        self.changes.push(Change {
+            path: self.path.clone(),
+            kind,
+            detail,
+        });
+    }
+}
+
+/// The elements of a keyword that is a list.
+fn list<'a>(keywords: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
+    keywords
+        .get(keyword)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// How many of these keywords may name members: with more than one, none of them alone knows all.
+fn n_naming_members(keywords: &Map<String, Value>) -> usize {
+    const NAMING: [&str; 9] = [
+        "properties",
+        "$ref",
+        "$dynamicRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependentSchemas",
+        "dependencies",
+    ];
+    NAMING
+        .iter()
+        .filter(|keyword| keywords.contains_key(**keyword))
+        .count()
+}
+
+/// The types that a subschema asks for, by `type` or by the values that it lists; none if it does not say.
+fn wants(keywords: &Map<String, Value>) -> Vec<&str> {
+    match keywords.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+        _ => {
+            let constant = keywords.get("const");
+            let listed = list(keywords, "enum").iter().chain(constant);
+            let mut types: Vec<&str> = listed.map(type_of).collect();
+            types.dedup();
+            types
+        }
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_a(value: &RawJson, wanted: &str) -> bool {
+    match value.kind() {
+        Kind::Null => wanted == "null",
+        Kind::Bool => wanted == "boolean",
+        Kind::String => wanted == "string",
+        Kind::Array => wanted == "array",
+        Kind::Object => wanted == "object",
+        Kind::Number => wanted == "number" || wanted == "integer" && is_whole(value),
+    }
+}
+
+fn is_whole(number: &RawJson) -> bool {
+    !number.as_str().contains(['.', 'e', 'E']) || number.to::<f64>().is_ok_and(|number| number.fract() == 0.0)
+}
+
+/// A value in another type, if it can be had in that without loss.
+fn convert(value: &RawJson, wanted: &str) -> Option<RawJson> {
+    match (value.kind(), wanted) {
+        (Kind::Number | Kind::Bool, "string") => Some(RawJson::from(value.as_str())),
+        (Kind::String, "boolean") => {
+            let text = value.string()?;
+            let word = text.trim().to_ascii_lowercase();
+            matches!(word.as_str(), "true" | "false").then(|| RawJson::parse(word).ok())?
+        }
+        // What a model wrote as text though it should have been a value.
+        (Kind::String, "integer" | "number" | "array" | "object") => {
+            let inner = RawJson::parse_within(value.string()?.trim().to_owned(), Limits::STRICT).ok()?;
+            (inner.kind() != Kind::String && is_a(&inner, wanted)).then_some(inner)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a character has no place in the text of an argument: control characters but tab and line breaks, and those
+/// that turn the direction of what is shown.
+fn deceives(next: char) -> bool {
+    (next.is_control() && !matches!(next, '\t' | '\n' | '\r'))
+        || matches!(next, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::Bool => "boolean",
+        Kind::Number => "number",
+        Kind::String => "string",
+        Kind::Array => "array",
+        Kind::Object => "object",
+    }
+}
+
+/// What a converted value is called: an integer only where the schema asks for one.
+fn type_name(value: &RawJson, keywords: &Map<String, Value>) -> &'static str {
+    if value.kind() == Kind::Number && wants(keywords).contains(&"integer") {
+        "integer"
+    } else {
+        kind_name(value.kind())
+    }
+}
