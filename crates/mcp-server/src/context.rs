@@ -227,13 +227,34 @@ impl RequestContext {
         }
     }
 
-    /// The client's trace in the form of the W3C headers `traceparent` and `tracestate`, from `_meta`.
+    /// The client's trace in the form of the W3C headers `traceparent` and `tracestate`: from `_meta`, which speaks of
+    /// this very request, or else from the headers of the HTTP request.
     #[must_use]
     pub fn trace(&self) -> Option<(String, Option<String>)> {
+        self.trace_of_meta().or_else(|| self.trace_of_headers())
+    }
+
+    fn trace_of_meta(&self) -> Option<(String, Option<String>)> {
         let meta = self.outline.meta.as_ref()?;
         let parent = meta.get(meta_key::TRACE_PARENT)?.string()?;
         let state = meta.get(meta_key::TRACE_STATE).and_then(|state| state.string());
         Some((parent, state))
+    }
+
+    fn trace_of_headers(&self) -> Option<(String, Option<String>)> {
+        let headers = &self.http.as_ref()?.headers;
+        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        // More than one parent is none. The state may come in several headers, which are one list.
+        let is_one = headers.get_all(meta_key::TRACE_PARENT).iter().count() == 1;
+        let parent = text(meta_key::TRACE_PARENT).filter(|_| is_one)?;
+        let states = headers.get_all(meta_key::TRACE_STATE).iter();
+        let states: Option<Vec<&str>> = states.map(|state| state.to_str().ok()).collect();
+        Some((
+            parent,
+            states
+                .filter(|states| !states.is_empty())
+                .map(|states| states.join(",")),
+        ))
     }
 }
 

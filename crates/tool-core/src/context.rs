@@ -4,7 +4,7 @@ use raw_json::RawJson;
 
 use crate::{
     Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
-    Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, Trust,
+    Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, TraceContext, Trust,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -22,7 +22,7 @@ pub struct CallContext {
     pub caller: Arc<Caller>,
     /// What ties all records of this call together.
     pub correlation_id: CorrelationId,
-    /// The caller's trace, if it sent one.
+    /// The trace that what is sent now belongs to: the caller's, until a span of ours takes its place.
     pub trace: Option<TraceContext>,
     /// When everything must be over: queueing, retries and fallbacks included.
     pub deadline: Option<Instant>,
@@ -107,15 +107,6 @@ impl Target {
 /// What ties all records of a call together: 128 random bits, shown as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CorrelationId(pub u128);
-
-/// The caller's trace in the form of the W3C Trace Context headers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TraceContext {
-    /// `traceparent`, as received.
-    pub traceparent: Arc<str>,
-    /// `tracestate`, as received.
-    pub tracestate: Option<Arc<str>>,
-}
 
 /// What a layer decided about a call, kept when the call is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -47,6 +47,7 @@ mod state;
 mod task;
 mod template;
 mod tool;
+mod trace;
 
 pub use self::{
     adapt::{Adapted, ArgumentHandling, Change, ChangeKind},
@@ -55,7 +56,7 @@ pub use self::{
     ask::{Ask, AskError, Asker, ClientKey, Question},
     caller::Caller,
     clock::{Clock, Instant},
-    context::{CallContext, CorrelationId, Note, Target, TraceContext},
+    context::{CallContext, CorrelationId, Note, Target},
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchState},
     error::{Category, ErrorKind, ToolError},
@@ -79,4 +80,5 @@ pub use self::{
     task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},
     tool::{Settings, Tool, ToolParts},
+    trace::TraceContext,
 };

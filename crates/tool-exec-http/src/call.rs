@@ -74,10 +74,13 @@ impl HttpTool {
         let values = self.values().await?;
         let masks = Masks::new(&values, &plan.secrets);
         let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
-        let request = plan.request(&Scope {
+        let mut request = plan.request(&Scope {
             arguments: &arguments,
             values: &values,
         })?;
+        if let Some(trace) = &cx.trace {
+            request.belongs_to(trace);
+        }
         let method = request.method.clone();
         let response = self.follow(request, cx).await?;
         let status = response.status();

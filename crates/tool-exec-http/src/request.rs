@@ -1,10 +1,10 @@
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use raw_json::{Kind, RawJson};
-use tool_core::{ErrorKind, ToolError};
+use tool_core::{ErrorKind, ToolError, TraceContext};
 use url::Url;
 
 use crate::{
@@ -26,7 +26,24 @@ pub(crate) struct Request {
     pub body: Option<Bytes>,
 }
 
+/// The headers of W3C Trace Context.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+
 impl Request {
+    /// Says which trace it belongs to, unless the tool's own headers do.
+    pub(crate) fn belongs_to(&mut self, trace: &TraceContext) {
+        if self.headers.contains_key(TRACE_PARENT) {
+            return;
+        }
+        if let Ok(parent) = HeaderValue::try_from(trace.to_string()) {
+            self.headers.insert(TRACE_PARENT, parent);
+        }
+        if let Some(Ok(state)) = trace.tracestate.as_deref().map(HeaderValue::from_str) {
+            self.headers.insert(TRACE_STATE, state);
+        }
+    }
+
     /// Turns to another place. As browsers do, only 307 and 308 keep the method and the body.
     pub(crate) fn follow_to(&mut self, url: Url, status: StatusCode) {
         self.url = url;

@@ -26,8 +26,13 @@ pub(crate) struct McpCall {
     pub(crate) is_task: bool,
 }
 
-/// Members of `_meta` that speak of one hop: the caller's are not the server's business, ours are put in below.
-const OF_ONE_HOP: [&str; 8] = [
+/// What an application says to those within its trace, in the form of the W3C header.
+const BAGGAGE: &str = "baggage";
+
+/// Members of `_meta` that speak of one hop: the caller's are not the server's business, ours are put in below. Baggage
+/// may name users and is meant for the caller's own services.
+const OF_ONE_HOP: [&str; 9] = [
+    BAGGAGE,
     meta_key::PROGRESS_TOKEN,
     meta_key::PROTOCOL_VERSION,
     meta_key::CLIENT_CAPABILITIES,
@@ -253,12 +258,12 @@ fn meta(cx: &CallContext) -> Option<RawJson> {
     let sent = sent.map(|meta| meta.without_members(&OF_ONE_HOP).expect("an object"));
     let meta = sent.unwrap_or(RawJson::object());
     let mut trace = Vec::new();
-    if let Some(context) = cx
-        .trace
-        .as_ref()
-        .filter(|_| meta.get(meta_key::TRACE_PARENT).is_none())
-    {
-        trace.push((meta_key::TRACE_PARENT, RawJson::from(&*context.traceparent)));
+    if let Some(context) = &cx.trace {
+        // In the place of the caller's: the server's spans belong to the attempt.
+        trace.push((
+            meta_key::TRACE_PARENT,
+            RawJson::from(context.to_string().as_str()),
+        ));
         trace.extend(
             context
                 .tracestate

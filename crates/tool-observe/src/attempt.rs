@@ -1,6 +1,11 @@
 use tool_core::{CallContext, Invoke, Layer, Observers, Outcome, ToolError};
+use tracing::Instrument;
 
-use crate::watch::{Scope, Watched};
+use crate::{
+    log,
+    tracer::{SpanKind, Tracer},
+    watch::Watched,
+};
 
 /// Begins an attempt, with a dispatch mark of its own, and tells observers how it ended.
 ///
@@ -9,12 +14,13 @@ use crate::watch::{Scope, Watched};
 #[derive(Debug, Clone, Default)]
 pub struct WatchAttempt {
     observers: Observers,
+    tracer: Option<Tracer>,
 }
 
 /// The layer of [`WatchAttempt`].
 #[derive(Debug, Clone)]
 pub struct WatchingAttempt<S> {
-    observers: Observers,
+    settings: WatchAttempt,
     inner: S,
 }
 
@@ -22,7 +28,17 @@ impl WatchAttempt {
     /// A layer that tells these observers.
     #[must_use]
     pub fn new(observers: Observers) -> Self {
-        Self { observers }
+        Self {
+            observers,
+            tracer: None,
+        }
+    }
+
+    /// The same layer, which also has spans made.
+    #[must_use]
+    pub fn tracer(mut self, tracer: Option<Tracer>) -> Self {
+        self.tracer = tracer;
+        self
     }
 }
 
@@ -31,7 +47,7 @@ impl<S> Layer<S> for WatchAttempt {
 
     fn layer(self, inner: S) -> WatchingAttempt<S> {
         WatchingAttempt {
-            observers: self.observers,
+            settings: self,
             inner,
         }
     }
@@ -42,12 +58,18 @@ impl<S: Invoke> Invoke for WatchingAttempt<S> {
         cx.next_attempt();
         let attempt = cx.attempt;
         cx.note("attempt", || format!("attempt {attempt}"));
-        if self.observers.is_empty() {
+        let WatchAttempt { observers, tracer } = &self.settings;
+        let span = log::attempt_span(cx);
+        if observers.is_empty() && tracer.is_none() && span.is_disabled() {
             return self.inner.invoke(cx).await;
         }
-        let watched = Watched::begin(cx, &self.observers, Scope::Attempt);
-        let result = self.inner.invoke(watched.cx).await;
-        watched.end(&result);
+        let watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Attempt);
+        let result = if span.is_disabled() {
+            self.inner.invoke(watched.cx).await
+        } else {
+            self.inner.invoke(watched.cx).instrument(span.clone()).await
+        };
+        span.in_scope(|| watched.end(&result));
         result
     }
 }

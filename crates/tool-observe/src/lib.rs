@@ -1,16 +1,21 @@
 //! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
-//! dropped, and [`Watch`] opens the one `tracing` span that a call has. [`HealthBook`] is such an observer: it keeps the
-//! figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds.
+//! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
+//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds.
 
 mod alert_log;
 mod alerts;
 mod attempt;
 mod call;
+mod conventions;
+mod described;
 mod health_book;
+mod log;
 mod record;
+mod sanitise;
 mod signature;
 mod times;
+mod tracer;
 mod vitals;
 mod watch;
 mod webhook;
@@ -20,7 +25,10 @@ pub use self::{
     alerts::{AlertMonitor, AlertSettings},
     attempt::{WatchAttempt, WatchingAttempt},
     call::{Watch, Watching},
+    described::AttributeValue,
     health_book::HealthBook,
     record::health_record,
+    sanitise::sanitised,
+    tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},
     webhook::{Post, PostError, Webhook, WebhookMessage, webhook},
 };

@@ -1,29 +1,35 @@
 use tool_core::{CallContext, Event, Instant, Observers, Outcome, ToolError};
 
-/// What is watched: a whole call, or one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    Call,
-    Attempt,
-}
+use crate::{
+    log,
+    tracer::{Begun, SpanKind, Tracer},
+};
 
-/// Tells how it ended, also when nobody waits for the end: dropping it without [`Watched::end`] tells of a call that
-/// was cancelled.
+/// Tells how a call or an attempt ended, also when nobody waits for the end: dropping it without [`Watched::end`] tells
+/// of one that was cancelled.
 pub(crate) struct Watched<'a> {
     pub(crate) cx: &'a mut CallContext,
     observers: &'a Observers,
-    scope: Scope,
+    span: Option<(&'a Tracer, Begun)>,
+    kind: SpanKind,
     start: Instant,
     over: bool,
 }
 
 impl<'a> Watched<'a> {
-    pub(crate) fn begin(cx: &'a mut CallContext, observers: &'a Observers, scope: Scope) -> Self {
+    pub(crate) fn begin(
+        cx: &'a mut CallContext,
+        observers: &'a Observers,
+        tracer: Option<&'a Tracer>,
+        kind: SpanKind,
+    ) -> Self {
         let start = cx.clock.now();
+        let span = tracer.map(|tracer| (tracer, tracer.begin(cx, kind)));
         Self {
             cx,
             observers,
-            scope,
+            span,
+            kind,
             start,
             over: false,
         }
@@ -34,23 +40,28 @@ impl<'a> Watched<'a> {
         self.tell(Some(result));
     }
 
-    fn tell(&self, result: Option<&Result<Outcome, ToolError>>) {
+    fn tell(&mut self, result: Option<&Result<Outcome, ToolError>>) {
+        let is_logged = log::has_end(self.kind, result);
+        let is_recorded = self.span.as_ref().is_some_and(|(_, begun)| begun.is_recorded());
         // Looking at the clock is a good part of what watching costs: not for an end that nobody asks about.
-        let is_logged = self.scope == Scope::Call && crate::call::logs_end(result);
-        if self.observers.is_empty() && !is_logged {
-            return;
+        let elapsed = if is_logged || is_recorded || !self.observers.is_empty() {
+            self.cx.clock.now().since(self.start)
+        } else {
+            Default::default()
+        };
+        if is_logged {
+            log::end(self.cx, self.kind, result, elapsed);
         }
-        let elapsed = self.cx.clock.now().since(self.start);
-        let cx = &*self.cx;
-        self.observers.tell(&match self.scope {
-            Scope::Call => {
-                if is_logged {
-                    crate::call::log_end(cx, result, elapsed);
-                }
-                Event::CallFinished { cx, result, elapsed }
-            }
-            Scope::Attempt => Event::AttemptFinished { cx, result, elapsed },
-        });
+        if !self.observers.is_empty() {
+            let cx = &*self.cx;
+            self.observers.tell(&match self.kind {
+                SpanKind::Call => Event::CallFinished { cx, result, elapsed },
+                SpanKind::Attempt => Event::AttemptFinished { cx, result, elapsed },
+            });
+        }
+        if let Some((tracer, begun)) = &mut self.span {
+            tracer.end(self.cx, begun, self.kind, elapsed, result);
+        }
     }
 }
 

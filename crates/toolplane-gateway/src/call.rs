@@ -78,11 +78,10 @@ fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRe
     if cx.progress().is_wanted() {
         call = call.progress(Arc::new(Reports(cx.progress().clone())));
     }
-    if let Some((traceparent, tracestate)) = cx.trace() {
-        call = call.trace(TraceContext {
-            traceparent: traceparent.into(),
-            tracestate: tracestate.map(Into::into),
-        });
+    if let Some((parent, state)) = cx.trace()
+        && let Some(trace) = TraceContext::parse(&parent, state.as_deref())
+    {
+        call = call.trace(trace);
     }
     match cx.meta().and_then(passed_on) {
         Some(meta) => call.meta(meta),

@@ -6,6 +6,7 @@ use std::{
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Observers, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
+use tool_observe::Tracer;
 use tool_policy::Rules;
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::TokioClock;
@@ -13,7 +14,7 @@ use tool_runtime::TokioClock;
 use crate::{
     BuildError, Toolplane, executors,
     plane::Inner,
-    stack::{DryRun, Guards, Run, stack},
+    stack::{DryRun, Guards, Run, Watchers, stack},
     views::Views,
 };
 
@@ -26,6 +27,7 @@ pub struct Builder {
     executors: Vec<Arc<dyn Executor>>,
     sources: Vec<Arc<dyn Source>>,
     observers: Vec<Arc<dyn Observe>>,
+    tracer: Option<Tracer>,
     secrets: Option<Arc<dyn Secrets>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -65,6 +67,13 @@ impl Builder {
     /// Tells this of every call.
     pub fn observer(mut self, observer: Arc<dyn Observe>) -> Self {
         self.observers.push(observer);
+        self
+    }
+
+    /// Has this make spans of calls and attempts, which what is sent then belongs to. Without it, a caller's trace is
+    /// passed on as it came.
+    pub fn tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(tracer);
         self
     }
 
@@ -118,8 +127,16 @@ impl Builder {
         let rules = Arc::new(rules(&configuration));
         let policy = &configuration.policy;
         Ok(Toolplane::from_inner(Inner {
-            stack: stack(&observers, rules.clone(), Guards::default(), Run),
-            dry_stack: stack(&Observers::default(), rules.clone(), Guards::dry(), DryRun),
+            stack: stack(
+                Watchers {
+                    observers: observers.clone(),
+                    tracer: self.tracer,
+                },
+                rules.clone(),
+                Guards::default(),
+                Run,
+            ),
+            dry_stack: stack(Watchers::default(), rules.clone(), Guards::dry(), DryRun),
             registry,
             rules,
             observers,

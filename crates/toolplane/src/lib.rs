@@ -39,6 +39,7 @@ mod views;
 pub use raw_json::RawJson;
 pub use tool_core as core;
 pub use tool_manifest as manifest;
+pub use tool_observe as observe;
 pub use tool_policy as policy;
 
 pub use self::{

@@ -200,7 +200,7 @@ impl Toolplane {
             }
         };
         let mut cx = CallContext::new(target, request.arguments, caller, inner.clock.clone());
-        cx.correlation_id = CorrelationId(uuid::Uuid::new_v4().as_u128());
+        cx.correlation_id = correlation_id();
         cx.deadline = deadline;
         cx.progress = request.progress;
         cx.trace = request.trace;
@@ -312,6 +312,15 @@ impl Toolplane {
     pub async fn shutdown(&self) {
         self.0.servers.shutdown().await;
     }
+}
+
+/// A new one. It may become the id of a trace, of which everyone expects all bits to be random: those that mark the version
+/// of a UUID are mixed with others.
+fn correlation_id() -> CorrelationId {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    let low = low ^ high.rotate_left(17);
+    let high = high ^ low.rotate_left(29);
+    CorrelationId(u128::from(high) << 64 | u128::from(low))
 }
 
 impl fmt::Debug for Toolplane {

@@ -3,9 +3,16 @@
 use std::sync::Arc;
 
 use tool_core::{CallContext, DynInvoke, Invoke, Layers, Observers, Outcome, PendingCall, Target, ToolError};
-use tool_observe::{Watch, WatchAttempt};
+use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, Rules, Validate, ValidateResult};
 use tool_runtime::{Concurrency, Deadline, Retry, Timeout};
+
+/// Who watches calls: nobody in a dry run.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers {
+    pub(crate) observers: Observers,
+    pub(crate) tracer: Option<Tracer>,
+}
 
 /// The layers that remember calls, ready to be put into a stack.
 #[derive(Debug, Default)]
@@ -28,13 +35,14 @@ impl Guards {
 ///
 /// Layers that are not built yet stand here as comments, at their places.
 pub(crate) fn stack(
-    observers: &Observers,
+    watchers: Watchers,
     rules: Arc<Rules>,
     guards: Guards,
     innermost: impl Invoke + 'static,
 ) -> Arc<dyn DynInvoke> {
+    let Watchers { observers, tracer } = watchers;
     // Outermost, so that nothing happens to a call unseen: a refusal is watched like a result.
-    let layers = Layers::outermost(Watch::new(observers.clone()))
+    let layers = Layers::outermost(Watch::new(observers.clone()).tracer(tracer.clone()))
         // Audit: below Watch, which gives it the correlation id; above the deadline, so that a call that ran out of
         // time has its record.
         //
@@ -65,7 +73,7 @@ pub(crate) fn stack(
         // Intent: the durable record before a dispatch, the last thing before something can happen.
         //
         // Inside whatever repeats an attempt, outside whatever bounds one.
-        .then(WatchAttempt::new(observers.clone()))
+        .then(WatchAttempt::new(observers).tracer(tracer))
         // Bounds the tool alone: everything above may take its time within the deadline.
         .then(Timeout)
         // Redact: before anyone above sees the result.

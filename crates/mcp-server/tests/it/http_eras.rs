@@ -333,3 +333,21 @@ async fn mirrored_arguments_are_those_of_the_headers() {
     let body = call("tools/call", r#""name":"mirrored","arguments":{"region":"us"},"#);
     assert_eq!(served.once(&twice, &body).await.status, 400);
 }
+
+#[tokio::test]
+async fn a_trace_comes_with_the_request_itself_or_with_its_headers() {
+    let served = Served::start(HttpOptions::default()).await;
+    let by_header = |head: Head<'static>| head.with("traceparent", "00-h").with("tracestate", "h=1");
+    let in_meta = META.replacen('{', r#"{"traceparent":"00-m","#, 1);
+    let head = || Head::modern("test/trace");
+    for (head, meta, expected) in [
+        (head(), META, r#""trace":" ""#),
+        (by_header(head()), META, r#""trace":"00-h h=1""#),
+        (head(), &*in_meta, r#""trace":"00-m ""#),
+        (by_header(head()), &*in_meta, r#""trace":"00-m ""#),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test/trace","params":{{{meta}}}}}"#);
+        let answer = served.once(&head, &body).await;
+        assert!(answer.body.contains(expected), "{} for {expected}", answer.body);
+    }
+}

@@ -148,6 +148,11 @@ impl Service for Scripted {
                 );
                 Ok(raw(&text).into())
             }
+            "test/trace" => {
+                let (parent, state) = cx.trace().unwrap_or_default();
+                let state = state.unwrap_or_default();
+                Ok(raw(&format!(r#"{{"trace":"{parent} {state}"}}"#)).into())
+            }
             "test/wait" => {
                 let _running = Running::new(&self.0);
                 self.0.gate.acquire().await.unwrap().forget();

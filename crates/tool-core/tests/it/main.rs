@@ -6,3 +6,4 @@ mod health;
 mod name;
 mod template;
 mod tool;
+mod trace;

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use tool_core::{DispatchState, ErrorKind};
+use tool_core::{DispatchState, ErrorKind, TraceContext};
 
 use crate::{
     server::{Answer, Received, Server, ok},
@@ -440,4 +440,31 @@ async fn a_base_address_comes_from_a_value() {
         assert!(value.is_empty() || !done.error().to_string().contains(value));
         assert_eq!(done.dispatch, DispatchState::NotSent);
     }
+}
+
+#[tokio::test]
+async fn a_request_belongs_to_the_calls_trace() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let server = Server::json("null").await;
+    let own = "00-11111111111111111111111111111111-2222222222222222-00";
+    let cases = [
+        (json!({"url": server.url("/a")}), Some(parent), Some("a=b")),
+        // What the tool's configuration says stands.
+        (
+            json!({"url": server.url("/a"), "headers": {"traceparent": own}}),
+            Some(own),
+            None,
+        ),
+    ];
+    for (config, expected, state) in cases {
+        let tool = prepare(config);
+        let mut cx = tool.context("{}");
+        cx.trace = TraceContext::parse(parent, Some("a=b"));
+        tool.invoke().invoke_boxed(&mut cx).await.unwrap();
+        let request = server.last();
+        assert_eq!(request.header("traceparent").as_deref(), expected);
+        assert_eq!(request.header("tracestate").as_deref(), state);
+    }
+    prepare(json!({"url": server.url("/a")})).call(json!({})).await;
+    assert_eq!(server.last().header("traceparent"), None);
 }

@@ -374,10 +374,8 @@ async fn errors_keep_code_message_and_data() {
 async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
     let fixture = everything();
     let server = fixture.server("");
-    let trace = TraceContext {
-        traceparent: "00-1-2-01".into(),
-        tracestate: Some("a=b".into()),
-    };
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let trace = TraceContext::parse(parent, Some("a=b")).expect("it is one");
     let cases = [
         (r#"{"vendor/x": 1e2 }"#, None, Some(r#"{"vendor/x": 1e2 }"#)),
         ("{}", None, None),
@@ -390,11 +388,24 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
         (
             "{}",
             Some(&trace),
-            Some(r#"{"traceparent":"00-1-2-01","tracestate":"a=b"}"#),
+            Some(concat!(
+                r#"{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","#,
+                r#""tracestate":"a=b"}"#
+            )),
         ),
+        // The server's spans belong to the attempt, not to whatever the caller's did.
         (
-            r#"{"traceparent":"own"}"#,
+            r#"{"traceparent":"own", "v": 1}"#,
             Some(&trace),
+            Some(concat!(
+                r#"{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "v": 1,"#,
+                r#""tracestate":"a=b"}"#
+            )),
+        ),
+        // What is no trace is the caller's own business; its baggage is nobody's here.
+        (
+            r#"{"traceparent":"own","baggage":"user=alice"}"#,
+            None,
             Some(r#"{"traceparent":"own"}"#),
         ),
     ];

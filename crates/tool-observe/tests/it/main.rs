@@ -1,7 +1,11 @@
 //! What observers are told, also of calls that nobody waits for.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alerts;
 mod health;
+mod logs;
+mod sanitised;
+mod spans;
 mod webhook;
 
 use std::{

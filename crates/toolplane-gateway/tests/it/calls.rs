@@ -185,7 +185,7 @@ impl Invoke for Reporter {
         let trace = cx
             .trace
             .as_ref()
-            .map(|trace| (&*trace.traceparent, trace.tracestate.as_deref()));
+            .map(|trace| (trace.to_string(), trace.tracestate.as_deref()));
         let value = json!({"trace": trace, "caller": &*cx.caller.principal});
         Ok(Reply::value(RawJson::from(value)).into())
     }
@@ -214,7 +214,10 @@ async fn progress_trace_and_caller_pass_through() {
     let first = client
         .ask(
             "tools/call",
-            r#""name":"t","_meta":{"progressToken":"p","traceparent":"00-a","tracestate":"s=1"}"#,
+            concat!(
+                r#""name":"t","_meta":{"progressToken":"p","tracestate":"s=1","#,
+                r#""traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}"#
+            ),
         )
         .await;
     assert_eq!(
@@ -229,7 +232,10 @@ async fn progress_trace_and_caller_pass_through() {
     );
     let result = client.receive().await;
     assert!(
-        result.contains(r#""structuredContent":{"trace":["00-a","s=1"],"caller":"local"}"#),
+        result.contains(concat!(
+            r#""structuredContent":{"trace":["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","#,
+            r#""s=1"],"caller":"local"}"#
+        )),
         "{result}"
     );
     // Nobody asked: nothing is reported.

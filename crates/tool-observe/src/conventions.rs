@@ -1,0 +1,83 @@
+//! The names under which telemetry says things.
+//!
+//! Those of `gen_ai.*`, `mcp.*` and `error.type` are OpenTelemetry's, as the file `docs/gen-ai/mcp.md` of
+//! `open-telemetry/semantic-conventions-genai` has them at commit 0393513 (status: development). They are written here
+//! by hand since the crate of conventions deprecates them. What begins with `toolplane.` is ours.
+
+use tool_core::{CallContext, DispatchState, Outcome, Target, TaskRequest, ToolError};
+
+pub(crate) const MCP_METHOD: &str = "mcp.method.name";
+pub(crate) const OPERATION: &str = "gen_ai.operation.name";
+pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
+pub(crate) const TOOL: &str = "gen_ai.tool.name";
+pub(crate) const PROMPT: &str = "gen_ai.prompt.name";
+pub(crate) const ERROR_TYPE: &str = "error.type";
+/// The value of [`ERROR_TYPE`] for an answer that reports a failure of the tool.
+pub(crate) const TOOL_ERROR: &str = "tool_error";
+/// The value of [`ERROR_TYPE`] for a call that nobody waited for any longer.
+pub(crate) const CANCELLED: &str = "cancelled";
+
+pub(crate) const TOOLS_CALL: &str = "tools/call";
+pub(crate) const PROMPTS_GET: &str = "prompts/get";
+
+pub(crate) const PRINCIPAL: &str = "toolplane.principal";
+pub(crate) const TENANT: &str = "toolplane.tenant";
+pub(crate) const ATTEMPT: &str = "toolplane.attempt";
+pub(crate) const ATTEMPTS: &str = "toolplane.attempts";
+pub(crate) const EXECUTOR: &str = "toolplane.executor";
+pub(crate) const DISPATCH: &str = "toolplane.dispatch";
+pub(crate) const OUTCOME: &str = "toolplane.outcome";
+pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
+
+/// What is called, in the protocol's words: few, whatever callers send.
+pub(crate) fn method(target: &Target) -> &'static str {
+    match target {
+        Target::Prompt(_) => PROMPTS_GET,
+        Target::Resource { .. } => "resources/read",
+        Target::Completion(_) => "completion/complete",
+        Target::Task { request, .. } => match request {
+            TaskRequest::Cancel => "tasks/cancel",
+            _ => "tasks/get",
+        },
+        _ => TOOLS_CALL,
+    }
+}
+
+/// What the method is about, where there are few of it: no resource, whose URI may be anything.
+pub(crate) fn subject(cx: &CallContext) -> Option<&str> {
+    match &cx.target {
+        Target::Resource { .. } => None,
+        target => Some(target.tool().name()),
+    }
+}
+
+/// How something ended, in one word: `ok`, `tool_error`, `cancelled`, a kind of error, or what the call waits for.
+pub(crate) fn outcome(result: Option<&Result<Outcome, ToolError>>) -> &'static str {
+    match result {
+        None => CANCELLED,
+        Some(Err(error)) => error.kind().as_str(),
+        Some(Ok(Outcome::Reply(reply))) if reply.is_error => TOOL_ERROR,
+        Some(Ok(Outcome::Reply(_))) => "ok",
+        Some(Ok(Outcome::NeedsInput(_))) => "needs_input",
+        Some(Ok(Outcome::Task(_))) => "task",
+        Some(Ok(_)) => "pending",
+    }
+}
+
+/// The error that an end is, in the same words; nothing if it is none.
+pub(crate) fn error_type(result: Option<&Result<Outcome, ToolError>>) -> Option<&'static str> {
+    match result {
+        Some(Ok(Outcome::Reply(reply))) => reply.is_error.then_some(TOOL_ERROR),
+        Some(Ok(_)) => None,
+        other => Some(outcome(other)),
+    }
+}
+
+/// How far an attempt got.
+pub(crate) fn dispatch(cx: &CallContext) -> &'static str {
+    match cx.dispatch().state() {
+        DispatchState::NotSent => "not_sent",
+        DispatchState::Sent => "sent",
+        DispatchState::Answered => "answered",
+    }
+}

@@ -1,0 +1,168 @@
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tool_core::{CallContext, Outcome, ToolError, TraceContext};
+
+/// Makes the spans of calls and attempts, of the traces that its [`Sampler`] chooses, and hands those that have ended to
+/// whoever exports them.
+///
+/// A span is nothing but ids until it ends, so one costs little more than what is written of it then, and a call that is
+/// not sampled costs next to nothing. Spans of `tracing` are for logs and know nothing of these.
+#[derive(Clone)]
+pub struct Tracer {
+    sampler: Sampler,
+    spans: Arc<dyn Spans>,
+}
+
+/// Where spans go.
+pub trait Spans: Send + Sync {
+    /// Takes a span that has ended. It is called on the path of every call: return at once and never block.
+    fn ended(&self, span: &EndedSpan<'_>);
+}
+
+/// A span that has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct EndedSpan<'a> {
+    /// The call; [`CallContext::trace`] is the span's own context.
+    pub cx: &'a CallContext,
+    /// What it is of.
+    pub kind: SpanKind,
+    /// The span that it belongs to: the caller's, or the call's for an attempt.
+    pub parent: Option<&'a TraceContext>,
+    /// When it began.
+    pub start: SystemTime,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// How it ended; nothing if nobody waited for the end.
+    pub result: Option<&'a Result<Outcome, ToolError>>,
+}
+
+/// What a span is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SpanKind {
+    /// A whole call.
+    Call,
+    /// One attempt of a call.
+    Attempt,
+}
+
+/// Chooses which traces are recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampler {
+    /// Whether the choice of the caller holds, if it made one.
+    pub follows_caller: bool,
+    /// The share of the other traces that is recorded, from 0 to 1. The choice goes by the trace's id, so that everyone
+    /// who chooses by it chooses the same.
+    pub ratio: f64,
+}
+
+impl Sampler {
+    /// Records what the caller records, and whatever begins here.
+    pub const DEFAULT: Self = Self {
+        follows_caller: true,
+        ratio: 1.0,
+    };
+
+    fn takes(self, parent: Option<&TraceContext>, trace_id: u128) -> bool {
+        if let Some(parent) = parent.filter(|_| self.follows_caller) {
+            return parent.is_sampled();
+        }
+        // The last 63 bits as a share of all that they could be.
+        let share = (trace_id as u64 >> 1) as f64 / (1_u64 << 63) as f64;
+        share < self.ratio
+    }
+}
+
+/// A span that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    is_recorded: bool,
+    /// The context before, which holds again when the span has ended.
+    outer: Option<TraceContext>,
+}
+
+impl Begun {
+    /// Whether anybody is told when the span ends.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+}
+
+impl Tracer {
+    /// A tracer of the traces that this chooses.
+    #[must_use]
+    pub fn new(sampler: Sampler, spans: Arc<dyn Spans>) -> Self {
+        Self { sampler, spans }
+    }
+
+    /// Puts a span in the place of the call's trace context.
+    pub(crate) fn begin(&self, cx: &mut CallContext, kind: SpanKind) -> Begun {
+        let outer = cx.trace.take();
+        let parent = outer.as_ref();
+        let trace_id = parent.map_or(cx.correlation_id.0.max(1), |parent| parent.trace_id);
+        let is_recorded = match (kind, parent) {
+            (SpanKind::Attempt, Some(call)) => call.is_sampled(),
+            _ => self.sampler.takes(parent, trace_id),
+        };
+        let others = parent.map_or(0, |parent| parent.flags & !TraceContext::SAMPLED);
+        cx.trace = Some(TraceContext {
+            trace_id,
+            span_id: span_id(cx, parent),
+            flags: others | u8::from(is_recorded),
+            tracestate: parent.and_then(|parent| parent.tracestate.clone()),
+        });
+        Begun { is_recorded, outer }
+    }
+
+    /// Hands on a span that has ended, and puts back the context before.
+    pub(crate) fn end(
+        &self,
+        cx: &mut CallContext,
+        begun: &mut Begun,
+        kind: SpanKind,
+        elapsed: Duration,
+        result: Option<&Result<Outcome, ToolError>>,
+    ) {
+        if begun.is_recorded {
+            let now = cx.clock.wall();
+            self.spans.ended(&EndedSpan {
+                cx,
+                kind,
+                parent: begun.outer.as_ref(),
+                start: now.checked_sub(elapsed).unwrap_or(now),
+                elapsed,
+                result,
+            });
+        }
+        cx.trace = begun.outer.take();
+    }
+}
+
+/// An id that no other span has: of the call's random one, the span around it, the attempt, and the time.
+fn span_id(cx: &CallContext, parent: Option<&TraceContext>) -> u64 {
+    let correlation = cx.correlation_id.0;
+    let around = parent.map_or(0, |parent| parent.span_id);
+    let now = cx.clock.now().since(tool_core::Instant::default()).as_nanos() as u64;
+    let seed = (correlation as u64) ^ ((correlation >> 64) as u64).rotate_left(32) ^ around.rotate_left(16);
+    mixed(mixed(seed.wrapping_add(u64::from(cx.attempt))) ^ now).max(1)
+}
+
+/// The finalizer of splitmix64: every bit of the result depends on every bit of the number.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracer")
+            .field("sampler", &self.sampler)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! What is logged of calls, as JSON.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use tool_core::{CallContext, CorrelationId, ErrorKind, Invoke, Layers, ToolError};
+use tool_observe::{Watch, WatchAttempt};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+use tracing::{Level, instrument::WithSubscriber};
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a call of these arguments logs at a level.
+async fn logged(level: Level, arguments: Value, step: Step) -> Vec<Value> {
+    let buffer = Buffer::default();
+    let to = buffer.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(move || to.clone())
+        .json()
+        .flatten_event(true)
+        .finish();
+    let script = Script::new([step]);
+    let stack = Layers::outermost(Watch::default())
+        .then(WatchAttempt::default())
+        .around(script.clone());
+    let tool = TestTool::new("echo").build(script);
+    let mut cx: CallContext = call(tool, arguments, Arc::new(TokioClock::new()));
+    cx.correlation_id = CorrelationId(7);
+    let _ = stack.invoke(&mut cx).with_subscriber(subscriber).await;
+    let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn messages(lines: &[Value]) -> Vec<&str> {
+    lines
+        .iter()
+        .map(|line| line["message"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_info_start_and_end_are_logged_without_arguments() {
+    let lines = logged(Level::INFO, json!({"city": "Oslo"}), Step::Echo).await;
+    assert_eq!(messages(&lines), ["started", "answered"]);
+    for line in &lines {
+        assert_eq!(line["span"]["tool"], "echo");
+        assert_eq!(line["span"]["correlation_id"], "00000000000000000000000000000007");
+        assert!(!line.to_string().contains("Oslo"), "{line}");
+    }
+    assert_eq!(lines[1]["outcome"], "ok");
+    assert_eq!(lines[1]["attempts"], 1);
+    assert!(lines[1]["duration_ms"].is_number());
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_debug_arguments_are_logged_without_secrets() {
+    let arguments = json!({"city": "Oslo", "auth": {"apiKey": "hunter2"}, "list": [{"password": "hunter2"}]});
+    let lines = logged(Level::DEBUG, arguments, Step::Value(json!({"token": "hunter2"}))).await;
+    assert_eq!(
+        lines[0]["input"],
+        r#"{"city":"Oslo","auth":"[hidden]","list":[{"password":"[hidden]"}]}"#
+    );
+    assert!(!Value::from(lines).to_string().contains("hunter2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_logged_for_whoever_reads_warnings_alone() {
+    let error = ToolError::new(
+        ErrorKind::Unavailable,
+        "nobody answers\n2026 INFO forged \u{1b}[31m",
+    );
+    let lines = logged(Level::WARN, json!({}), Step::Fail(error.clone())).await;
+    assert_eq!(
+        messages(&lines),
+        [r"failed: nobody answers\n2026 INFO forged \u{1b}[31m"]
+    );
+    assert_eq!(lines[0]["tool"], "echo");
+    assert_eq!(lines[0]["correlation_id"], "00000000000000000000000000000007");
+    assert_eq!(lines[0]["kind"], "unavailable");
+    let lines = logged(Level::DEBUG, json!({}), Step::Fail(error)).await;
+    assert_eq!(lines[1]["attempt"], 1, "{lines:?}");
+}

@@ -1,0 +1,264 @@
+//! Which spans calls and attempts become, and which trace goes on to the tool.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::time::timeout;
+use tool_core::{
+    CallContext, CorrelationId, ErrorKind, Invoke, Layers, Outcome, Reply, ToolError, TraceContext,
+};
+use tool_observe::{AttributeValue, EndedSpan, Sampler, Spans, Tracer, Watch, WatchAttempt};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// Keeps what spans say.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Span>>);
+
+#[derive(Debug, Clone)]
+struct Span {
+    name: String,
+    context: TraceContext,
+    parent: Option<TraceContext>,
+    elapsed: Duration,
+    failure: Option<String>,
+    attributes: Vec<(&'static str, String)>,
+}
+
+impl Spans for Kept {
+    fn ended(&self, span: &EndedSpan<'_>) {
+        let mut attributes = Vec::new();
+        span.attributes(|key, value| {
+            let text = match value {
+                AttributeValue::Text(text) => text.to_owned(),
+                AttributeValue::Number(number) => number.to_string(),
+            };
+            attributes.push((key, text));
+        });
+        self.0.lock().unwrap().push(Span {
+            name: span.name(),
+            context: span.cx.trace.clone().unwrap(),
+            parent: span.parent.cloned(),
+            elapsed: span.elapsed,
+            failure: span.failure().map(Into::into),
+            attributes,
+        });
+    }
+}
+
+/// A tool that tells which trace it is called in.
+struct Telling(Script);
+
+impl Invoke for Telling {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        self.0.invoke(cx).await?;
+        let trace = cx.trace.as_ref().map(ToString::to_string);
+        Ok(Reply::value(json!({ "trace": trace }).into()).into())
+    }
+}
+
+struct Fixture {
+    kept: Arc<Kept>,
+    tracer: Tracer,
+    script: Script,
+}
+
+impl Fixture {
+    fn new(sampler: Sampler, steps: impl IntoIterator<Item = Step>) -> Self {
+        let kept = Arc::new(Kept::default());
+        Self {
+            tracer: Tracer::new(sampler, kept.clone()),
+            kept,
+            script: Script::new(steps),
+        }
+    }
+
+    fn call(&self, trace: Option<&str>) -> CallContext {
+        let tool = TestTool::new("echo").build(self.script.clone());
+        let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
+        cx.correlation_id = CorrelationId(0x1234_5678_9abc_def0_0fed_cba9_8765_4321);
+        cx.trace = trace.and_then(|parent| TraceContext::parse(parent, Some("a=b")));
+        cx
+    }
+
+    async fn run(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let stack = Layers::outermost(Watch::default().tracer(Some(self.tracer.clone())))
+            .then(WatchAttempt::default().tracer(Some(self.tracer.clone())))
+            .around(Telling(self.script.clone()));
+        stack.invoke(cx).await
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        self.kept.0.lock().unwrap().clone()
+    }
+}
+
+fn told(outcome: &Outcome) -> Option<TraceContext> {
+    let Outcome::Reply(reply) = outcome else {
+        panic!("{outcome:?}")
+    };
+    TraceContext::parse(&reply.raw().get("trace")?.string()?, None)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_and_its_attempt_are_spans_of_the_callers_trace() {
+    let fixture = Fixture::new(Sampler::DEFAULT, [Step::After(Duration::from_secs(2), json!({}))]);
+    let mut cx = fixture.call(Some(PARENT));
+    let outcome = fixture.run(&mut cx).await.unwrap();
+    let [attempt, call] = &fixture.spans()[..] else {
+        panic!("two spans")
+    };
+    assert_eq!(
+        (&*call.name, &*attempt.name),
+        ("tools/call echo", "execute_tool echo")
+    );
+    assert_eq!(
+        call.parent.as_ref().map(ToString::to_string).as_deref(),
+        Some(PARENT)
+    );
+    assert_eq!(attempt.parent.as_ref(), Some(&call.context));
+    assert_eq!(call.context.tracestate.as_deref(), Some("a=b"));
+    let ids = [call, attempt].map(|span| (span.context.trace_id, span.context.span_id));
+    assert!(
+        ids.iter()
+            .all(|(trace, _)| *trace == 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736)
+    );
+    assert_ne!(ids[0].1, ids[1].1);
+    assert_eq!(
+        (call.elapsed, attempt.elapsed),
+        (Duration::from_secs(2), Duration::from_secs(2))
+    );
+    // What the tool sends belongs to the attempt.
+    let seen = told(&outcome).unwrap();
+    assert_eq!((seen.span_id, seen.is_sampled()), (ids[1].1, true));
+    assert_eq!(cx.trace.unwrap().to_string(), PARENT, "the caller's is back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_say_what_was_called_and_how_it_ended() {
+    let down = ToolError::new(ErrorKind::Unavailable, "nobody answers");
+    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Fail(down)]);
+    fixture.run(&mut fixture.call(None)).await.unwrap_err();
+    let spans = fixture.spans();
+    let attributes: Vec<Vec<_>> = spans
+        .iter()
+        .map(|span| {
+            span.attributes
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        attributes[0],
+        [
+            "mcp.method.name=tools/call",
+            "gen_ai.operation.name=execute_tool",
+            "gen_ai.tool.name=echo",
+            "error.type=unavailable",
+            "toolplane.attempt=1",
+            "toolplane.executor=scripted",
+            "toolplane.dispatch=not_sent",
+        ]
+    );
+    assert_eq!(
+        attributes[1],
+        [
+            "mcp.method.name=tools/call",
+            "gen_ai.operation.name=execute_tool",
+            "gen_ai.tool.name=echo",
+            "error.type=unavailable",
+            "toolplane.principal=local",
+            "toolplane.tenant=default",
+            "toolplane.attempts=1",
+            "toolplane.outcome=unavailable",
+        ]
+    );
+    assert!(
+        spans
+            .iter()
+            .all(|span| span.failure.as_deref() == Some("nobody answers"))
+    );
+    // A trace that begins here is known by the call's correlation id.
+    assert_eq!(
+        spans[1].context.trace_id,
+        0x1234_5678_9abc_def0_0fed_cba9_8765_4321
+    );
+    assert_eq!(spans[1].parent, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_has_its_spans() {
+    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Hang(true)]);
+    let mut cx = fixture.call(None);
+    timeout(Duration::from_secs(3), fixture.run(&mut cx))
+        .await
+        .unwrap_err();
+    let spans = fixture.spans();
+    assert_eq!(spans.len(), 2);
+    assert!(
+        spans
+            .iter()
+            .all(|span| span.failure.as_deref() == Some("cancelled"))
+    );
+    assert_eq!(spans[0].parent.as_ref(), Some(&spans[1].context));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_sampled_makes_no_span_and_says_so_to_the_tool() {
+    let unsampled = PARENT.replace("-01", "-00");
+    let never = Sampler {
+        ratio: 0.0,
+        follows_caller: false,
+    };
+    for (sampler, parent) in [
+        (Sampler::DEFAULT, Some(&*unsampled)),
+        (never, Some(PARENT)),
+        (never, None),
+    ] {
+        let fixture = Fixture::new(sampler, [Step::Echo]);
+        let outcome = fixture.run(&mut fixture.call(parent)).await.unwrap();
+        assert!(fixture.spans().is_empty());
+        assert!(!told(&outcome).unwrap().is_sampled());
+    }
+    let always = Sampler {
+        ratio: 1.0,
+        follows_caller: false,
+    };
+    let fixture = Fixture::new(always, [Step::Echo]);
+    fixture.run(&mut fixture.call(Some(&unsampled))).await.unwrap();
+    assert_eq!(fixture.spans().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_of_traces_is_sampled_as_a_whole() {
+    let tenth = Sampler {
+        ratio: 0.1,
+        follows_caller: true,
+    };
+    let fixture = Fixture::new(tenth, [Step::Echo]);
+    for n in 0..1000_u64 {
+        let mut cx = fixture.call(None);
+        // Evenly spread over all that the last bits can be.
+        cx.correlation_id = CorrelationId(1 << 100 | u128::from(n * (u64::MAX / 1000) + u64::MAX / 2000));
+        fixture.run(&mut cx).await.unwrap();
+    }
+    assert_eq!(fixture.spans().len(), 2 * 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_tracer_the_callers_trace_is_passed_on() {
+    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+    let stack = Layers::outermost(Watch::default())
+        .then(WatchAttempt::default())
+        .around(Telling(fixture.script.clone()));
+    let outcome = stack.invoke(&mut fixture.call(Some(PARENT))).await.unwrap();
+    assert_eq!(told(&outcome).unwrap().to_string(), PARENT);
+    let outcome = stack.invoke(&mut fixture.call(None)).await.unwrap();
+    assert_eq!(told(&outcome), None);
+}
