@@ -7,7 +7,7 @@ use std::{
 
 use tool_core::{Descriptor, Limits, Overrides, Pattern, Template};
 
-use crate::ServerSpec;
+use crate::{AlertsSpec, HealthSpec, ServerSpec};
 
 /// What is to be served, and how: all files together, whatever spelling they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,6 +25,10 @@ pub struct Configuration {
     pub secrets: BTreeMap<String, Template>,
     /// How tools are served over HTTP.
     pub gateway: GatewaySpec,
+    /// How the health of tools and servers is watched.
+    pub health: HealthSpec,
+    /// When operators are told that something is not well, and how.
+    pub alerts: AlertsSpec,
 }
 
 /// Limits for whatever sets none of its own.

@@ -8,7 +8,7 @@ use serde_json::json;
 use tool_core::Template;
 
 use crate::{
-    Configuration, Defaults, Diagnostic, GatewaySpec, PolicySpec, ServerSpec,
+    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
     node::NodeId,
     place::{Cx, Place},
     report::Report,
@@ -26,6 +26,8 @@ pub(crate) struct Draft {
     tool_names: HashMap<Arc<str>, usize>,
     defaults: Option<(Place, Defaults)>,
     gateway: Option<(Place, GatewaySpec)>,
+    health: Option<(Place, HealthSpec)>,
+    alerts: Option<(Place, AlertsSpec)>,
     policy: PolicySpec,
     allowlist: Option<Place>,
     secrets: BTreeMap<String, Template>,
@@ -39,6 +41,7 @@ pub(crate) struct Places {
     pub(crate) servers: HashMap<String, Place>,
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
+    pub(crate) alerts: Option<Place>,
 }
 
 #[derive(Debug)]
@@ -113,6 +116,14 @@ impl Draft {
         set_once(&mut self.gateway, cx.report, "`gateway`", (cx.place(at), gateway));
     }
 
+    pub(crate) fn set_health(&mut self, cx: Cx<'_>, at: NodeId, health: HealthSpec) {
+        set_once(&mut self.health, cx.report, "`health`", (cx.place(at), health));
+    }
+
+    pub(crate) fn set_alerts(&mut self, cx: Cx<'_>, at: NodeId, alerts: AlertsSpec) {
+        set_once(&mut self.alerts, cx.report, "`alerts`", (cx.place(at), alerts));
+    }
+
     pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
         self.policy.blocklist.extend(patterns(body.blocklist));
         if let Some(at) = body.allowlist.given() {
@@ -158,6 +169,12 @@ impl Draft {
         }
         if let Some(gateway) = other.gateway {
             set_once(&mut self.gateway, report, "`gateway`", gateway);
+        }
+        if let Some(health) = other.health {
+            set_once(&mut self.health, report, "`health`", health);
+        }
+        if let Some(alerts) = other.alerts {
+            set_once(&mut self.alerts, report, "`alerts`", alerts);
         }
         self.policy.blocklist.extend(other.policy.blocklist);
         if let (Some(list), Some(place)) = (other.policy.allowlist, other.allowlist) {
@@ -238,6 +255,7 @@ impl Draft {
             servers,
             tools,
             secrets: self.secret_places,
+            alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
         };
         let configuration = Configuration {
             servers: self.servers.into_iter().map(|server| server.spec).collect(),
@@ -246,6 +264,8 @@ impl Draft {
             policy: self.policy,
             secrets: self.secrets,
             gateway: self.gateway.map(|(_, gateway)| gateway).unwrap_or_default(),
+            health: self.health.map(|(_, health)| health).unwrap_or_default(),
+            alerts: self.alerts.map(|(_, alerts)| alerts).unwrap_or_default(),
         };
         (configuration, places)
     }

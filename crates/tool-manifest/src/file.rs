@@ -5,6 +5,7 @@ use tool_core::Provider;
 use crate::{
     draft::Draft,
     field::{Entries, Field},
+    health::{self, AlertsBody, HealthBody},
     node::NodeId,
     place::Cx,
     sections::{self, DefaultsBody, GatewayBody, PolicyBody},
@@ -42,16 +43,22 @@ pub(crate) struct FileBody {
     secrets: Field<Entries<String>>,
     /// How tools are served over HTTP.
     gateway: Field<GatewayBody>,
+    /// How the health of tools and servers is watched.
+    health: Field<HealthBody>,
+    /// When operators are told that something is not well, and how.
+    alerts: Field<AlertsBody>,
 }
 
 /// The keys of a file that are ours alone: with one of them, it is no file of an MCP client.
-pub(crate) const OWN_KEYS: [&str; 7] = [
+pub(crate) const OWN_KEYS: [&str; 9] = [
     "include",
     "tools",
     "defaults",
     "policy",
     "secrets",
     "gateway",
+    "health",
+    "alerts",
     "mcp_servers",
 ];
 
@@ -73,6 +80,12 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
     }
     if let Some((at, body)) = body.gateway.located() {
         draft.set_gateway(cx, at, sections::gateway(cx, body));
+    }
+    if let Some((at, body)) = body.health.located() {
+        draft.set_health(cx, at, health::health(cx, body));
+    }
+    if let Some((at, body)) = body.alerts.located() {
+        draft.set_alerts(cx, at, health::alerts(cx, body));
     }
     if let Some((_, body)) = body.policy.located() {
         draft.add_policy(cx, body);

@@ -10,6 +10,7 @@ mod document;
 mod draft;
 mod field;
 mod file;
+mod health;
 mod json;
 mod kiwi;
 mod limits;
@@ -42,6 +43,7 @@ mod yaml;
 pub use self::{
     configuration::{Configuration, Defaults, GatewaySpec, PolicySpec},
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
+    health::{AlertsSpec, HealthSpec, WebhookSpec},
     load::{LoadOptions, Loaded, Part, load},
     schema::config_schema,
     search::find_configuration,

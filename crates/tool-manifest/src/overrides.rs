@@ -113,7 +113,7 @@ fn breaker(cx: Cx<'_>, body: BreakerBody) -> BreakerSettings {
 }
 
 /// A number that cannot be zero.
-fn count(cx: Cx<'_>, field: Field<u32>, slot: &mut u32, hint: &str) {
+pub(crate) fn count(cx: Cx<'_>, field: Field<u32>, slot: &mut u32, hint: &str) {
     if let Some((at, number)) = field.located() {
         if number == 0 {
             cx.error(at, "this must be at least 1", hint);
@@ -123,7 +123,7 @@ fn count(cx: Cx<'_>, field: Field<u32>, slot: &mut u32, hint: &str) {
 }
 
 /// A time that cannot be zero.
-fn period(cx: Cx<'_>, field: Field<Period>, slot: &mut Duration) {
+pub(crate) fn period(cx: Cx<'_>, field: Field<Period>, slot: &mut Duration) {
     if let Some((at, Period(period))) = field.located() {
         if period.is_zero() {
             cx.error(at, "this must be longer than 0", "leave it out for the usual one");

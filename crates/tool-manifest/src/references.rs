@@ -1,10 +1,12 @@
+use std::iter;
+
 use serde_json::Value;
 use tool_core::{SecretError, Secrets, Template};
 
-use crate::{Diagnostic, Loaded, Part, ServerTransport};
+use crate::{Diagnostic, Loaded, Part, ServerTransport, WebhookSpec};
 
 impl Loaded {
-    /// Finds the `${…}` references that have no value now: errors in servers and secrets, and warnings in executors'
+    /// Finds the `${…}` references that have no value now: errors in servers, secrets and the webhook of alerts, and warnings in executors'
     /// settings, where a text that looks like a reference may be something else. Disabled servers are left out.
     ///
     /// No value is kept or shown.
@@ -28,6 +30,17 @@ impl Loaded {
             for missing in missing(template, secrets) {
                 let place = self.places.secrets.get(name);
                 let location = place.map(|place| place.document.location(place.at));
+                problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+            }
+        }
+        for (pointer, template) in self.configuration.alerts.webhook.iter().flat_map(webhook) {
+            for missing in missing(template, secrets) {
+                let place = self.places.alerts.as_ref();
+                let location = place.map(|place| {
+                    place
+                        .document
+                        .location(place.document.descend(place.at, &pointer))
+                });
                 problems.push(Diagnostic::error(missing.to_string()).with_location(location));
             }
         }
@@ -80,6 +93,16 @@ fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
         }
     }
     templates
+}
+
+/// The templates of a webhook, each with a pointer to where it is written.
+fn webhook(webhook: &WebhookSpec) -> impl Iterator<Item = (String, &Template)> {
+    let url = ("/webhook/url".to_owned(), &webhook.url);
+    let secret = webhook.secret.iter();
+    let headers = webhook.headers.iter();
+    iter::once(url)
+        .chain(secret.map(|secret| ("/webhook/secret".to_owned(), secret)))
+        .chain(headers.map(|(name, value)| (format!("/webhook/headers/{}", escaped(name)), value)))
 }
 
 /// Looks through settings. A text of several lines is taken for a script or a template of another kind.

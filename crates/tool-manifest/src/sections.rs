@@ -134,7 +134,7 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
 }
 
 /// The paths at which the gateway serves other things.
-const TAKEN: [&str; 4] = ["/mcp", "/healthz", "/readyz", "/metrics"];
+const TAKEN: [&str; 5] = ["/mcp", "/health", "/healthz", "/readyz", "/metrics"];
 
 /// What each principal is permitted.
 pub(crate) fn permissions(field: Field<Entries<Vec<Field<String>>>>) -> BTreeMap<String, Vec<String>> {

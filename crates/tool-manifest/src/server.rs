@@ -12,6 +12,7 @@ use crate::{
     place::Cx,
     suggest,
     transport::{Written, transport},
+    units::Period,
 };
 
 /// An MCP server to take tools from.
@@ -50,6 +51,10 @@ pub struct ServerSpec {
     pub isolation: Isolation,
     /// How many connections there may be at once for single clients; 16 if absent.
     pub max_connections: Option<usize>,
+    /// How often it is asked whether it is there; never if absent.
+    pub health_check_interval: Option<Duration>,
+    /// Whether the gateway is ready only when it is.
+    pub required: bool,
 }
 
 /// How a server is reached.
@@ -147,6 +152,8 @@ impl ServerSpec {
             era: Era::Auto,
             isolation: Isolation::Auto,
             max_connections: None,
+            health_check_interval: None,
+            required: false,
         }
     }
 
@@ -221,6 +228,11 @@ pub(crate) struct ServerBody {
     /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
     /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
     pub(crate) max_connections: Field<u32>,
+    /// How often it is asked, while the gateway runs, whether it is there, such as `30s`; never if it is not given. A
+    /// server that has failed is started again by it.
+    pub(crate) health_check_interval: Field<Period>,
+    /// Whether the gateway says that it is ready only when this server is.
+    pub(crate) required: Field<bool>,
 }
 
 /// Makes a server from what a file says; nothing if it is not usable, which is then reported.
@@ -230,6 +242,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
     let timeout = milliseconds(cx, body.timeout_ms);
     let start_timeout = milliseconds(cx, body.start_timeout_ms);
     let max_connections = max_connections(cx, body.max_connections);
+    let health_check_interval = interval(cx, body.health_check_interval);
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
     if let (Some(at), Some(Era::Modern), Some("sse")) = (
@@ -276,6 +289,8 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         era: body.era.get().unwrap_or_default(),
         isolation: body.isolation.get().unwrap_or_default(),
         max_connections,
+        health_check_interval,
+        required: body.required.get().unwrap_or_default(),
     })
 }
 
@@ -310,6 +325,15 @@ fn max_connections(cx: Cx<'_>, field: Field<u32>) -> Option<usize> {
         return None;
     }
     usize::try_from(most).ok()
+}
+
+fn interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
+    let (at, Period(period)) = field.located()?;
+    if period < Duration::from_secs(1) {
+        cx.error(at, "a server is asked once a second at most", "write `30s`");
+        return None;
+    }
+    Some(period)
 }
 
 fn check_name(cx: Cx<'_>, name: &str, at: NodeId) {

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod fixtures;
+mod health;
 mod hostile;
 mod limits;
 mod loading;

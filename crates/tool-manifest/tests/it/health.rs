@@ -1,0 +1,118 @@
+//! Health and alerts: what files may say, and what is said of those that are wrong.
+
+use std::time::Duration;
+
+use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax, load};
+
+fn loaded(text: &str) -> Loaded {
+    load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable")
+}
+
+const FULL: &str = "
+health: {window: 10m, interval: 15s, timeout: 2s}
+alerts:
+  success_rate: 99.5%
+  mean_latency: 800ms
+  min_calls: 20
+  cooldown: 0s
+  webhook:
+    url: https://hooks.example.com/${env:HOOK}
+    secret: ${secret:ALERTS}
+    headers: {Authorization: 'Bearer ${env:TOKEN}'}
+servers:
+  files: {command: x, health_check_interval: 30s, required: true}
+";
+
+#[test]
+fn everything_that_can_be_said() {
+    let configuration = loaded(FULL).configuration;
+    let (health, alerts) = (configuration.health, configuration.alerts);
+    let seconds = Duration::from_secs;
+    assert_eq!(
+        (health.window, health.interval, health.timeout),
+        (seconds(600), seconds(15), seconds(2))
+    );
+    assert!((alerts.success_rate - 0.995).abs() < 1e-9);
+    assert_eq!(
+        (alerts.mean_latency, alerts.min_calls),
+        (Duration::from_millis(800), 20)
+    );
+    assert_eq!(alerts.cooldown, Duration::ZERO);
+    let webhook = alerts.webhook.expect("there is one");
+    assert_eq!(webhook.url.references().count(), 1);
+    assert_eq!(webhook.secret.expect("there is one").references().count(), 1);
+    assert_eq!(webhook.headers.len(), 1);
+    let server = &configuration.servers[0];
+    assert_eq!(
+        (server.health_check_interval, server.required),
+        (Some(seconds(30)), true)
+    );
+}
+
+#[test]
+fn what_holds_when_nothing_is_said() {
+    let configuration = loaded("servers:\n  files: {command: x}\n").configuration;
+    assert_eq!(configuration.alerts, Configuration::default().alerts);
+    assert!((configuration.alerts.success_rate - 0.90).abs() < 1e-9);
+    assert_eq!(configuration.health.window, Duration::from_secs(300));
+    let server = &configuration.servers[0];
+    assert_eq!((server.health_check_interval, server.required), (None, false));
+}
+
+#[test]
+fn what_cannot_be_meant() {
+    for (line, expected) in [
+        ("health: {window: 0s}", "longer than 0"),
+        ("health: {windw: 5m}", "`window`"),
+        ("alerts: {success_rate: 100%}", "without an end"),
+        ("alerts: {min_calls: 0}", "at least 1"),
+        ("alerts: {webhook: {secret: '${env:S}'}}", "`url` is missing"),
+        ("alerts: {webhook: {url: 'ftp://a'}}", "`https://`"),
+        (
+            "servers: {a: {command: x, health_check_interval: 10ms}}",
+            "once a second",
+        ),
+    ] {
+        let text = format!("\n{line}\n");
+        let problems = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect_err(line);
+        let said = problems.render(false);
+        assert!(
+            said.contains(expected) && said.contains("a.yaml:2"),
+            "{line}:\n{said}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_in_the_file_is_warned_of() {
+    let loaded = loaded("alerts: {webhook: {url: 'https://a', secret: abc}}\n");
+    let said: Vec<_> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+    assert!(
+        said.len() == 1 && said[0].contains("for everyone to read"),
+        "{said:?}"
+    );
+}
+
+/// Knows no value.
+struct Nothing;
+
+impl Secrets for Nothing {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(false)
+    }
+}
+
+#[test]
+fn missing_values_of_the_webhook_are_found_with_their_lines() {
+    let problems = loaded(FULL).check_references(&Nothing);
+    let lines: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.location.as_ref().expect("each has a place").line)
+        .collect();
+    assert_eq!(lines, [9, 10, 11], "{problems:?}");
+}
