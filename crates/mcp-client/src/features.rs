@@ -79,6 +79,22 @@ impl Connection {
         Ok(())
     }
 
+    /// Asks whether the server is there: a legacy one by `ping`, a modern one by `server/discover`. Any answer says that it
+    /// is, an error as well.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), but for [`ErrorKind::Rpc`].
+    pub async fn ping(&self, options: RequestOptions) -> Result<(), Error> {
+        let question = match self.server().era() {
+            Era::Legacy => method::PING,
+            Era::Modern => method::DISCOVER,
+        };
+        match self.request(question, None, options).await {
+            Err(error) if !matches!(error.kind(), ErrorKind::Rpc(_)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Says which log messages a legacy server is to send, such as `warning` and worse.
     ///
     /// # Errors

@@ -28,6 +28,17 @@ pub trait Source: Send + Sync {
     /// How it is.
     fn status(&self) -> SourceStatus;
 
+    /// Asks what stands behind it whether it is there; nothing if there is nothing to ask, or nobody has needed it yet. One
+    /// that has failed is started again for it.
+    fn check(&self) -> BoxFuture<'_, Option<Result<(), ToolError>>> {
+        Box::pin(ready(None))
+    }
+
+    /// How often it is to be asked by [`Source::check`]; never if absent.
+    fn check_interval(&self) -> Option<Duration> {
+        None
+    }
+
     /// Asks for news of a resource, by its URI, until [`Source::unsubscribe`]. They go where [`Source::on_update`]
     /// says.
     ///

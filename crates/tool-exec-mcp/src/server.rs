@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, Connection, State, Status, Upstream};
+use mcp_client::{Changes, Connection, RequestOptions, State, Status, Upstream};
 use tokio::{
     sync::{Mutex, watch},
     time::{Instant, sleep},
@@ -19,6 +19,7 @@ use crate::{
     ServerSettings,
     connections::{Checkout, Connections, Unreachable},
     describe::{describe, replaced},
+    fault::request_error,
     listing,
 };
 
@@ -115,6 +116,24 @@ impl McpServer {
     /// The connection that lists come from.
     async fn connection(&self) -> Result<Connection, Unreachable> {
         self.connections.shared().await
+    }
+
+    /// Asks whether the server is there, unless nobody has needed it yet.
+    async fn check(self: &Arc<Self>) -> Option<Result<(), ToolError>> {
+        self.status()?;
+        let asked = async {
+            let name = &self.settings.name;
+            let connection = self.connection().await.map_err(|error| error.of_request(name))?;
+            let limit = self.settings.start_timeout;
+            let answered = connection.ping(RequestOptions::within(limit)).await;
+            answered.map_err(|error| request_error(name, error))
+        };
+        let asked = asked.await;
+        // One that did not start when it was first needed does now.
+        if asked.is_ok() && self.catalogue.borrow().revision == 0 {
+            self.load().await;
+        }
+        Some(asked)
     }
 
     /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it.
@@ -244,6 +263,14 @@ impl Source for ServerSource {
 
     fn load(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.0.load())
+    }
+
+    fn check(&self) -> BoxFuture<'_, Option<Result<(), ToolError>>> {
+        Box::pin(self.0.check())
+    }
+
+    fn check_interval(&self) -> Option<Duration> {
+        self.0.settings.check_interval
     }
 
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {

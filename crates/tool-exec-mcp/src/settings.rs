@@ -31,6 +31,8 @@ pub struct ServerSettings {
     pub isolation: Isolation,
     /// How many connections there may be at once for single clients, beside the one that is shared.
     pub max_connections: usize,
+    /// How often it is asked whether it is there; never if absent.
+    pub check_interval: Option<Duration>,
 }
 
 /// Which calls of a server share a connection. Lists always come from the shared one.
@@ -110,6 +112,7 @@ impl ServerSettings {
             max_message: 16 * 1024 * 1024,
             isolation: Isolation::default(),
             max_connections: 16,
+            check_interval: None,
         }
     }
 

@@ -140,6 +140,18 @@ impl Registry {
         self.snapshot()
     }
 
+    /// Where tools come from, in their order.
+    #[must_use]
+    pub fn sources(&self) -> &[Arc<dyn Source>] {
+        &self.0.sources
+    }
+
+    /// What several tools have in common that are run by the server or host of this name.
+    #[must_use]
+    pub fn upstream(&self, name: impl Into<Arc<str>>) -> Arc<Upstream> {
+        self.0.upstream(name.into())
+    }
+
     /// How each source is, in their order.
     #[must_use]
     pub fn status(&self) -> Vec<(String, SourceStatus)> {
@@ -224,7 +236,7 @@ impl Registry {
             executors: &shared.executors,
             defaults: shared.defaults,
             upstream_settings: &shared.upstream_settings,
-            upstreams: &shared.upstreams,
+            shared,
             before: &before,
         };
         let snapshot = resolver.resolve(&catalogues);
@@ -242,6 +254,17 @@ impl Registry {
         let revision = snapshot.revision;
         shared.snapshot.store(Arc::new(snapshot));
         shared.revision.send_replace(revision);
+    }
+}
+
+impl Shared {
+    /// What is known of the upstream of this name.
+    pub(crate) fn upstream(&self, name: Arc<str>) -> Arc<Upstream> {
+        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        upstreams
+            .entry(name)
+            .or_insert_with_key(|name| Arc::new(Upstream::new(name.clone())))
+            .clone()
     }
 }
 

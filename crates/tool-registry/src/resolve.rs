@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use tool_core::{
@@ -11,14 +11,14 @@ use tool_core::{
 };
 use tool_schema::LazySchema;
 
-use crate::{Refused, Snapshot, snapshot::key, uri_template::UriTemplate};
+use crate::{Refused, Snapshot, registry::Shared, snapshot::key, uri_template::UriTemplate};
 
 /// What a resolution goes by.
 pub(crate) struct Resolver<'a> {
     pub(crate) executors: &'a HashMap<String, Arc<dyn Executor>>,
     pub(crate) defaults: Settings,
     pub(crate) upstream_settings: &'a HashMap<String, Settings>,
-    pub(crate) upstreams: &'a Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
+    pub(crate) shared: &'a Shared,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
 }
@@ -116,7 +116,9 @@ impl Resolver<'_> {
             let reasons: Vec<_> = problems.iter().map(ToString::to_string).collect();
             refused(reasons.join("; "), problems)
         })?;
-        let upstream = executor.upstream(descriptor).map(|name| self.upstream(name));
+        let upstream = executor
+            .upstream(descriptor)
+            .map(|name| self.shared.upstream(name));
         Ok(Arc::new(Tool::new(ToolParts {
             descriptor: descriptor.clone(),
             input: Arc::new(LazySchema::new(descriptor.input_schema.clone())),
@@ -128,15 +130,6 @@ impl Resolver<'_> {
             settings: self.settings(descriptor, upstream.as_deref()),
             state: state(before, upstream),
         })))
-    }
-
-    /// What is known of the upstream of this name.
-    fn upstream(&self, name: Arc<str>) -> Arc<Upstream> {
-        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
-        upstreams
-            .entry(name)
-            .or_insert_with_key(|name| Arc::new(Upstream::new(name.clone())))
-            .clone()
     }
 
     /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it

@@ -5,14 +5,18 @@ use std::{
 };
 
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Observers, Secrets, Settings, Source};
-use tool_manifest::{Configuration, Loaded, ProcessSecrets};
-use tool_observe::Tracer;
+use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
 use tool_policy::Rules;
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::TokioClock;
 
 use crate::{
-    BuildError, Toolplane, executors,
+    BuildError, Toolplane,
+    checks::Checks,
+    executors,
+    health::Watch,
+    outbound::{Outbound, hook},
     plane::Inner,
     stack::{DryRun, Guards, Run, Watchers, stack},
     views::Views,
@@ -123,7 +127,14 @@ impl Builder {
             upstreams: upstreams(&configuration, &defaults),
         });
         registry.follow();
-        let observers: Observers = self.observers.into_iter().collect();
+        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        let outbound = Arc::new(Outbound::new(secrets));
+        let watch = watch(&configuration, &registry, &outbound, &clock);
+        let mut observers: Vec<Arc<dyn Observe>> = vec![watch.book.clone(), Arc::new(AlertLog)];
+        if let Some(spec) = &configuration.alerts.webhook {
+            observers.push(webhook(outbound, spec, clock.clone())?);
+        }
+        let observers: Observers = observers.into_iter().chain(self.observers).collect();
         let rules = Arc::new(rules(&configuration));
         let policy = &configuration.policy;
         Ok(Toolplane::from_inner(Inner {
@@ -141,12 +152,57 @@ impl Builder {
             rules,
             observers,
             views: Views::default(),
-            clock: self.clock.unwrap_or_else(|| Arc::new(TokioClock::new())),
+            clock,
             local: Arc::new(caller(policy, Caller::local())),
             anonymous: Arc::new(caller(policy, Caller::anonymous())),
             servers: primitives.servers,
+            watch,
         }))
     }
+}
+
+/// What watches over the health of all tools and servers.
+fn watch(
+    configuration: &Configuration,
+    registry: &Registry,
+    outbound: &Arc<Outbound>,
+    clock: &Arc<dyn Clock>,
+) -> Watch {
+    let spec = configuration.health.clone();
+    let book = Arc::new(HealthBook::new(clock.clone(), spec.window));
+    let alerts = &configuration.alerts;
+    let mut settings = AlertSettings::default();
+    settings.success_rate = alerts.success_rate;
+    settings.mean_latency = alerts.mean_latency;
+    settings.min_calls = alerts.min_calls.into();
+    settings.cooldown = alerts.cooldown;
+    Watch {
+        book: book.clone(),
+        monitor: AlertMonitor::new(settings),
+        checks: Checks {
+            registry: registry.clone(),
+            book,
+            outbound: outbound.clone(),
+            spec,
+        },
+        required: configuration
+            .servers
+            .iter()
+            .filter(|server| server.required && !server.disabled)
+            .map(|server| server.name.clone())
+            .collect(),
+    }
+}
+
+/// The webhook of alerts, whose messages are sent in the background until it is dropped.
+fn webhook(
+    outbound: Arc<Outbound>,
+    spec: &WebhookSpec,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Observe>, BuildError> {
+    let (webhook, work) = tool_observe::webhook(hook(outbound, spec)?, clock);
+    tokio::spawn(work);
+    Ok(Arc::new(webhook))
 }
 
 fn settings(configuration: &Configuration) -> Settings {

@@ -146,6 +146,7 @@ fn server_settings(
         tool_manifest::Isolation::Session => Isolation::Session,
         tool_manifest::Isolation::Principal => Isolation::Principal,
     };
+    settings.check_interval = spec.health_check_interval;
     settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
 }

@@ -23,13 +23,17 @@
 //! ```
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), and `full` for all of them, which is the default.
-//! Each works alone.
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, and
+//! `full` for all of them, which is the default. Each works alone.
 
 mod builder;
+mod checks;
 mod error;
 mod executors;
+mod health;
 mod news;
+#[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
+mod outbound;
 mod plane;
 mod request;
 mod stack;
@@ -44,8 +48,10 @@ pub use tool_policy as policy;
 
 pub use self::{
     builder::Builder,
+    checks::Checked,
     error::BuildError,
     executors::config_schema,
+    health::Readiness,
     plane::{Explained, Toolplane},
     request::CallRequest,
     view::View,

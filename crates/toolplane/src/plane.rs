@@ -10,8 +10,8 @@ use tool_policy::Rules;
 use tool_registry::{Refused, Registry, Snapshot};
 
 use crate::{
-    BuildError, Builder, CallRequest, View, error::NotUsable, executors::Servers, request::Address,
-    views::Views,
+    BuildError, Builder, CallRequest, View, error::NotUsable, executors::Servers, health::Watch,
+    request::Address, views::Views,
 };
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
@@ -29,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) local: Arc<Caller>,
     pub(crate) anonymous: Arc<Caller>,
     pub(crate) servers: Servers,
+    pub(crate) watch: Watch,
 }
 
 /// How a call went and what each layer decided about it.

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::{
     http_server::{Reply, Server, json as json_reply, opening, status, stream},
-    peer::{Peer, call, connect, connect_with, pair, within, works},
+    peer::{DISCOVERED, Peer, call, connect, connect_modern, connect_with, pair, within, works},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -364,4 +364,25 @@ async fn the_era_is_remembered_over_restarts() {
         (upstream.status().restarts, probes.load(Ordering::SeqCst)),
         (1, 1)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn whether_a_server_is_there_is_asked_in_the_words_of_its_era() {
+    let error = r#""error":{"code":-32601,"message":"Method not found"}"#;
+    for answer in [r#""result":{}"#, error] {
+        let (connection, mut peer) = connect().await;
+        let (asked, ()) = tokio::join!(connection.ping(within(60)), async {
+            let id = peer.request("ping").await;
+            peer.send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#))
+                .await;
+        });
+        asked.expect("any answer says that it is there");
+    }
+    let (connection, mut peer) = connect_modern(ConnectionOptions::default()).await;
+    let (asked, ()) = tokio::join!(connection.ping(within(60)), async {
+        let id = peer.request("server/discover").await;
+        peer.answer(id, DISCOVERED).await;
+    });
+    asked.expect("it answered");
+    connection.ping(within(60)).await.expect_err("it does not answer");
 }

@@ -291,3 +291,42 @@ async fn shutdown_before_the_start_starts_nothing() {
     Call::new(&server, "echo", json!({})).make().await.unwrap_err();
     assert!(fixture.notes("starts").is_empty());
 }
+
+#[tokio::test]
+async fn a_check_asks_a_server_of_either_era_and_starts_none() {
+    for mode in ["", "modern"] {
+        let fixture = Fixture::new(&[tool("echo")]);
+        let server = fixture.server(mode);
+        let source = server.source();
+        assert!(source.check().await.is_none(), "nobody has needed it yet");
+        assert!(fixture.notes("starts").is_empty());
+        load(&server).await;
+        source.check().await.expect("it is asked").expect("it is there");
+        server.shutdown().await;
+        source
+            .check()
+            .await
+            .expect("it is asked")
+            .expect_err("it was shut down");
+    }
+}
+
+#[tokio::test]
+async fn a_check_starts_a_server_again_that_has_ended() {
+    let fixture = Fixture::new(&[tool("exit")]);
+    let server = fixture.server("");
+    load(&server).await;
+    Call::new(&server, "exit", json!({})).make().await.unwrap_err();
+    let source = server.source();
+    let checked = async {
+        // It is not started at once, lest it fails again and again.
+        while source.check().await.expect("it is asked").is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, checked)
+        .await
+        .expect("it is started again");
+    assert_eq!(fixture.notes("starts").len(), 2);
+    server.shutdown().await;
+}

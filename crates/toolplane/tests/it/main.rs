@@ -3,6 +3,7 @@
 #[cfg(feature = "exec-mock")]
 mod configured;
 mod events;
+mod health;
 mod limits;
 #[cfg(feature = "exec-mock")]
 mod resilience;

@@ -1,0 +1,172 @@
+//! What is asked regularly whether it is well: servers, and the health check endpoints of tools.
+
+use std::{
+    collections::{HashMap, HashSet},
+    error::Error,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{StreamExt, future::pending, stream};
+use tokio::time::{Instant, sleep_until, timeout};
+use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust};
+use tool_manifest::HealthSpec;
+use tool_observe::HealthBook;
+use tool_registry::Registry;
+
+use crate::outbound::Outbound;
+
+/// How many checks run at once.
+const AT_ONCE: usize = 64;
+
+/// What a check found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Checked {
+    /// What was checked.
+    pub subject: AlertSubject,
+    /// Why it is not well, if it is not.
+    pub result: Result<(), ToolError>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Checks what is to be checked.
+pub(crate) struct Checks {
+    pub(crate) registry: Registry,
+    pub(crate) book: Arc<HealthBook>,
+    pub(crate) outbound: Arc<Outbound>,
+    pub(crate) spec: HealthSpec,
+}
+
+/// Something to check.
+struct Target {
+    subject: AlertSubject,
+    interval: Duration,
+    what: What,
+}
+
+enum What {
+    Endpoint(Arc<Tool>, Template),
+    Source(Arc<dyn Source>),
+}
+
+impl Checks {
+    /// Checks everything as often as configured. Never ends.
+    pub(crate) async fn run(&self) {
+        let jitter = Jitter::default();
+        let mut changes = self.registry.changes();
+        let mut due: HashMap<AlertSubject, Instant> = HashMap::new();
+        loop {
+            changes.mark_unchanged();
+            let targets = self.targets(|source| source.check_interval());
+            let known: HashSet<_> = targets.iter().map(|target| &target.subject).collect();
+            due.retain(|subject, _| known.contains(subject));
+            let now = Instant::now();
+            let is_due = |target: &&Target| due.get(&target.subject).is_none_or(|at| *at <= now);
+            let ready: Vec<_> = targets.iter().filter(is_due).collect();
+            stream::iter(&ready)
+                .for_each_concurrent(AT_ONCE, async |target| {
+                    self.check(target).await;
+                })
+                .await;
+            for target in ready {
+                // Not all at the same time for ever.
+                let next = now + target.interval - jitter.up_to(target.interval / 10);
+                due.insert(target.subject.clone(), next);
+            }
+            let next = async {
+                match due.values().min() {
+                    Some(next) => sleep_until(*next).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = next => {}
+                // There may be new tools.
+                _ = changes.changed() => {}
+            }
+        }
+    }
+
+    /// Checks everything once that can be checked.
+    pub(crate) async fn once(&self) -> Vec<Checked> {
+        let targets = self.targets(|_| Some(Duration::ZERO));
+        let checked = stream::iter(&targets)
+            .map(|target| self.check(target))
+            .buffered(AT_ONCE)
+            .filter_map(async |checked| checked);
+        checked.collect().await
+    }
+
+    /// The endpoints that the operator wrote, and the sources of which `interval` says how often.
+    fn targets(&self, interval: impl Fn(&dyn Source) -> Option<Duration>) -> Vec<Target> {
+        let sources = self.registry.sources().iter().filter_map(|source| {
+            Some(Target {
+                subject: AlertSubject::Upstream(source.name().into()),
+                interval: interval(&**source)?,
+                what: What::Source(source.clone()),
+            })
+        });
+        let snapshot = self.registry.snapshot();
+        let endpoints = snapshot.list(Feature::Tool).iter().filter_map(|tool| {
+            let descriptor = tool.descriptor();
+            let endpoint = descriptor.metadata.health_check_endpoint.as_ref();
+            // What a server writes there could have us ask anything that we reach.
+            let endpoint = endpoint.filter(|_| descriptor.origin.trust == Trust::Operator)?;
+            Some(Target {
+                subject: AlertSubject::Tool(tool.name().clone()),
+                interval: self.spec.interval,
+                what: What::Endpoint(tool.clone(), Template::parse(endpoint).ok()?),
+            })
+        });
+        sources.chain(endpoints).collect()
+    }
+
+    /// Checks one; nothing if there was nothing to ask.
+    async fn check(&self, target: &Target) -> Option<Checked> {
+        let start = Instant::now();
+        let limit = self.spec.timeout;
+        let asked = async {
+            match &target.what {
+                What::Endpoint(_, url) => self.outbound.ask(url, limit).await,
+                What::Source(source) => source.check().await,
+            }
+        };
+        let result = timeout(limit, asked).await.unwrap_or_else(|_| {
+            let message = format!("it did not answer within {limit:?}");
+            Some(Err(ToolError::new(ErrorKind::Timeout, message)))
+        })?;
+        let took = start.elapsed();
+        self.note(target, &result, took);
+        let subject = target.subject.clone();
+        Some(Checked {
+            subject,
+            result,
+            took,
+        })
+    }
+
+    fn note(&self, target: &Target, result: &Result<(), ToolError>, took: Duration) {
+        let before = self.book.report(&target.subject).and_then(|report| report.check);
+        if let Err(error) = result {
+            let cause = error
+                .source()
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
+            let subject = &target.subject;
+            if before.is_none_or(|check| check.n_failures == 0) {
+                tracing::warn!(%subject, "a health check failed: {error}{cause}");
+            } else {
+                tracing::debug!(%subject, "a health check failed again: {error}{cause}");
+            }
+        }
+        match &target.what {
+            What::Endpoint(tool, _) => self.book.checked_tool(tool, result.is_ok(), took),
+            What::Source(source) => {
+                let upstream = self.registry.upstream(source.name());
+                self.book.checked_upstream(&upstream, result.is_ok(), took);
+            }
+        }
+    }
+}

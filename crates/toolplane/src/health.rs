@@ -1,0 +1,96 @@
+//! How well everything is, and who is told.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use tool_core::{Event, SourceState};
+use tool_observe::{AlertMonitor, HealthBook};
+
+use crate::{Checked, Toolplane, checks::Checks};
+
+/// How often alerts are looked for.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What watches over the health of a toolplane.
+pub(crate) struct Watch {
+    pub(crate) book: Arc<HealthBook>,
+    pub(crate) monitor: AlertMonitor,
+    pub(crate) checks: Checks,
+    /// The servers without which it is not ready.
+    pub(crate) required: Vec<String>,
+}
+
+/// Whether everything is there that calls need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Readiness {
+    /// What is missing; it is ready if nothing is. Without secrets and addresses.
+    pub reasons: Vec<String>,
+    /// The state of each server.
+    pub servers: Vec<(String, &'static str)>,
+}
+
+impl Toolplane {
+    /// How the attempts of the last minutes went, for each tool and each server: an observer's book, which implements
+    /// the port [`tool_core::Health`] as well.
+    #[must_use]
+    pub fn health(&self) -> &Arc<HealthBook> {
+        &self.0.watch.book
+    }
+
+    /// Watches over the health of everything: checks servers and endpoints as configured, and raises alerts. Never ends;
+    /// without it nothing is checked and no figures raise an alert. For programs that serve for long.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the watch.
+    pub async fn watch_health(&self) {
+        let raise = async {
+            loop {
+                sleep(LOOK).await;
+                for alert in self.0.watch.monitor.check(&self.0.watch.book) {
+                    self.0.observers.tell(&Event::Alert { alert: &alert });
+                }
+            }
+        };
+        tokio::select! {
+            () = raise => {}
+            () = self.0.watch.checks.run() => {}
+        }
+    }
+
+    /// Checks once everything that can be checked: the servers that were needed before, and the health check endpoints
+    /// of tools. What it finds counts for their health.
+    pub async fn check_health(&self) -> Vec<Checked> {
+        self.0.watch.checks.once().await
+    }
+
+    /// Whether every server is ready that the configuration calls required.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let required = &self.0.watch.required;
+        let sources = self.sources();
+        let mut readiness = Readiness {
+            reasons: Vec::new(),
+            servers: Vec::new(),
+        };
+        // The first one is the configuration.
+        for (name, status) in sources.iter().skip(1) {
+            let state = status.state.as_str();
+            readiness.servers.push((name.clone(), state));
+            if required.contains(name) && status.state != SourceState::Ready {
+                readiness
+                    .reasons
+                    .push(format!("the server `{name}` is required and {state}"));
+            }
+        }
+        readiness
+    }
+}
+
+impl Readiness {
+    /// Whether nothing is missing.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}

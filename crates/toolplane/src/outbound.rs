@@ -1,0 +1,168 @@
+//! Requests that toolplane makes by itself, to URLs that the operator wrote: webhooks and health check endpoints. They
+//! follow no redirect, so that nothing else is reached by them, and use no proxy.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, StatusCode, redirect, retry};
+use tokio::sync::OnceCell;
+use tool_core::{BoxFuture, ErrorKind, Secrets, Template, ToolError};
+use tool_manifest::WebhookSpec;
+use tool_observe::{Post, PostError, WebhookMessage};
+use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
+
+use crate::BuildError;
+
+/// How long a webhook may take to take a message.
+const POST_LIMIT: Duration = Duration::from_secs(10);
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Makes requests of our own. The client is made when it is first needed.
+pub(crate) struct Outbound {
+    client: OnceCell<Client>,
+    secrets: Arc<dyn Secrets>,
+}
+
+impl Outbound {
+    pub(crate) fn new(secrets: Arc<dyn Secrets>) -> Self {
+        Self {
+            client: OnceCell::new(),
+            secrets,
+        }
+    }
+
+    async fn client(&self) -> Result<&Client, String> {
+        let make = || async {
+            // It reads the CA store, which blocks.
+            let made = tokio::task::spawn_blocking(client).await;
+            made.map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())
+        };
+        self.client.get_or_try_init(make).await
+    }
+
+    /// Asks a health check endpoint, which is well if it answers 2xx; nothing in a build that cannot ask.
+    pub(crate) async fn ask(&self, url: &Template, limit: Duration) -> Option<Result<(), ToolError>> {
+        Some(self.get(url, limit).await)
+    }
+
+    async fn get(&self, url: &Template, limit: Duration) -> Result<(), ToolError> {
+        let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
+        let url = url.resolve(&*self.secrets).await;
+        let url = url.map_err(|error| unavailable(error.to_string()))?;
+        let client = self.client().await.map_err(unavailable)?;
+        let answer = client.get(url.expose()).timeout(limit).send().await;
+        let status = answer.map_err(|error| unavailable(words(&error)))?.status();
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(unavailable(format!(
+                "its health check endpoint answered {status}"
+            )))
+        }
+    }
+}
+
+fn client() -> Result<Client, reqwest::Error> {
+    // Without a CA store the platform's verifier cannot be made; the roots that were built in can.
+    builder().build().or_else(|_| {
+        let roots = TLS_SERVER_ROOT_CERTS
+            .iter()
+            .filter_map(|root| Certificate::from_der(root).ok());
+        builder().tls_certs_only(roots).build()
+    })
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(CONNECT_LIMIT)
+        .user_agent(concat!("toolplane/", env!("CARGO_PKG_VERSION")))
+}
+
+/// What went wrong, without the URL, which may hold a secret.
+fn words(error: &reqwest::Error) -> String {
+    let what = if error.is_timeout() {
+        "it did not answer in time"
+    } else if error.is_connect() {
+        "it cannot be reached"
+    } else if error.is_builder() {
+        "its URL is not usable"
+    } else {
+        "the connection broke"
+    };
+    what.to_owned()
+}
+
+/// The webhook of a configuration.
+pub(crate) fn hook(outbound: Arc<Outbound>, spec: &WebhookSpec) -> Result<Arc<dyn Post>, BuildError> {
+    Ok(Arc::new(Hook {
+        outbound,
+        url: spec.url.clone(),
+        secret: spec.secret.clone(),
+        headers: spec.headers.clone(),
+    }))
+}
+
+struct Hook {
+    outbound: Arc<Outbound>,
+    url: Template,
+    secret: Option<Template>,
+    headers: BTreeMap<String, Template>,
+}
+
+impl Hook {
+    async fn send(&self, message: &WebhookMessage) -> Result<(), PostError> {
+        let request = self.request(message).await.map_err(|message| PostError {
+            message,
+            may_pass: false,
+        })?;
+        let status = request.send().await.map(|answer| answer.status());
+        match status {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => Err(PostError {
+                message: format!("it answered {status}"),
+                may_pass: status.is_server_error()
+                    || matches!(
+                        status,
+                        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
+                    ),
+            }),
+            Err(error) => Err(PostError {
+                message: words(&error),
+                may_pass: !error.is_builder(),
+            }),
+        }
+    }
+
+    /// The request, with the present values of all references.
+    async fn request(&self, message: &WebhookMessage) -> Result<RequestBuilder, String> {
+        let secrets = &*self.outbound.secrets;
+        let resolve = async |template: &Template| {
+            let value = template.resolve(secrets).await;
+            value.map_err(|error| error.to_string())
+        };
+        let url = resolve(&self.url).await?;
+        let secret = match &self.secret {
+            Some(secret) => Some(resolve(secret).await?),
+            None => None,
+        };
+        let client = self.outbound.client().await?;
+        let mut request = client.post(url.expose()).timeout(POST_LIMIT);
+        for (name, value) in &self.headers {
+            request = request.header(name, resolve(value).await?.expose());
+        }
+        for (name, value) in message.headers(secret.as_ref()) {
+            request = request.header(name, value);
+        }
+        Ok(request.body(message.body().to_owned()))
+    }
+}
+
+impl Post for Hook {
+    fn post<'a>(&'a self, message: &'a WebhookMessage) -> BoxFuture<'a, Result<(), PostError>> {
+        Box::pin(self.send(message))
+    }
+}
