@@ -4,6 +4,7 @@
 //! with file, line, column and field, the line itself and what to try. [`ProcessSecrets`] gives the `${…}`
 //! references in it their values.
 
+mod chaos;
 mod configuration;
 mod diagnostic;
 mod document;
@@ -41,6 +42,7 @@ mod units;
 mod yaml;
 
 pub use self::{
+    chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     configuration::{Configuration, Defaults, GatewaySpec, PolicySpec},
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},

@@ -341,7 +341,7 @@ fn named_at(problem: Diagnostic, by: Option<&Place>) -> Diagnostic {
     }
 }
 
-fn open(path: &Path) -> Result<SourceFile, Diagnostic> {
+pub(crate) fn open(path: &Path) -> Result<SourceFile, Diagnostic> {
     let name = path.display().to_string();
     let failed = |error: std::io::Error| Diagnostic::error(format!("cannot read `{name}`: {error}"));
     let file = fs::File::open(path).map_err(failed)?;

@@ -4,6 +4,7 @@ use std::{
     sync::Arc,
 };
 
+use tool_chaos::Chaos;
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Observers, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
 use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
@@ -34,6 +35,7 @@ pub struct Builder {
     tracer: Option<Tracer>,
     secrets: Option<Arc<dyn Secrets>>,
     clock: Option<Arc<dyn Clock>>,
+    chaos: Chaos,
 }
 
 impl Builder {
@@ -85,6 +87,12 @@ impl Builder {
     /// configuration's `secrets`.
     pub fn secrets(mut self, secrets: Arc<dyn Secrets>) -> Self {
         self.secrets = Some(secrets);
+        self
+    }
+
+    /// Has attempts fail on purpose by this chaos, which whoever keeps a clone can stop.
+    pub fn chaos(mut self, chaos: Chaos) -> Self {
+        self.chaos = chaos;
         self
     }
 
@@ -144,7 +152,7 @@ impl Builder {
                     tracer: self.tracer,
                 },
                 rules.clone(),
-                Guards::default(),
+                Guards::default().with_chaos(self.chaos.clone()),
                 Run,
             ),
             dry_stack: stack(Watchers::default(), rules.clone(), Guards::dry(), DryRun),
@@ -157,6 +165,7 @@ impl Builder {
             anonymous: Arc::new(caller(policy, Caller::anonymous())),
             servers: primitives.servers,
             watch,
+            chaos: self.chaos,
         }))
     }
 }

@@ -28,6 +28,8 @@ pub struct Readiness {
     pub reasons: Vec<String>,
     /// The state of each server.
     pub servers: Vec<(String, &'static str)>,
+    /// The seed of the faults that are injected on purpose, if any are.
+    pub chaos: Option<u64>,
 }
 
 impl Toolplane {
@@ -72,6 +74,7 @@ impl Toolplane {
         let mut readiness = Readiness {
             reasons: Vec::new(),
             servers: Vec::new(),
+            chaos: self.0.chaos.plan().map(|plan| plan.seed),
         };
         // The first one is the configuration.
         for (name, status) in sources.iter().skip(1) {

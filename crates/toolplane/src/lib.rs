@@ -27,6 +27,7 @@
 //! `full` for all of them, which is the default. Each works alone.
 
 mod builder;
+mod chaos;
 mod checks;
 mod error;
 mod executors;
@@ -41,6 +42,7 @@ mod view;
 mod views;
 
 pub use raw_json::RawJson;
+pub use tool_chaos as faults;
 pub use tool_core as core;
 pub use tool_manifest as manifest;
 pub use tool_observe as observe;
@@ -48,6 +50,7 @@ pub use tool_policy as policy;
 
 pub use self::{
     builder::Builder,
+    chaos::chaos_plan,
     checks::Checked,
     error::BuildError,
     executors::config_schema,

@@ -1,6 +1,7 @@
 use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
+use tool_chaos::Chaos;
 use tool_core::{
     Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Note, Observers,
     Outcome, SourceStatus, Target, Tool, ToolError,
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) anonymous: Arc<Caller>,
     pub(crate) servers: Servers,
     pub(crate) watch: Watch,
+    pub(crate) chaos: Chaos,
 }
 
 /// How a call went and what each layer decided about it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tool_chaos::Chaos;
 use tool_core::{CallContext, DynInvoke, Invoke, Layers, Observers, Outcome, PendingCall, Target, ToolError};
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, Rules, Validate, ValidateResult};
@@ -14,19 +15,26 @@ pub(crate) struct Watchers {
     pub(crate) tracer: Option<Tracer>,
 }
 
-/// The layers that remember calls, ready to be put into a stack.
+/// The layers that remember calls, and faults on purpose, ready to be put into a stack.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
     rate_limit: RateLimit,
     concurrency: Concurrency,
+    chaos: Chaos,
 }
 
 impl Guards {
+    /// The same, with these faults on purpose.
+    pub(crate) fn with_chaos(self, chaos: Chaos) -> Self {
+        Self { chaos, ..self }
+    }
+
     /// Those of dry runs, which count nothing.
     pub(crate) fn dry() -> Self {
         Self {
             rate_limit: RateLimit::dry(),
             concurrency: Concurrency::dry(),
+            chaos: Chaos::default(),
         }
     }
 }
@@ -79,7 +87,9 @@ pub(crate) fn stack(
         // Redact: before anyone above sees the result.
         //
         // Innermost, so that an invalid result is a failed attempt.
-        .then(ValidateResult);
+        .then(ValidateResult)
+        // In the place of the world: every layer meets faults on purpose as it would meet real ones.
+        .then(guards.chaos);
     Arc::new(layers.around(innermost))
 }
 

@@ -1,5 +1,6 @@
 //! The standard stack around scripted executors, and the facade around configurations.
 
+mod chaos;
 #[cfg(feature = "exec-mock")]
 mod configured;
 mod events;

@@ -1,0 +1,223 @@
+//! Files that say which faults there are to be on purpose.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Deserialize;
+use serde_json::Value;
+use tool_core::Pattern;
+
+use crate::{
+    Diagnostic, Diagnostics, Syntax,
+    field::Field,
+    json, load,
+    metadata::texts,
+    node::{Kind, NodeId},
+    place::Cx,
+    report::Report,
+    server::items,
+    source::SourceFile,
+    units::{Percent, Period},
+    yaml,
+};
+
+/// Which faults there are to be on purpose: what a chaos file says.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ChaosSpec {
+    /// What all chance begins with.
+    pub seed: u64,
+    /// What happens to which tools; of each tool, the first rule counts that it fits.
+    pub rules: Vec<ChaosRuleSpec>,
+}
+
+/// What happens to some tools.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ChaosRuleSpec {
+    /// Which tools; all if there are none.
+    pub tools: Vec<Pattern>,
+    /// The share of attempts that fail, from 0 to 1.
+    pub failure_rate: f64,
+    /// What they fail with; the usual faults if absent.
+    pub faults: Option<Vec<ChaosFault>>,
+    /// The share of attempts that are delayed, from 0 to 1, and the longest delay.
+    pub latency: Option<(f64, Duration)>,
+}
+
+/// What may go wrong with an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChaosFault {
+    /// It is sent, and that no answer came is known at once. The tool does not run.
+    Timeout,
+    /// It is sent, and no answer ever comes: its own limit ends it. The tool does not run.
+    Hang,
+    /// Nobody can be reached, and nothing is sent.
+    Network,
+    /// The credentials are refused.
+    Auth,
+    /// The upstream asks to wait for a second.
+    RateLimit,
+    /// The upstream answers that it is at fault itself.
+    ServerError,
+    /// The tool runs, and its answer is lost.
+    UnknownOutcome,
+    /// The tool runs, and half of its answer is lost.
+    Partial,
+}
+
+/// Faults on purpose, for `toolplane serve --chaos FILE`: to see what becomes of calls before the world does it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Chaos", extend("required" = ["rules"]))]
+struct ChaosBody {
+    /// The JSON Schema of this file, for editors.
+    #[serde(rename = "$schema")]
+    schema: Field<String>,
+    /// What all chance begins with; 0 if it is not given. What happens to the n-th attempt of a tool depends on the
+    /// seed, the tool's name and n alone.
+    seed: Field<u64>,
+    /// What happens to which tools; of each tool, the first rule counts that it fits.
+    rules: Field<Vec<Field<RuleBody>>>,
+}
+
+/// What happens to some tools.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Rule")]
+struct RuleBody {
+    /// Which tools, by the names that agents see, and which resources, by their server's prefix and their URI; `*` stands
+    /// for any characters. All if it is not given.
+    tools: Field<Vec<Field<String>>>,
+    /// The share of attempts that fail, such as `20%`; none if it is not given.
+    failure_rate: Field<Percent>,
+    /// What they fail with, each as likely; one that stands here twice is twice as likely. `timeout`, `network`, `auth`,
+    /// `rate_limit` and `server_error` if it is not given.
+    errors: Field<Vec<Field<ChaosFault>>>,
+    /// How attempts are delayed; not at all if it is not given.
+    latency: Field<LatencyBody>,
+}
+
+/// How attempts are delayed, before anything is sent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Latency")]
+struct LatencyBody {
+    /// The share of attempts that are delayed; 30% if it is not given.
+    rate: Field<Percent>,
+    /// The longest delay, each shorter one being as likely; 5s if it is not given.
+    max: Field<Period>,
+}
+
+/// Loads a chaos file, which is YAML or JSON.
+///
+/// ```
+/// use tool_manifest::{Syntax, read_chaos};
+///
+/// let text = "seed: 42\nrules: [{tools: [weather], failure_rate: 20%, latency: {max: 2s}}]\n";
+/// let chaos = read_chaos("chaos.yaml", Syntax::Yaml, text)?;
+/// assert_eq!((chaos.seed, chaos.rules.len()), (42, 1));
+/// # Ok::<(), tool_manifest::Diagnostics>(())
+/// ```
+///
+/// # Errors
+/// Every problem that was found, each with its line.
+pub fn load_chaos(path: &Path) -> Result<ChaosSpec, Diagnostics> {
+    let source = load::open(path).map_err(|problem| Diagnostics::new(vec![problem]))?;
+    read(source)
+}
+
+/// Reads what a chaos file says from a text, whose name is for messages: see [`load_chaos`].
+///
+/// # Errors
+/// As [`load_chaos`].
+pub fn read_chaos(name: &str, syntax: Syntax, text: &str) -> Result<ChaosSpec, Diagnostics> {
+    let bytes = text.as_bytes().to_vec();
+    let source = SourceFile::decode(name.to_owned(), Default::default(), syntax, bytes);
+    read(source.map_err(|problem| Diagnostics::new(vec![problem]))?)
+}
+
+/// The JSON Schema (2020-12) of a chaos file.
+#[must_use]
+pub fn chaos_schema() -> RawJson {
+    let generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<ChaosBody>().to_value();
+    if let Value::Object(schema) = &mut schema {
+        schema.insert("title".to_owned(), Value::from("toolplane chaos"));
+    }
+    RawJson::from(schema)
+}
+
+fn read(source: SourceFile) -> Result<ChaosSpec, Diagnostics> {
+    let (source, report) = (Arc::new(source), Report::default());
+    let documents = match source.syntax {
+        Syntax::Yaml => yaml::read(&source, &report),
+        Syntax::Json => json::read(&source, &report),
+    };
+    let mut chaos = None;
+    for document in documents.into_iter().map(Arc::new) {
+        let cx = Cx {
+            document: &document,
+            report: &report,
+            lenient: false,
+        };
+        let root = document.root();
+        match (&chaos, document.kind(root)) {
+            (_, Kind::Null) => {}
+            (None, _) => chaos = self::chaos(cx, root),
+            (Some(_), _) => cx.key_error(root, "one file says it once", "remove what follows `---`"),
+        }
+    }
+    if chaos.is_none() && !report.has_errors() {
+        report.push(Diagnostic::error("there is nothing in this file"));
+    }
+    report.sort_from(0);
+    match chaos.filter(|_| !report.has_errors()) {
+        Some(chaos) => Ok(chaos),
+        None => Err(Diagnostics::new(report.into_problems())),
+    }
+}
+
+fn chaos(cx: Cx<'_>, at: NodeId) -> Option<ChaosSpec> {
+    let body = cx.reading().read::<ChaosBody>(at)?;
+    if body.rules.is_absent() {
+        cx.key_error(at, "there are no `rules`", "write `rules: [{failure_rate: 20%}]`");
+    }
+    let rules = items(body.rules).filter_map(|field| Some(rule(cx, field.located()?)));
+    Some(ChaosSpec {
+        seed: body.seed.get().unwrap_or_default(),
+        rules: rules.collect(),
+    })
+}
+
+fn rule(cx: Cx<'_>, (at, body): (NodeId, RuleBody)) -> ChaosRuleSpec {
+    if body.failure_rate.is_absent() && body.latency.is_absent() {
+        let hint = "write `failure_rate: 20%` or `latency: {max: 2s}`; `failure_rate: 0%` for tools to be left alone";
+        cx.key_error(at, "this rule does nothing", hint);
+    }
+    let share = |field: Field<Percent>| field.get().map(|Percent(share)| share / 100.0);
+    let faults = body.errors.located().map(|(at, list)| {
+        if list.is_empty() {
+            cx.error(
+                at,
+                "something has to go wrong",
+                "leave it out for the usual faults",
+            );
+        }
+        list.into_iter().filter_map(Field::get).collect()
+    });
+    ChaosRuleSpec {
+        tools: texts(body.tools).into_iter().map(Pattern::new).collect(),
+        failure_rate: share(body.failure_rate).unwrap_or_default(),
+        faults,
+        latency: body.latency.get().map(|latency| {
+            let max = latency
+                .max
+                .get()
+                .map_or(Duration::from_secs(5), |Period(max)| max);
+            (share(latency.rate).unwrap_or(0.3), max)
+        }),
+    }
+}
