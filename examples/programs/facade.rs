@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(CONFIGURATION)?;
 
     // What may not be called is not shown either.
-    for tool in plane.list(plane.local_caller()).await.tools() {
+    for tool in plane.list(&plane.local_caller()).await.tools() {
         println!("{}: {}", tool.name(), tool.descriptor().description);
     }
 

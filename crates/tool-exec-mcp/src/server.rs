@@ -7,6 +7,7 @@ use std::{
 
 use mcp_client::{Changes, Connection, RequestOptions, State, Status, Upstream};
 use tokio::{
+    runtime::Handle,
     sync::{Mutex, watch},
     time::{Instant, sleep},
 };
@@ -352,6 +353,16 @@ fn detail(status: &Status) -> Option<String> {
             .as_deref()
             .map(|stderr| stderr.trim().to_owned())
             .filter(|stderr| !stderr.is_empty()),
+    }
+}
+
+impl Drop for McpServer {
+    /// Ends the server in order when the last of its calls is over, where nobody did before.
+    fn drop(&mut self) {
+        if let Ok(runtime) = Handle::try_current() {
+            let connections = self.connections.clone();
+            runtime.spawn(async move { connections.shutdown().await });
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use mcp_client::{Command, Endpoint, EraChoice, HttpEndpoint};
 use tool_core::{Pattern, SecretError, Secrets, Template, outward_name};
 
 /// An MCP server, as configured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerSettings {
     /// Its name among servers.
@@ -58,7 +58,7 @@ pub enum Isolation {
 }
 
 /// How a server is reached. References in the texts get their values when the server is started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ServerTarget {
     /// A program that speaks on its standard input and output.
     Stdio {

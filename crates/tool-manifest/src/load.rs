@@ -84,6 +84,8 @@ pub struct Loaded {
     pub configuration: Configuration,
     /// Warnings, and the errors of files in directories, which were left out.
     pub diagnostics: Vec<Diagnostic>,
+    /// Every file and directory that was read, in order: what to watch for changes.
+    pub files: Vec<PathBuf>,
     pub(crate) places: Places,
     directory: PathBuf,
 }
@@ -210,6 +212,7 @@ struct Loader {
     left_out: Vec<Diagnostic>,
     draft: Draft,
     seen: HashSet<PathBuf>,
+    files: Vec<PathBuf>,
 }
 
 impl Loader {
@@ -236,6 +239,9 @@ impl Loader {
         let is_new = self
             .seen
             .insert(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        if is_new {
+            self.files.push(path.to_owned());
+        }
         if is_new && self.seen.len() == MAX_FILES {
             self.report.push(Diagnostic::error(format!(
                 "there are more than {MAX_FILES} files"
@@ -325,6 +331,7 @@ impl Loader {
         Ok(Loaded {
             configuration,
             diagnostics,
+            files: self.files,
             places,
             directory: directory.unwrap_or_default(),
         })

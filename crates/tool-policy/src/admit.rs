@@ -1,30 +1,28 @@
-use std::sync::Arc;
-
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
 
-use crate::Rules;
+use crate::SharedRules;
 
-/// Refuses calls that the [`Rules`] do not admit.
+/// Refuses calls that the [`Rules`](crate::Rules) do not admit.
 ///
 /// # Order
 /// It stands outside everything that shares results between callers, or a refused caller could read another's.
 #[derive(Debug, Clone)]
 pub struct Admit {
-    rules: Arc<Rules>,
+    rules: SharedRules,
 }
 
 /// The layer of [`Admit`].
 #[derive(Debug, Clone)]
 pub struct Admitting<S> {
-    rules: Arc<Rules>,
+    rules: SharedRules,
     inner: S,
 }
 
 impl Admit {
-    /// A layer that goes by these rules.
+    /// A layer that goes by these rules, and by others as soon as they are put in their place.
     #[must_use]
-    pub fn new(rules: Arc<Rules>) -> Self {
-        Self { rules }
+    pub fn new(rules: impl Into<SharedRules>) -> Self {
+        Self { rules: rules.into() }
     }
 }
 
@@ -41,7 +39,7 @@ impl<S> Layer<S> for Admit {
 
 impl<S: Invoke> Invoke for Admitting<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if let Err(refusal) = self.rules.admit_call(&cx.target, &cx.caller) {
+        if let Err(refusal) = self.rules.load().admit_call(&cx.target, &cx.caller) {
             cx.note("admit", || format!("refused: {refusal}"));
             return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
         }

@@ -21,6 +21,7 @@ mod limiter;
 mod plain_uri;
 mod rate_limit;
 mod rules;
+mod shared_rules;
 mod validate;
 
 pub use self::{
@@ -29,5 +30,6 @@ pub use self::{
     circuit::{Circuit, HeldBack, Permit, Verdict},
     rate_limit::{RateLimit, RateLimiting},
     rules::{Refusal, Rules},
+    shared_rules::SharedRules,
     validate::{Validate, ValidateResult, Validating, ValidatingResult},
 };

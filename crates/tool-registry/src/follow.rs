@@ -5,14 +5,14 @@ use tool_core::Source;
 
 use crate::{Registry, registry::Shared};
 
-/// Makes a new snapshot whenever a source has changed, for as long as the registry lives: when it goes, so do the
-/// revisions.
+/// Makes a new snapshot whenever a source has changed, for as long as the registry lives and has the source: when it goes,
+/// so do the revisions.
 pub(crate) async fn follow(
     registry: Weak<Shared>,
     source: Arc<dyn Source>,
     mut revisions: watch::Receiver<u64>,
 ) {
-    loop {
+    while has(&registry, &source) {
         let seen = source.snapshot().revision;
         match registry.upgrade() {
             Some(shared) => Registry(shared).refresh(),
@@ -20,11 +20,16 @@ pub(crate) async fn follow(
         }
         tokio::select! {
             () = source.changed(seen) => {}
-            () = closed(&mut revisions) => return,
+            () = let_go(&registry, &source, &mut revisions) => return,
         }
     }
 }
 
-async fn closed(revisions: &mut watch::Receiver<u64>) {
-    while revisions.changed().await.is_ok() {}
+/// Waits until the registry is gone, or has the source no more: either comes with a revision.
+async fn let_go(registry: &Weak<Shared>, source: &Arc<dyn Source>, revisions: &mut watch::Receiver<u64>) {
+    while revisions.changed().await.is_ok() && has(registry, source) {}
+}
+
+fn has(registry: &Weak<Shared>, source: &Arc<dyn Source>) -> bool {
+    registry.upgrade().is_some_and(|shared| shared.has(source))
 }

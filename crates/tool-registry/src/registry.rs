@@ -1,7 +1,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -32,10 +35,11 @@ pub struct RegistryParts {
 }
 
 pub(crate) struct Shared {
-    sources: Vec<Arc<dyn Source>>,
-    executors: HashMap<String, Arc<dyn Executor>>,
-    defaults: Settings,
-    upstream_settings: HashMap<String, Settings>,
+    parts: ArcSwap<Parts>,
+    /// Whether what the sources add or lose is followed.
+    follows: AtomicBool,
+    /// Where news of resources goes: also those of sources to come.
+    tell: Mutex<Vec<OnUpdate>>,
     /// All that there ever were: what is known of one is not lost when its tools go and come again.
     upstreams: Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
     snapshot: ArcSwap<Snapshot>,
@@ -44,20 +48,48 @@ pub(crate) struct Shared {
     revision: watch::Sender<u64>,
 }
 
+/// What resolution goes by, as one: all of it changes at once or none.
+struct Parts {
+    sources: Vec<Arc<dyn Source>>,
+    executors: HashMap<String, Arc<dyn Executor>>,
+    defaults: Settings,
+    upstream_settings: HashMap<String, Settings>,
+}
+
+impl From<RegistryParts> for Parts {
+    fn from(parts: RegistryParts) -> Self {
+        let executors = parts.executors.into_iter();
+        Self {
+            sources: parts.sources,
+            executors: executors
+                .map(|executor| (executor.kind().to_owned(), executor))
+                .collect(),
+            defaults: parts.defaults,
+            upstream_settings: parts.upstreams,
+        }
+    }
+}
+
+/// Why a new snapshot is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// A source may have changed.
+    Sources,
+    /// The parts are others: every tool is prepared anew.
+    Parts {
+        /// Whether lists count as changed that hold the same.
+        lists_changed: bool,
+    },
+}
+
 impl Registry {
     /// A registry of these sources. What they know already is resolved at once; nothing is started.
     #[must_use]
     pub fn new(parts: RegistryParts) -> Self {
-        let executors = parts
-            .executors
-            .into_iter()
-            .map(|executor| (executor.kind().to_owned(), executor))
-            .collect();
         let registry = Self(Arc::new(Shared {
-            sources: parts.sources,
-            executors,
-            defaults: parts.defaults,
-            upstream_settings: parts.upstreams,
+            parts: ArcSwap::from_pointee(parts.into()),
+            follows: AtomicBool::new(false),
+            tell: Mutex::default(),
             upstreams: Mutex::default(),
             snapshot: ArcSwap::default(),
             resolving: Mutex::new(()),
@@ -65,6 +97,31 @@ impl Registry {
         }));
         registry.refresh();
         registry
+    }
+
+    /// Puts other parts in the place of the present ones, as one step: a call finds either the tools of before or those
+    /// of after. What layers know of a tool is kept if it has the same name and is run by the same upstream. A source
+    /// that is in both stays as it is; one that is not in the new parts is let go, and calls that it still runs end in
+    /// their own time.
+    ///
+    /// `lists_changed` says that lists count as changed even if they hold the same: who may see what has changed.
+    pub fn replace(&self, parts: RegistryParts, lists_changed: bool) {
+        let parts = Arc::new(Parts::from(parts));
+        let before = self.0.parts.swap(parts.clone());
+        let is_new = |source: &&Arc<dyn Source>| !before.has(source);
+        for source in parts.sources.iter().filter(is_new) {
+            for tell in &*self.0.tell.lock().unwrap_or_else(PoisonError::into_inner) {
+                source.on_update(Arc::clone(tell));
+            }
+        }
+        self.resolve(Cause::Parts { lists_changed });
+        if self.0.follows.load(Ordering::Relaxed) {
+            parts
+                .sources
+                .iter()
+                .filter(is_new)
+                .for_each(|source| self.follow_one(source));
+        }
     }
 
     /// What is known now.
@@ -118,8 +175,8 @@ impl Registry {
         if let Some(found) = look(&self.snapshot()) {
             return Some(found);
         }
-        let candidates = self
-            .0
+        let parts = self.0.parts.load_full();
+        let candidates = parts
             .sources
             .iter()
             .filter(|source| source.may_hold(feature, key));
@@ -135,15 +192,16 @@ impl Registry {
     /// Loads every source that is not loaded yet, all at once, and returns what is known then. A source that fails
     /// is left out: see [`Registry::status`].
     pub async fn load(&self) -> Arc<Snapshot> {
-        join_all(self.0.sources.iter().map(|source| source.load())).await;
+        let parts = self.0.parts.load_full();
+        join_all(parts.sources.iter().map(|source| source.load())).await;
         self.refresh();
         self.snapshot()
     }
 
     /// Where tools come from, in their order.
     #[must_use]
-    pub fn sources(&self) -> &[Arc<dyn Source>] {
-        &self.0.sources
+    pub fn sources(&self) -> Vec<Arc<dyn Source>> {
+        self.0.parts.load().sources.clone()
     }
 
     /// What several tools have in common that are run by the server or host of this name.
@@ -155,7 +213,8 @@ impl Registry {
     /// How each source is, in their order.
     #[must_use]
     pub fn status(&self) -> Vec<(String, SourceStatus)> {
-        self.0
+        let parts = self.0.parts.load();
+        parts
             .sources
             .iter()
             .map(|source| (source.name().to_owned(), source.status()))
@@ -166,7 +225,8 @@ impl Registry {
     /// reason: what to tell someone who asks for what is missing with its server.
     #[must_use]
     pub fn failed_owner(&self, feature: Feature, name: &str) -> Option<(String, String)> {
-        self.0
+        let parts = self.0.parts.load();
+        parts
             .sources
             .iter()
             .filter(|source| source.may_hold(feature, name))
@@ -181,17 +241,20 @@ impl Registry {
     pub fn source_of(&self, tool: &Tool) -> Option<Arc<dyn Source>> {
         let is_it =
             |known: &Arc<Descriptor>| Arc::ptr_eq(known, tool.descriptor()) || known == tool.descriptor();
-        let sources = &self.0.sources;
-        let source = sources.iter().find(|source| {
+        let parts = self.0.parts.load();
+        let source = parts.sources.iter().find(|source| {
             let catalogue = source.snapshot();
             catalogue.tools.iter().chain(&catalogue.others).any(is_it)
         });
         source.cloned()
     }
 
-    /// Hands news of the resources of every source to this: see [`Source::on_update`].
+    /// Hands news of the resources of every source to this, also of those that [`Registry::replace`] adds later: see
+    /// [`Source::on_update`].
     pub fn on_update(&self, tell: &OnUpdate) {
-        for source in &self.0.sources {
+        let mut all = self.0.tell.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::clone(tell));
+        for source in &self.0.parts.load().sources {
             source.on_update(Arc::clone(tell));
         }
     }
@@ -205,26 +268,34 @@ impl Registry {
     /// Follows the sources until the last clone of this registry is gone: what they add or lose later is in the
     /// snapshot soon after. Needs a tokio runtime.
     pub fn follow(&self) {
-        for source in &self.0.sources {
-            tokio::spawn(follow::follow(
-                Arc::downgrade(&self.0),
-                source.clone(),
-                self.changes(),
-            ));
+        self.0.follows.store(true, Ordering::Relaxed);
+        for source in &self.0.parts.load().sources {
+            self.follow_one(source);
         }
+    }
+
+    fn follow_one(&self, source: &Arc<dyn Source>) {
+        let registry = Arc::downgrade(&self.0);
+        tokio::spawn(follow::follow(registry, source.clone(), self.changes()));
     }
 
     /// Makes a new snapshot if a source has changed.
     pub(crate) fn refresh(&self) {
+        self.resolve(Cause::Sources);
+    }
+
+    fn resolve(&self, cause: Cause) {
         let shared = &*self.0;
         let _guard = shared.resolving.lock().unwrap_or_else(PoisonError::into_inner);
-        let catalogues: Vec<_> = shared
+        let parts = shared.parts.load_full();
+        let catalogues: Vec<_> = parts
             .sources
             .iter()
             .map(|source| (source.name(), source.snapshot()))
             .collect();
         let before = shared.snapshot.load_full();
-        let unchanged = before.revision > 0
+        let unchanged = cause == Cause::Sources
+            && before.revision > 0
             && before
                 .seen
                 .iter()
@@ -233,11 +304,13 @@ impl Registry {
             return;
         }
         let resolver = Resolver {
-            executors: &shared.executors,
-            defaults: shared.defaults,
-            upstream_settings: &shared.upstream_settings,
+            executors: &parts.executors,
+            defaults: parts.defaults,
+            upstream_settings: &parts.upstream_settings,
             shared,
             before: &before,
+            keeps_tools: cause == Cause::Sources,
+            lists_changed: cause == Cause::Parts { lists_changed: true },
         };
         let snapshot = resolver.resolve(&catalogues);
         for refused in &snapshot.refused {
@@ -257,7 +330,18 @@ impl Registry {
     }
 }
 
+impl Parts {
+    fn has(&self, source: &Arc<dyn Source>) -> bool {
+        self.sources.iter().any(|known| Arc::ptr_eq(known, source))
+    }
+}
+
 impl Shared {
+    /// Whether this is still one of the sources.
+    pub(crate) fn has(&self, source: &Arc<dyn Source>) -> bool {
+        self.parts.load().has(source)
+    }
+
     /// What is known of the upstream of this name.
     pub(crate) fn upstream(&self, name: Arc<str>) -> Arc<Upstream> {
         let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,6 +21,10 @@ pub(crate) struct Resolver<'a> {
     pub(crate) shared: &'a Shared,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
+    /// Whether tools of which nothing changed are kept: not if settings or executors may have.
+    pub(crate) keeps_tools: bool,
+    /// Whether every list counts as new.
+    pub(crate) lists_changed: bool,
 }
 
 impl Resolver<'_> {
@@ -75,8 +79,9 @@ impl Resolver<'_> {
                     .items
                     .iter()
                     .zip(&before.items)
-                    .all(|(now, then)| Arc::ptr_eq(now, then));
-            shelf.revision = if is_same && self.before.revision > 0 {
+                    // What is shown of it is all that a list tells.
+                    .all(|(now, then)| Arc::ptr_eq(now, then) || now.digest() == then.digest());
+            shelf.revision = if is_same && self.before.revision > 0 && !self.lists_changed {
                 before.revision
             } else {
                 revision
@@ -90,7 +95,8 @@ impl Resolver<'_> {
 
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, Refused> {
         let before = self.before.find(descriptor.feature, &key(descriptor));
-        if let Some(tool) = before.filter(|tool| Arc::ptr_eq(tool.descriptor(), descriptor)) {
+        let is_kept = |tool: &&Arc<Tool>| self.keeps_tools && Arc::ptr_eq(tool.descriptor(), descriptor);
+        if let Some(tool) = before.filter(is_kept) {
             return Ok(tool.clone());
         }
         let refused = |reason: String, problems| Refused {

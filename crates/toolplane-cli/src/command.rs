@@ -212,6 +212,9 @@ pub(crate) struct Serve {
     /// How long calls may go on after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,
+    /// Do not load the configuration again when its files change; SIGHUP still does
+    #[arg(long)]
+    pub(crate) no_reload: bool,
 }
 
 /// `toolplane mock-server`

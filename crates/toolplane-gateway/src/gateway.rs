@@ -185,7 +185,7 @@ impl Gateway {
         while changes.changed().await.is_ok() {
             sleep(SETTLE).await;
             changes.mark_unchanged();
-            let view = self.0.plane.known(self.0.plane.local_caller());
+            let view = self.0.plane.known(&self.0.plane.local_caller());
             for notification in self.0.lists.news(&view) {
                 notices.send(notification, None);
             }
@@ -229,8 +229,8 @@ impl Gateway {
             return callers(principal);
         }
         match principal.as_str() {
-            "local" => Arc::clone(self.0.plane.local_caller()),
-            "anonymous" => Arc::clone(self.0.plane.anonymous_caller()),
+            "local" => self.0.plane.local_caller(),
+            "anonymous" => self.0.plane.anonymous_caller(),
             other => Arc::new(Caller::new(other)),
         }
     }

@@ -4,21 +4,23 @@ use std::{
     sync::Arc,
 };
 
+use arc_swap::ArcSwap;
 use tool_chaos::Chaos;
 use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Observers, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
 use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
-use tool_policy::Rules;
+use tool_policy::{Rules, SharedRules};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::TokioClock;
 
 use crate::{
     BuildError, Toolplane,
     checks::Checks,
-    executors,
+    executors::{Primitives, Running},
     health::Watch,
     outbound::{Outbound, hook},
-    plane::Inner,
+    plane::{Callers, Inner},
+    reload::Reloading,
     stack::{DryRun, Guards, Run, Watchers, stack},
     views::Views,
 };
@@ -28,9 +30,7 @@ use crate::{
 #[must_use]
 pub struct Builder {
     configuration: Configuration,
-    tools: Vec<Arc<Descriptor>>,
-    executors: Vec<Arc<dyn Executor>>,
-    sources: Vec<Arc<dyn Source>>,
+    own: Own,
     observers: Vec<Arc<dyn Observe>>,
     tracer: Option<Tracer>,
     secrets: Option<Arc<dyn Secrets>>,
@@ -54,19 +54,19 @@ impl Builder {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: Descriptor) -> Self {
-        self.tools.push(Arc::new(tool));
+        self.own.tools.push(Arc::new(tool));
         self
     }
 
     /// Adds a primitive. One of a kind that there is already takes its place.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
-        self.executors.push(executor);
+        self.own.executors.push(executor);
         self
     }
 
     /// Adds a source of tools.
     pub fn source(mut self, source: Arc<dyn Source>) -> Self {
-        self.sources.push(source);
+        self.own.sources.push(source);
         self
     }
 
@@ -114,37 +114,19 @@ impl Builder {
         let secrets = self
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
-        let mut primitives = executors::primitives(&configuration, &secrets);
-        primitives.executors.extend(self.executors);
-        let tools = configuration.tools.iter().cloned().chain(self.tools).collect();
-        let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
-        sources.extend(primitives.sources);
-        sources.extend(self.sources);
-        let mut names = HashSet::new();
-        if let Some(twice) = sources
-            .iter()
-            .find(|source| !names.insert(source.name().to_owned()))
-        {
-            return Err(BuildError::SourceTwice(twice.name().to_owned()));
-        }
-        let defaults = settings(&configuration);
-        let registry = Registry::new(RegistryParts {
-            sources,
-            executors: primitives.executors,
-            defaults,
-            upstreams: upstreams(&configuration, &defaults),
-        });
+        let reloading = Reloading::new(self.own, secrets);
+        let (parts, running) = reloading.parts(&configuration, &Running::default())?;
+        let registry = Registry::new(parts);
         registry.follow();
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
-        let outbound = Arc::new(Outbound::new(secrets));
+        let outbound = Arc::new(Outbound::new(reloading.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &clock);
         let mut observers: Vec<Arc<dyn Observe>> = vec![watch.book.clone(), Arc::new(AlertLog)];
         if let Some(spec) = &configuration.alerts.webhook {
             observers.push(webhook(outbound, spec, clock.clone())?);
         }
         let observers: Observers = observers.into_iter().chain(self.observers).collect();
-        let rules = Arc::new(rules(&configuration));
-        let policy = &configuration.policy;
+        let rules = SharedRules::new(rules(&configuration));
         Ok(Toolplane::from_inner(Inner {
             stack: stack(
                 Watchers {
@@ -161,9 +143,9 @@ impl Builder {
             observers,
             views: Views::default(),
             clock,
-            local: Arc::new(caller(policy, Caller::local())),
-            anonymous: Arc::new(caller(policy, Caller::anonymous())),
-            servers: primitives.servers,
+            callers: ArcSwap::from_pointee(callers(&configuration)),
+            running: ArcSwap::from_pointee(running),
+            reloading,
             watch,
             chaos: self.chaos,
         }))
@@ -194,13 +176,17 @@ fn watch(
             outbound: outbound.clone(),
             spec,
         },
-        required: configuration
-            .servers
-            .iter()
-            .filter(|server| server.required && !server.disabled)
-            .map(|server| server.name.clone())
-            .collect(),
+        required: ArcSwap::from_pointee(required(configuration)),
     }
+}
+
+/// The servers without which it is not ready.
+pub(crate) fn required(configuration: &Configuration) -> Vec<String> {
+    let servers = configuration.servers.iter();
+    servers
+        .filter(|server| server.required && !server.disabled)
+        .map(|server| server.name.clone())
+        .collect()
 }
 
 /// The webhook of alerts, whose messages are sent in the background until it is dropped.
@@ -212,6 +198,48 @@ fn webhook(
     let (webhook, work) = tool_observe::webhook(hook(outbound, spec)?, clock);
     tokio::spawn(work);
     Ok(Arc::new(webhook))
+}
+
+/// What a program adds to a configuration: it stays when the configuration is loaded again.
+#[derive(Default)]
+pub(crate) struct Own {
+    tools: Vec<Arc<Descriptor>>,
+    executors: Vec<Arc<dyn Executor>>,
+    sources: Vec<Arc<dyn Source>>,
+}
+
+impl Own {
+    /// What the registry goes by: the configuration's tools and primitives, and then these.
+    ///
+    /// # Errors
+    /// When two sources have the same name.
+    pub(crate) fn with(
+        &self,
+        configuration: &Configuration,
+        primitives: Primitives,
+    ) -> Result<(RegistryParts, Running), BuildError> {
+        let mut executors = primitives.executors;
+        executors.extend(self.executors.iter().cloned());
+        let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
+        let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(FixedSource::new("configuration", tools))];
+        sources.extend(primitives.sources);
+        sources.extend(self.sources.iter().cloned());
+        let mut names = HashSet::new();
+        let twice = sources
+            .iter()
+            .find(|source| !names.insert(source.name().to_owned()));
+        if let Some(twice) = twice {
+            return Err(BuildError::SourceTwice(twice.name().to_owned()));
+        }
+        let defaults = settings(configuration);
+        let parts = RegistryParts {
+            sources,
+            executors,
+            defaults,
+            upstreams: upstreams(configuration, &defaults),
+        };
+        Ok((parts, primitives.running))
+    }
 }
 
 fn settings(configuration: &Configuration) -> Settings {
@@ -234,10 +262,19 @@ fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<Stri
     servers.collect()
 }
 
-fn rules(configuration: &Configuration) -> Rules {
+pub(crate) fn rules(configuration: &Configuration) -> Rules {
     Rules {
         blocklist: configuration.policy.blocklist.clone(),
         allowlist: configuration.policy.allowlist.clone(),
+    }
+}
+
+/// Those whom edges call for unless they know better.
+pub(crate) fn callers(configuration: &Configuration) -> Callers {
+    let policy = &configuration.policy;
+    Callers {
+        local: Arc::new(caller(policy, Caller::local())),
+        anonymous: Arc::new(caller(policy, Caller::anonymous())),
     }
 }
 
@@ -253,7 +290,7 @@ fn caller(policy: &tool_manifest::PolicySpec, caller: Caller) -> Caller {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("n_tools", &self.tools.len())
+            .field("n_tools", &self.own.tools.len())
             .finish_non_exhaustive()
     }
 }

@@ -101,11 +101,11 @@ impl Checks {
 
     /// The endpoints that the operator wrote, and the sources of which `interval` says how often.
     fn targets(&self, interval: impl Fn(&dyn Source) -> Option<Duration>) -> Vec<Target> {
-        let sources = self.registry.sources().iter().filter_map(|source| {
+        let sources = self.registry.sources().into_iter().filter_map(|source| {
             Some(Target {
                 subject: AlertSubject::Upstream(source.name().into()),
-                interval: interval(&**source)?,
-                what: What::Source(source.clone()),
+                interval: interval(&*source)?,
+                what: What::Source(source),
             })
         });
         let snapshot = self.registry.snapshot();

@@ -10,41 +10,95 @@ use tool_manifest::Configuration;
 pub(crate) struct Primitives {
     pub(crate) executors: Vec<Arc<dyn Executor>>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) running: Running,
+}
+
+/// What lives longer than a configuration: a reload takes over what did not change.
+#[derive(Default)]
+pub(crate) struct Running {
     pub(crate) servers: Servers,
+    #[cfg(feature = "exec-http")]
+    http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
 }
 
 /// The servers to stop at the end.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Servers {
     #[cfg(feature = "exec-mcp")]
-    list: Vec<Arc<tool_exec_mcp::McpServer>>,
+    list: Vec<Server>,
+}
+
+/// A server, and the one source that it is known by.
+#[cfg(feature = "exec-mcp")]
+#[derive(Clone)]
+struct Server {
+    server: Arc<tool_exec_mcp::McpServer>,
+    source: Arc<dyn Source>,
+}
+
+/// Servers that are no more in the configuration: each ends with the last of its calls, or with everything.
+#[derive(Default)]
+pub(crate) struct LetGo {
+    #[cfg(feature = "exec-mcp")]
+    list: Vec<std::sync::Weak<tool_exec_mcp::McpServer>>,
 }
 
 impl Servers {
     pub(crate) async fn shutdown(&self) {
         #[cfg(feature = "exec-mcp")]
-        futures_util::future::join_all(self.list.iter().map(|server| server.shutdown())).await;
+        futures_util::future::join_all(self.list.iter().map(|known| known.server.shutdown())).await;
     }
 
     pub(crate) fn roots_changed(&self, client: &ClientKey) {
         let _ = (self, client);
         #[cfg(feature = "exec-mcp")]
-        self.list.iter().for_each(|server| server.roots_changed(client));
+        self.list
+            .iter()
+            .for_each(|known| known.server.roots_changed(client));
     }
 
     pub(crate) fn client_gone(&self, client: &ClientKey) {
         let _ = (self, client);
         #[cfg(feature = "exec-mcp")]
-        self.list.iter().for_each(|server| server.client_gone(client));
+        self.list
+            .iter()
+            .for_each(|known| known.server.client_gone(client));
     }
 }
 
-/// Sets up every primitive of this build.
-pub(crate) fn primitives(configuration: &Configuration, secrets: &Arc<dyn Secrets>) -> Primitives {
+impl LetGo {
+    /// Adds the servers of `before` that are not in `now`.
+    pub(crate) fn add(&mut self, before: &Servers, now: &Servers) {
+        let _ = (&self, before, now);
+        #[cfg(feature = "exec-mcp")]
+        {
+            let stays = |known: &&Server| now.list.iter().any(|new| Arc::ptr_eq(&new.server, &known.server));
+            let gone = before.list.iter().filter(|known| !stays(known));
+            self.list.retain(|server| server.strong_count() > 0);
+            self.list.extend(gone.map(|known| Arc::downgrade(&known.server)));
+        }
+    }
+
+    /// Stops those that still have calls.
+    pub(crate) async fn shutdown(self) {
+        #[cfg(feature = "exec-mcp")]
+        {
+            let alive: Vec<_> = self.list.iter().filter_map(std::sync::Weak::upgrade).collect();
+            futures_util::future::join_all(alive.iter().map(|server| server.shutdown())).await;
+        }
+    }
+}
+
+/// Sets up every primitive of this build. What `before` has of the same settings is taken over as it runs.
+pub(crate) fn primitives(
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &Running,
+) -> Primitives {
     let mut primitives = Primitives::default();
     add_mock(&mut primitives);
-    add_http(&mut primitives, configuration, secrets);
-    add_mcp(&mut primitives, configuration, secrets);
+    add_http(&mut primitives, configuration, secrets, before);
+    add_mcp(&mut primitives, configuration, secrets, before);
     primitives
 }
 
@@ -58,39 +112,63 @@ fn add_mock(primitives: &mut Primitives) {
 fn add_mock(_: &mut Primitives) {}
 
 #[cfg(feature = "exec-http")]
-fn add_http(primitives: &mut Primitives, configuration: &Configuration, secrets: &Arc<dyn Secrets>) {
+fn add_http(
+    primitives: &mut Primitives,
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &Running,
+) {
     let defaults = &configuration.defaults;
-    let options = tool_exec_http::HttpOptions {
-        timeout: defaults.attempt_timeout,
-        connect_timeout: defaults.connect_timeout,
-        max_response_bytes: defaults.max_result_bytes,
-        ..tool_exec_http::HttpOptions::default()
-    };
-    primitives
-        .executors
-        .push(Arc::new(tool_exec_http::HttpExecutor::new(
-            options,
-            secrets.clone(),
-        )));
+    // With its connections.
+    let known = before.http.as_ref().filter(|(known, _)| known == defaults);
+    let executor = known.map_or_else(
+        || {
+            let options = tool_exec_http::HttpOptions {
+                timeout: defaults.attempt_timeout,
+                connect_timeout: defaults.connect_timeout,
+                max_response_bytes: defaults.max_result_bytes,
+                ..tool_exec_http::HttpOptions::default()
+            };
+            Arc::new(tool_exec_http::HttpExecutor::new(options, secrets.clone()))
+        },
+        |(_, executor)| executor.clone(),
+    );
+    primitives.running.http = Some((*defaults, executor.clone()));
+    primitives.executors.push(executor);
 }
 
 #[cfg(not(feature = "exec-http"))]
-fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>) {}
+fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
 
 #[cfg(feature = "exec-mcp")]
-fn add_mcp(primitives: &mut Primitives, configuration: &Configuration, secrets: &Arc<dyn Secrets>) {
+fn add_mcp(
+    primitives: &mut Primitives,
+    configuration: &Configuration,
+    secrets: &Arc<dyn Secrets>,
+    before: &Running,
+) {
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
         let settings = server_settings(spec, &configuration.defaults);
-        let server = tool_exec_mcp::McpServer::new(settings, secrets.clone());
-        primitives.sources.push(server.source());
-        primitives.servers.list.push(server);
+        let known = before
+            .servers
+            .list
+            .iter()
+            .find(|known| *known.server.settings() == settings);
+        let server = known.cloned().unwrap_or_else(|| {
+            let server = tool_exec_mcp::McpServer::new(settings, secrets.clone());
+            let source = server.source();
+            Server { server, source }
+        });
+        primitives.sources.push(server.source.clone());
+        primitives.running.servers.list.push(server);
     }
-    let executor = tool_exec_mcp::McpExecutor::new(primitives.servers.list.iter().cloned());
+    let servers = primitives.running.servers.list.iter();
+    let executor = tool_exec_mcp::McpExecutor::new(servers.map(|known| known.server.clone()));
     primitives.executors.push(Arc::new(executor));
 }
 
 #[cfg(not(feature = "exec-mcp"))]
-fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>) {}
+fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_settings(
@@ -156,7 +234,7 @@ fn server_settings(
 pub fn config_schema() -> raw_json::RawJson {
     let configuration = Configuration::default();
     let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
-    let executors = primitives(&configuration, &secrets).executors;
+    let executors = primitives(&configuration, &secrets, &Running::default()).executors;
     let schemas: Vec<_> = executors
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))

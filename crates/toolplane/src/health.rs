@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use tokio::time::sleep;
 use tool_core::{Event, SourceState};
 use tool_observe::{AlertMonitor, HealthBook};
@@ -17,7 +18,7 @@ pub(crate) struct Watch {
     pub(crate) monitor: AlertMonitor,
     pub(crate) checks: Checks,
     /// The servers without which it is not ready.
-    pub(crate) required: Vec<String>,
+    pub(crate) required: ArcSwap<Vec<String>>,
 }
 
 /// Whether everything is there that calls need.
@@ -69,7 +70,7 @@ impl Toolplane {
     /// Whether every server is ready that the configuration calls required.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        let required = &self.0.watch.required;
+        let required = self.0.watch.required.load();
         let sources = self.sources();
         let mut readiness = Readiness {
             reasons: Vec::new(),

@@ -36,6 +36,7 @@ mod news;
 #[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
 mod outbound;
 mod plane;
+mod reload;
 mod request;
 mod stack;
 mod view;

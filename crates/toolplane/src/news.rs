@@ -15,7 +15,7 @@ impl Toolplane {
     pub async fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), ToolError> {
         let target = self.0.registry.find_resource(uri).await;
         let target = target.ok_or_else(|| self.not_found(Feature::Resource, uri, caller))?;
-        if let Err(refusal) = self.0.rules.admit_call(&target, caller) {
+        if let Err(refusal) = self.0.rules.load().admit_call(&target, caller) {
             return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
         }
         let source = self.source_of(&target).ok_or_else(|| {
@@ -45,12 +45,12 @@ impl Toolplane {
 
     /// Takes note that a client's roots have changed: servers that know them are told.
     pub fn client_roots_changed(&self, client: &ClientKey) {
-        self.0.servers.roots_changed(client);
+        self.0.running.load().servers.roots_changed(client);
     }
 
     /// Takes note that a client is gone: what servers kept for it is given up.
     pub fn client_gone(&self, client: &ClientKey) {
-        self.0.servers.client_gone(client);
+        self.0.running.load().servers.client_gone(client);
     }
 
     /// The tool of this name, if it is known already, whoever may call it: for what clients must be told before their

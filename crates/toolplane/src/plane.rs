@@ -1,5 +1,6 @@
 use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
@@ -7,12 +8,12 @@ use tool_core::{
     Outcome, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::Rules;
+use tool_policy::SharedRules;
 use tool_registry::{Refused, Registry, Snapshot};
 
 use crate::{
-    BuildError, Builder, CallRequest, View, error::NotUsable, executors::Servers, health::Watch,
-    request::Address, views::Views,
+    BuildError, Builder, CallRequest, View, error::NotUsable, executors::Running, health::Watch,
+    reload::Reloading, request::Address, views::Views,
 };
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
@@ -21,17 +22,23 @@ pub struct Toolplane(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) rules: SharedRules,
     pub(crate) observers: Observers,
     pub(crate) views: Views,
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) local: Arc<Caller>,
-    pub(crate) anonymous: Arc<Caller>,
-    pub(crate) servers: Servers,
+    pub(crate) callers: ArcSwap<Callers>,
+    pub(crate) running: ArcSwap<Running>,
+    pub(crate) reloading: Reloading,
     pub(crate) watch: Watch,
     pub(crate) chaos: Chaos,
+}
+
+/// Those whom edges call for unless they know better.
+pub(crate) struct Callers {
+    pub(crate) local: Arc<Caller>,
+    pub(crate) anonymous: Arc<Caller>,
 }
 
 /// How a call went and what each layer decided about it.
@@ -88,7 +95,7 @@ impl Toolplane {
     }
 
     fn view(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
-        self.0.views.get(snapshot, &self.0.rules, caller)
+        self.0.views.get(snapshot, &self.0.rules.load(), caller)
     }
 
     /// The tool of this name.
@@ -97,7 +104,7 @@ impl Toolplane {
     /// [`ErrorKind::NotFound`], with the nearest name there is, if there is none that this caller may see.
     pub async fn describe(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
         let tool = self.0.registry.find(name).await;
-        match tool.filter(|tool| self.0.rules.admit(tool, caller).is_ok()) {
+        match tool.filter(|tool| self.0.rules.load().admit(tool, caller).is_ok()) {
             Some(tool) => Ok(tool),
             None => Err(self.not_found(Feature::Tool, name, caller)),
         }
@@ -183,7 +190,7 @@ impl Toolplane {
 
     async fn context(&self, request: CallRequest) -> Result<CallContext, ToolError> {
         let inner = &*self.0;
-        let caller = request.caller.unwrap_or_else(|| inner.local.clone());
+        let caller = request.caller.unwrap_or_else(|| self.local_caller());
         // From where the caller began to wait: looking a tool up may start its server.
         let deadline = request.deadline.map(|deadline| inner.clock.now() + deadline);
         let known = match &request.address {
@@ -301,19 +308,20 @@ impl Toolplane {
 
     /// The caller at this machine, with the permissions that the configuration grants it.
     #[must_use]
-    pub fn local_caller(&self) -> &Arc<Caller> {
-        &self.0.local
+    pub fn local_caller(&self) -> Arc<Caller> {
+        self.0.callers.load().local.clone()
     }
 
     /// A caller that nothing is known of, with the permissions that the configuration grants it.
     #[must_use]
-    pub fn anonymous_caller(&self) -> &Arc<Caller> {
-        &self.0.anonymous
+    pub fn anonymous_caller(&self) -> Arc<Caller> {
+        self.0.callers.load().anonymous.clone()
     }
 
     /// Stops every server and waits for the end of its processes. Calls that are still running fail.
     pub async fn shutdown(&self) {
-        self.0.servers.shutdown().await;
+        let running = self.0.running.load_full();
+        self.0.reloading.shutdown(&running).await;
     }
 }
 

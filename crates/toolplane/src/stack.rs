@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tool_chaos::Chaos;
 use tool_core::{CallContext, DynInvoke, Invoke, Layers, Observers, Outcome, PendingCall, Target, ToolError};
 use tool_observe::{Tracer, Watch, WatchAttempt};
-use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, Rules, Validate, ValidateResult};
+use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, SharedRules, Validate, ValidateResult};
 use tool_runtime::{Concurrency, Deadline, Retry, Timeout};
 
 /// Who watches calls: nobody in a dry run.
@@ -44,7 +44,7 @@ impl Guards {
 /// Layers that are not built yet stand here as comments, at their places.
 pub(crate) fn stack(
     watchers: Watchers,
-    rules: Arc<Rules>,
+    rules: SharedRules,
     guards: Guards,
     innermost: impl Invoke + 'static,
 ) -> Arc<dyn DynInvoke> {

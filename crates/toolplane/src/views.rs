@@ -14,6 +14,11 @@ pub(crate) struct Views(Mutex<Vec<(Caller, View)>>);
 const MAX_VIEWS: usize = 64;
 
 impl Views {
+    /// Forgets all: with them, what they hold of tools that are gone.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &Rules, caller: &Caller) -> View {
         let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody asks for an older one again.

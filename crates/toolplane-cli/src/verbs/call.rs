@@ -68,7 +68,8 @@ async fn typed(plane: &Toolplane, call: &Call) -> Result<String, Failure> {
 
 /// The tool, found within the time limit: its server may have to be started first.
 async fn describe(plane: &Toolplane, call: &Call) -> Result<Arc<Tool>, ToolError> {
-    let describe = plane.describe(&call.tool, plane.local_caller());
+    let caller = plane.local_caller();
+    let describe = plane.describe(&call.tool, &caller);
     let Some(timeout) = call.timeout else {
         return describe.await;
     };

@@ -104,8 +104,9 @@ async fn examine(
     findings.extend(probe::programs(&loaded).await);
     findings.push(probe::port(loaded.configuration.gateway.listen));
     let plane = Toolplane::builder().loaded(&loaded).build()?;
+    let caller = plane.local_caller();
     let result = tokio::select! {
-        _ = plane.list(plane.local_caller()) => Ok(()),
+        _ = plane.list(&caller) => Ok(()),
         exit = signals.next() => Err(Failure::silent(exit)),
     };
     findings.extend(probe::servers(&loaded, &plane));

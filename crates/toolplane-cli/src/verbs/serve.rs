@@ -1,4 +1,5 @@
 pub(super) mod pipes;
+mod reload;
 
 use std::{
     future::Future,
@@ -28,12 +29,16 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
     block_on_all_cores(async {
         let mut signals = Signals::listen()?;
         let (loaded, plane) = config::open(options, console)?;
+        let files = config::files(options)?;
+        let reloads = reload::follow(&loaded, &plane, files, !serve.no_reload, console)?;
+        let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
         let served = serve_until(&loaded, &plane, serve, console, stop.clone());
         let mut served = std::pin::pin!(served);
         let result = tokio::select! {
             result = &mut served => result,
             _ = signals.next() => {
+                drop(reloads);
                 console.say("ending: waiting for calls that are running; another signal ends at once");
                 stop.notify_one();
                 tokio::select! {
@@ -47,6 +52,15 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
             exit = signals.next() => Err(Failure::silent(exit)),
         }
     })
+}
+
+/// A task that ends with whoever started it.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 async fn serve_until(
@@ -72,7 +86,7 @@ async fn serve_until(
 
 /// Starts every server now, so that the first list need not wait for more than the slowest of them.
 async fn start_servers(plane: Toolplane, console: Console) {
-    let view = plane.list(plane.local_caller()).await;
+    let view = plane.list(&plane.local_caller()).await;
     for (name, status) in plane.sources() {
         if let SourceState::Failed(reason) = &status.state {
             super::servers::warn_of_failure(&name, reason, status.detail.as_deref(), console);

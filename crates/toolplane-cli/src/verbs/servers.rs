@@ -17,7 +17,7 @@ use crate::{
 pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Result<Exit, Failure> {
     let Servers::Ls = servers;
     on_plane(options, console, async |loaded, plane| {
-        plane.list(plane.local_caller()).await;
+        plane.list(&plane.local_caller()).await;
         list(loaded, plane, console)
     })
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             list(plane, server.as_deref(), console).await
         }
         Tools::Show { name } => {
-            let tool = plane.describe(&name, plane.local_caller()).await?;
+            let tool = plane.describe(&name, &plane.local_caller()).await?;
             show::show(&tool, console)
         }
     })
@@ -54,7 +54,7 @@ struct Row<'a> {
 }
 
 async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Result<Exit, Failure> {
-    let view = plane.list(plane.local_caller()).await;
+    let view = plane.list(&plane.local_caller()).await;
     let rows: Vec<Row<'_>> = view
         .tools()
         .iter()

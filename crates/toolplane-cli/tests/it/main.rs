@@ -9,5 +9,6 @@ mod flow;
 mod help;
 mod lists;
 mod mock_server;
+mod reload;
 mod serve;
 mod signals;

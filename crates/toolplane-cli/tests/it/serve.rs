@@ -173,8 +173,12 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(place: &Place) -> Self {
+        Self::start_with(place, &[])
+    }
+
+    pub(crate) fn start_with(place: &Place, options: &[&str]) -> Self {
         let mut child = place
-            .command(&["serve", "--http", "127.0.0.1:0"])
+            .command(&[&["serve", "--http", "127.0.0.1:0"], options].concat())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -195,12 +199,23 @@ impl Served {
 
     /// Sends a message and returns the answer, head and all.
     pub(crate) fn post(&self, host: &str, message: &Value) -> String {
+        self.send(host, "", message)
+    }
+
+    /// Sends a message in the way of 2026-07-28.
+    pub(crate) fn post_modern(&self, message: &Value) -> String {
+        let method = message["method"].as_str().unwrap();
+        let headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
+        self.send(&self.address, &headers, message)
+    }
+
+    fn send(&self, host: &str, headers: &str, message: &Value) -> String {
         let body = message.to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,
-            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json, \
-             text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Type: application/json\r\nAccept: \
+             application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         )
         .unwrap();

@@ -6,6 +6,7 @@ mod configured;
 mod events;
 mod health;
 mod limits;
-#[cfg(feature = "exec-mock")]
+#[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
+mod reload;
 mod resilience;
 mod stack;

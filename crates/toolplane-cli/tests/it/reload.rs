@@ -1,0 +1,86 @@
+//! A configuration that changes while it is served.
+
+use std::io::BufRead;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{BINARY, Place, children, eventually, is_alive, signal},
+    serve::Served,
+};
+
+fn tools(served: &Served) -> Vec<String> {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }}});
+    let answer = served.post_modern(&message);
+    let body = answer.split_once("\r\n\r\n").expect("a head and a body").1;
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    let tools = body["result"]["tools"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer}"));
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn tool(name: &str) -> String {
+    format!("tools: {{{name}: {{description: d, executor: {{kind: mock, result: 1}}}}}}\n")
+}
+
+#[test]
+fn changed_files_count_and_bad_ones_do_not() {
+    let place = Place::with(&tool("first"));
+    let mut served = Served::start(&place);
+    assert_eq!(tools(&served), ["first"]);
+    place.write("toolplane.yaml", tool("second"));
+    eventually("the second configuration", || tools(&served) == ["second"]);
+    let mut line = String::new();
+    served.stderr.read_line(&mut line).unwrap();
+    assert_eq!(line, "the configuration was loaded again\n");
+    place.write("toolplane.yaml", "tools: {bad: {descripton: d}}\n");
+    let mut said = String::new();
+    while !said.contains("the configuration stays as it was") {
+        assert!(served.stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    assert!(
+        said.contains("toolplane.yaml:1:15") && said.contains("did you mean `description`?"),
+        "{said}"
+    );
+    assert_eq!(tools(&served), ["second"]);
+    place.write("toolplane.yaml", tool("third"));
+    eventually("the third configuration", || tools(&served) == ["third"]);
+}
+
+#[test]
+fn a_signal_is_enough_and_the_processes_of_servers_come_and_go() {
+    let with = |server: &str| {
+        format!(
+            "{}servers: {{{server}: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio]}}}}\n",
+            tool("own")
+        )
+    };
+    let place = Place::with(&with("before"));
+    place.write("inner.yaml", tool("inner"));
+    let served = Served::start_with(&place, &["--no-reload"]);
+    assert_eq!(tools(&served), ["before__inner", "own"]);
+    let before = children(served.child.id());
+    assert_eq!(before.len(), 1);
+    place.write("toolplane.yaml", with("after"));
+    signal(served.child.id(), Signal::HUP);
+    eventually("the new server", || tools(&served) == ["after__inner", "own"]);
+    eventually("the end of the old server", || !is_alive(before[0]));
+    let now = children(served.child.id());
+    assert_eq!(now.len(), 1);
+    signal(served.child.id(), Signal::HUP);
+    eventually("the reload", || tools(&served) == ["after__inner", "own"]);
+    assert_eq!(
+        children(served.child.id()),
+        now,
+        "what did not change is not started again"
+    );
+}

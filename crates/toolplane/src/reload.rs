@@ -1,0 +1,109 @@
+//! Another configuration in the place of the present one, while calls are made.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+use tool_manifest::{Configuration, Loaded};
+use tool_registry::RegistryParts;
+
+use crate::{
+    BuildError, Toolplane,
+    builder::{Own, callers, required, rules},
+    executors::{self, LetGo, Running},
+};
+
+/// What a reload needs of what was there from the start.
+pub(crate) struct Reloading {
+    own: Own,
+    secrets: Arc<SharedSecrets>,
+    /// Held while a configuration is put in the place of another: one at a time.
+    let_go: Mutex<LetGo>,
+}
+
+/// The present values of references. Servers that stay keep asking here, whichever configuration they came with.
+struct SharedSecrets(ArcSwap<Arc<dyn Secrets>>);
+
+impl Reloading {
+    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>) -> Self {
+        Self {
+            own,
+            secrets: Arc::new(SharedSecrets(ArcSwap::from_pointee(secrets))),
+            let_go: Mutex::default(),
+        }
+    }
+
+    /// The values of references, whichever configuration they come from.
+    pub(crate) fn secrets(&self) -> Arc<dyn Secrets> {
+        self.secrets.clone()
+    }
+
+    /// What a configuration comes to, with whatever runs already and stays.
+    pub(crate) fn parts(
+        &self,
+        configuration: &Configuration,
+        before: &Running,
+    ) -> Result<(RegistryParts, Running), BuildError> {
+        let primitives = executors::primitives(configuration, &self.secrets(), before);
+        self.own.with(configuration, primitives)
+    }
+
+    /// Ends all servers: those that run for the present configuration and those that were let go.
+    pub(crate) async fn shutdown(&self, running: &Running) {
+        let let_go = std::mem::take(&mut *self.let_go.lock().unwrap_or_else(PoisonError::into_inner));
+        futures_util::future::join(running.servers.shutdown(), let_go.shutdown()).await;
+    }
+}
+
+impl Toolplane {
+    /// Puts another configuration in the place of the present one. What the program added itself stays.
+    ///
+    /// Nothing that did not change is interrupted: a server with the same settings stays connected, and what is known of a
+    /// tool (its limits, its breaker, its health) is kept as long as it has the same name and is run by the same
+    /// upstream. Calls that have begun end as they began; a server that is gone from the configuration ends with the last
+    /// of its calls. If this fails, everything stays as it was.
+    ///
+    /// The sections `gateway`, `health` and `alerts` are not looked at here: they count from the start.
+    ///
+    /// # Errors
+    /// When two sources have the same name. Tools that cannot be used are left out: see [`Toolplane::refused`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn reload(&self, loaded: &Loaded) -> Result<(), BuildError> {
+        let inner = &*self.0;
+        let reloading = &inner.reloading;
+        let mut let_go = reloading.let_go.lock().unwrap_or_else(PoisonError::into_inner);
+        let configuration = &loaded.configuration;
+        let before = inner.running.load_full();
+        let (parts, running) = reloading.parts(configuration, &before)?;
+        // Before the tools that need the new values.
+        reloading.secrets.0.store(Arc::new(Arc::new(loaded.secrets())));
+        let_go.add(&before.servers, &running.servers);
+        let rules = rules(configuration);
+        let callers = callers(configuration);
+        let known = inner.callers.load();
+        let lists_changed = **inner.rules.load() != rules
+            || known.local != callers.local
+            || known.anonymous != callers.anonymous;
+        // Rules first: no tool is shown or called for a moment that the new ones forbid.
+        inner.rules.store(rules);
+        inner.callers.store(Arc::new(callers));
+        inner.running.store(Arc::new(running));
+        inner.watch.required.store(Arc::new(required(configuration)));
+        inner.registry.replace(parts, lists_changed);
+        inner.views.clear();
+        Ok(())
+    }
+}
+
+impl Secrets for SharedSecrets {
+    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        let secrets = self.0.load_full();
+        Box::pin(async move { secrets.get(reference).await })
+    }
+
+    fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
+        self.0.load().has(reference)
+    }
+}

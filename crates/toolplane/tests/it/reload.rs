@@ -1,0 +1,209 @@
+//! Another configuration in the place of the present one, while calls are made.
+
+use std::{sync::Arc, time::Duration};
+
+use mcp_mock::{MockServer, Tool as MockTool};
+use serde_json::{Value, json};
+use tool_testkit::{Script, Step};
+use toolplane::{
+    BuildError, CallRequest, Toolplane,
+    core::{Caller, ErrorKind, Feature, Outcome, ToolError},
+    manifest::{LoadOptions, Loaded, Syntax, load},
+};
+
+fn loaded(yaml: &str) -> Loaded {
+    load(&LoadOptions::new().text("configuration", Syntax::Yaml, yaml)).expect("usable")
+}
+
+fn plane(script: &Script, yaml: &str) -> Toolplane {
+    Toolplane::builder()
+        .loaded(&loaded(yaml))
+        .executor(Arc::new(script.clone()))
+        .build()
+        .expect("the primitives can be set up")
+}
+
+async fn names(plane: &Toolplane) -> Vec<String> {
+    let view = plane.list(&Caller::local()).await;
+    view.tools().iter().map(|tool| tool.name().to_string()).collect()
+}
+
+async fn kind(plane: &Toolplane, tool: &str) -> Option<ErrorKind> {
+    let called = plane.call(CallRequest::new(tool)).await;
+    called.err().map(|error| error.kind())
+}
+
+const ONE: &str = "
+defaults: {breaker: {max_failures: 1}}
+tools:
+  a: {description: d, executor: {kind: scripted}}
+  b: {description: d, executor: {kind: scripted}}
+";
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_a_tool_is_kept() {
+    let down = Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
+    let script = Script::new([down, Step::Echo]);
+    let plane = plane(&script, ONE);
+    assert_eq!(kind(&plane, "a").await, Some(ErrorKind::Unavailable));
+    let other = ONE.replace("description: d", "description: other");
+    plane.reload(&loaded(&other)).expect("usable");
+    assert_eq!(
+        (kind(&plane, "a").await, script.n_calls()),
+        (Some(ErrorKind::Unavailable), 1),
+        "its breaker is still open"
+    );
+    // Settings are those of now.
+    plane
+        .reload(&loaded(&ONE.replace("{max_failures: 1}", "{disabled: true}")))
+        .expect("usable");
+    assert_eq!((kind(&plane, "a").await, script.n_calls()), (None, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_as_it_began_though_its_tool_is_gone() {
+    let script = Script::new([Step::After(Duration::from_secs(5), json!(1)), Step::Echo]);
+    let plane = plane(&script, ONE);
+    let running = tokio::spawn({
+        let plane = plane.clone();
+        async move { plane.call(CallRequest::new("a")).await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    plane
+        .reload(&loaded(
+            "tools: {c: {description: d, executor: {kind: scripted}}}",
+        ))
+        .expect("usable");
+    assert_eq!(names(&plane).await, ["c"]);
+    assert_eq!(kind(&plane, "a").await, Some(ErrorKind::NotFound));
+    running.await.expect("no panic").expect("the call is answered");
+}
+
+#[tokio::test]
+async fn rules_and_permissions_are_those_of_now_and_clients_are_told_of_what_changes() {
+    let plane = plane(&Script::new([Step::Echo]), ONE);
+    let shown = || plane.known(&Caller::local()).revision_of(Feature::Tool);
+    let before = shown();
+    plane.reload(&loaded(ONE)).expect("usable");
+    assert_eq!(shown(), before, "nothing that is shown has changed");
+    plane
+        .reload(&loaded(&format!("{ONE}policy: {{blocklist: [a]}}\n")))
+        .expect("usable");
+    assert!(shown() > before);
+    assert_eq!(names(&plane).await, ["b"]);
+    assert_eq!(kind(&plane, "a").await, Some(ErrorKind::Denied));
+    let needs = ONE.replace("description: d,", "description: d, required_permissions: [x],");
+    plane.reload(&loaded(&needs)).expect("usable");
+    assert_eq!(kind(&plane, "a").await, Some(ErrorKind::Denied));
+    plane
+        .reload(&loaded(&format!(
+            "{needs}policy: {{permissions: {{local: [x]}}}}\n"
+        )))
+        .expect("usable");
+    assert_eq!(kind(&plane, "a").await, None);
+}
+
+#[tokio::test]
+async fn a_configuration_that_cannot_be_used_changes_nothing() {
+    let plane = plane(&Script::new([Step::Echo]), ONE);
+    let twice = "
+servers: {configuration: {command: none}}
+policy: {blocklist: ['*']}
+";
+    let error = plane.reload(&loaded(twice)).expect_err("the name is taken");
+    assert!(matches!(error, BuildError::SourceTwice(_)), "{error}");
+    assert_eq!(names(&plane).await, ["a", "b"]);
+    assert_eq!(kind(&plane, "a").await, None);
+}
+
+#[tokio::test]
+async fn a_server_that_did_not_change_stays_connected_and_one_that_is_gone_ends_after_its_last_call() {
+    let mocks = [(), ()].map(|()| {
+        let slow = mcp_mock::Reply::text("late").delay(Duration::from_millis(300));
+        MockServer::builder()
+            .tool(MockTool::new("quick").reply(mcp_mock::Reply::text("soon")))
+            .tool(MockTool::new("slow").reply(slow))
+            .build()
+    });
+    let (stays, goes) = (mocks[0].http().await.unwrap(), mocks[1].http().await.unwrap());
+    let both = format!(
+        "servers: {{stays: {{url: '{}', era: legacy}}, goes: {{url: '{}', era: legacy}}}}",
+        stays.url(),
+        goes.url()
+    );
+    let plane = Toolplane::builder().loaded(&loaded(&both)).build().unwrap();
+    assert_eq!(
+        names(&plane).await,
+        ["goes__quick", "goes__slow", "stays__quick", "stays__slow"]
+    );
+    let running = tokio::spawn({
+        let plane = plane.clone();
+        async move { plane.call(CallRequest::new("goes__slow")).await }
+    });
+    mocks[1].wait_for_calls("slow", 1).await;
+    let one = format!("servers: {{stays: {{url: '{}', era: legacy}}}}", stays.url());
+    plane.reload(&loaded(&one)).expect("usable");
+    assert_eq!(names(&plane).await, ["stays__quick", "stays__slow"]);
+    assert_eq!(kind(&plane, "stays__quick").await, None);
+    assert_eq!(mocks[0].requests("initialize").len(), 1, "it stayed connected");
+    let answered = running.await.expect("no panic").expect("the call is answered");
+    assert!(matches!(answered, Outcome::Reply(_)));
+    // Back again it is another server: the one before ended its session.
+    plane.reload(&loaded(&both)).expect("usable");
+    assert_eq!(kind(&plane, "goes__quick").await, None);
+    assert_eq!(mocks[1].requests("initialize").len(), 2);
+    plane.shutdown().await;
+}
+
+/// R21: no call is lost to a reload, however many there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_reloads_lose_no_call() {
+    const RELOADS: usize = 1_000;
+    let variant = |index: usize| {
+        let more = if index.is_multiple_of(2) {
+            "  extra: {description: d, executor: {kind: mock, result: 1}}\n"
+        } else {
+            ""
+        };
+        format!(
+            "defaults: {{call_timeout: {}s, retry: {{max_attempts: {}}}, breaker: {{}}}}\ntools:\n  echo:\n    description: \
+             variant {}\n    input_schema: {{type: object, properties: {{n: {{type: integer}}}}}}\n    executor: {{kind: mock, \
+             template: '{{\"n\": {{{{ n }}}}}}'}}\n{more}",
+            20 + index % 3,
+            1 + index % 2,
+            index % 5,
+        )
+    };
+    let variants: Vec<Loaded> = (0..30).map(|index| loaded(&variant(index))).collect();
+    let plane = Toolplane::builder().loaded(&variants[0]).build().unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let callers: Vec<_> = (0..8)
+        .map(|caller| {
+            let (plane, stopped) = (plane.clone(), stopped.clone());
+            tokio::spawn(async move {
+                let mut n_calls = 0_u64;
+                while !*stopped.borrow() || n_calls < 100 {
+                    let n = caller * 1_000_000 + n_calls;
+                    let request = CallRequest::new("echo")
+                        .json(json!({ "n": n }).to_string())
+                        .unwrap();
+                    let Ok(Outcome::Reply(reply)) = plane.call(request).await else {
+                        panic!("call {n} was lost")
+                    };
+                    assert_eq!(reply.raw().to::<Value>().unwrap(), json!({ "n": n }));
+                    n_calls += 1;
+                    tokio::task::yield_now().await;
+                }
+                n_calls
+            })
+        })
+        .collect();
+    for index in 0..RELOADS {
+        plane.reload(&variants[index % variants.len()]).expect("usable");
+        tokio::task::yield_now().await;
+    }
+    stop.send_replace(true);
+    for caller in callers {
+        assert!(caller.await.expect("no call is lost") >= 100);
+    }
+}
