@@ -89,6 +89,10 @@ pub struct GatewaySpec {
     pub allowed_origins: Vec<String>,
     /// The path at which clients of HTTP+SSE, the transport of 2024-11-05, are served; they are not if absent.
     pub sse_path: Option<String>,
+    /// Whether metrics are served at `/metrics` of the same address.
+    pub metrics: bool,
+    /// The address at which metrics are served by themselves; they are not if absent.
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 impl Default for GatewaySpec {
@@ -98,6 +102,8 @@ impl Default for GatewaySpec {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             sse_path: None,
+            metrics: false,
+            metrics_listen: None,
         }
     }
 }

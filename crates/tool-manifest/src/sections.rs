@@ -56,6 +56,11 @@ pub(crate) struct GatewayBody {
     /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
     /// are not served if it is not given.
     sse_path: Field<String>,
+    /// Whether metrics for Prometheus are served at `/metrics` of the same address; they are not if it is not given.
+    metrics: Field<bool>,
+    /// An address of this machine at which metrics are served by themselves, also with `--stdio`, such as
+    /// `127.0.0.1:9464`.
+    metrics_listen: Field<Listen>,
 }
 
 /// Who may call what.
@@ -118,6 +123,8 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     if let Some(Listen(listen)) = body.listen.get() {
         gateway.listen = listen;
     }
+    gateway.metrics = body.metrics.get().unwrap_or_default();
+    gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);
     if let Some((at, path)) = body.sse_path.located() {
         if !path.starts_with('/') || path.contains(['?', '#']) {
             cx.error(at, format!("`{path}` is no path"), "write one such as `/sse`");

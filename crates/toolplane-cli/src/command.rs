@@ -209,6 +209,9 @@ pub(crate) struct Serve {
     /// Serve over HTTP at this address, in place of the configuration's `gateway.listen`
     #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
     pub(crate) http: Option<SocketAddr>,
+    /// Serve metrics for Prometheus at this address, in place of the configuration's `gateway.metrics_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// How long calls may go on after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,

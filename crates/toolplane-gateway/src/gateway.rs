@@ -16,6 +16,7 @@ use tokio::{
 use toolplane::{
     Toolplane,
     core::{Caller, Feature, OnUpdate},
+    observe::{Gauge, Metrics},
 };
 
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     client::{self, ANSWER},
     fault,
     list::Lists,
+    metrics::{MetricsPage, add_gauges},
     mirrors::Mirrors,
     parked::Parked,
     routes::Routes,
@@ -58,6 +60,10 @@ pub struct GatewayOptions {
     /// Whose permissions and limits a principal has. Without it, `local` and `anonymous` are the toolplane's own
     /// callers, and any other principal is a caller without permissions.
     pub callers: Option<Callers>,
+    /// Where calls are counted: to be given to the toolplane as an observer as well. The gateway adds figures of its own.
+    pub metrics: Option<Arc<Metrics>>,
+    /// Whether [`Gateway::serve_http`] serves the metrics as well, at `/metrics`: not unless this says so.
+    pub serves_metrics: bool,
 }
 
 /// How long changes that come together are taken for one.
@@ -79,6 +85,8 @@ impl Default for GatewayOptions {
             info: ServerInfo::new("toolplane", env!("CARGO_PKG_VERSION")),
             page_size: 1000,
             callers: None,
+            metrics: None,
+            serves_metrics: false,
         }
     }
 }
@@ -96,11 +104,15 @@ impl Gateway {
             }
         });
         plane.on_update(&tell);
+        let parked = Arc::<Parked>::default();
+        if let Some(metrics) = &options.metrics {
+            add_gauges(metrics, &plane, Arc::downgrade(&parked));
+        }
         Self(Arc::new(Inner {
             plane,
             options,
             lists,
-            parked: Arc::default(),
+            parked,
             watches,
             tasks: Arc::default(),
             mirrors: Mirrors::default(),
@@ -155,7 +167,22 @@ impl Gateway {
             hosts.push(host_of(&listener)?);
         }
         let notices = options.notices.clone();
-        let routes = Routes::new(self.http_service(options));
+        let page = self.metrics_page(&options.allowed_hosts);
+        let service = Arc::new(self.http_service(options));
+        if let Some(metrics) = &self.0.options.metrics {
+            // Weak, since the service has the gateway, and the gateway the metrics.
+            let sessions = Arc::downgrade(&service);
+            metrics.gauge(Gauge {
+                name: "toolplane_sessions",
+                help: "Legacy sessions of clients over HTTP.",
+                label: None,
+                read: Box::new(move || {
+                    let number = sessions.upgrade().map_or(0, |service| service.n_sessions());
+                    vec![(String::new(), number as f64)]
+                }),
+            });
+        }
+        let routes = Routes::new(HttpService::clone(&service), page);
         let stop = async {
             shutdown.await;
             routes.drain();
@@ -164,6 +191,19 @@ impl Gateway {
             served = serve_http(listener, serve, |_| routes.clone(), stop) => served,
             () = self.announce(&notices) => Ok(()),
         }
+    }
+
+    fn metrics_page(&self, hosts: &AllowedHosts) -> Option<MetricsPage> {
+        let options = &self.0.options;
+        let metrics = options.metrics.as_ref().filter(|_| options.serves_metrics)?;
+        let hosts = match hosts {
+            AllowedHosts::Loopback(hosts) => hosts.as_slice().into(),
+            AllowedHosts::Any => Arc::default(),
+        };
+        Some(MetricsPage {
+            metrics: metrics.clone(),
+            hosts,
+        })
     }
 
     /// The gateway as a service for a router of your own, such as `axum::Router::route_service`.
@@ -330,6 +370,8 @@ impl fmt::Debug for GatewayOptions {
             .field("info", &self.info)
             .field("page_size", &self.page_size)
             .field("callers", &self.callers.is_some())
+            .field("metrics", &self.metrics)
+            .field("serves_metrics", &self.serves_metrics)
             .finish()
     }
 }

@@ -43,6 +43,7 @@ mod fault;
 mod gateway;
 mod legacy;
 mod list;
+mod metrics;
 mod mirrors;
 mod modern;
 mod parked;
@@ -58,4 +59,7 @@ pub use mcp_server::{
     StdioOptions,
 };
 
-pub use self::gateway::{Callers, Gateway, GatewayOptions};
+pub use self::{
+    gateway::{Callers, Gateway, GatewayOptions},
+    metrics::serve_metrics,
+};

@@ -49,6 +49,24 @@ impl Servers {
         futures_util::future::join_all(self.list.iter().map(|known| known.server.shutdown())).await;
     }
 
+    pub(crate) fn own_connections(&self) -> Vec<(String, usize)> {
+        let _ = self;
+        #[cfg(feature = "exec-mcp")]
+        let own = self
+            .list
+            .iter()
+            .map(|known| {
+                (
+                    known.server.settings().name.clone(),
+                    known.server.n_own_connections(),
+                )
+            })
+            .collect();
+        #[cfg(not(feature = "exec-mcp"))]
+        let own = Vec::new();
+        own
+    }
+
     pub(crate) fn roots_changed(&self, client: &ClientKey) {
         let _ = (self, client);
         #[cfg(feature = "exec-mcp")]

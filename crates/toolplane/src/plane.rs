@@ -1,4 +1,10 @@
-use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
@@ -19,6 +25,24 @@ use crate::{
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
 #[derive(Clone)]
 pub struct Toolplane(pub(crate) Arc<Inner>);
+
+/// A [`Toolplane`] that may be gone: see [`Toolplane::downgrade`].
+#[derive(Clone)]
+pub struct WeakToolplane(Weak<Inner>);
+
+impl WeakToolplane {
+    /// The toolplane, if it is still there.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Toolplane> {
+        self.0.upgrade().map(Toolplane)
+    }
+}
+
+impl fmt::Debug for WeakToolplane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakToolplane")
+    }
+}
 
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
@@ -292,6 +316,18 @@ impl Toolplane {
     #[must_use]
     pub fn sources(&self) -> Vec<(String, SourceStatus)> {
         self.0.registry.status()
+    }
+
+    /// How many connections single clients have for themselves, by server.
+    #[must_use]
+    pub fn own_connections(&self) -> Vec<(String, usize)> {
+        self.0.running.load().servers.own_connections()
+    }
+
+    /// A handle that does not keep the toolplane: for what it has itself.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakToolplane {
+        WeakToolplane(Arc::downgrade(&self.0))
     }
 
     /// The tools that are not offered, and why.

@@ -103,6 +103,11 @@ impl Sessions {
             .take();
     }
 
+    /// How many there are, those included that are over and were not yet missed.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Ends every stream on which clients listen, so that connections can close.
     pub(super) fn end_streams(&self) {
         for session in self.lock().values() {
