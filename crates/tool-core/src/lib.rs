@@ -75,7 +75,7 @@ pub use self::{
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
-    source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus},
+    source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus, Update},
     state::{ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},

@@ -16,6 +16,7 @@
 //! follows tasks itself gets [`Outcome::Task`](tool_core::Outcome::Task) where the server makes one, and asks about it
 //! on the connection that it was made on.
 
+mod addressees;
 mod asking;
 mod call;
 mod calls;

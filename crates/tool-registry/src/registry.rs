@@ -249,7 +249,7 @@ impl Registry {
         source.cloned()
     }
 
-    /// Hands news of the resources of every source to this, also of those that [`Registry::replace`] adds later: see
+    /// Hands what every source tells of its own accord to this, also those that [`Registry::replace`] adds later: see
     /// [`Source::on_update`].
     pub fn on_update(&self, tell: &OnUpdate) {
         let mut all = self.0.tell.lock().unwrap_or_else(PoisonError::into_inner);

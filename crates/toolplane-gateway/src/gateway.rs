@@ -22,10 +22,11 @@ use toolplane::{
 use crate::{
     call,
     client::{self, ANSWER},
-    fault,
+    fault, followed,
     list::Lists,
     metrics::{MetricsPage, add_gauges},
     mirrors::Mirrors,
+    news,
     parked::Parked,
     routes::Routes,
     subject, task_requests,
@@ -97,10 +98,11 @@ impl Gateway {
     pub fn new(plane: Toolplane, options: GatewayOptions) -> Self {
         let lists = Lists::new(options.page_size);
         let watches = Arc::new(Watches::default());
-        let told = Arc::downgrade(&watches);
+        let tasks = Arc::new(Tasks::default());
+        let (told, known) = (Arc::downgrade(&watches), Arc::downgrade(&tasks));
         let tell: OnUpdate = Arc::new(move |update| {
-            if let Some(watches) = told.upgrade() {
-                watches.tell(update);
+            if let (Some(watches), Some(tasks)) = (told.upgrade(), known.upgrade()) {
+                news::pass_on(update, &watches, &tasks);
             }
         });
         plane.on_update(&tell);
@@ -114,7 +116,7 @@ impl Gateway {
             lists,
             parked,
             watches,
-            tasks: Arc::default(),
+            tasks,
             mirrors: Mirrors::default(),
             seal: StateSeal::new(ANSWER).ok(),
         }))
@@ -252,6 +254,11 @@ impl Gateway {
         &self.0.parked
     }
 
+    /// Those who are told of what they watch.
+    pub(crate) fn watches(&self) -> &Arc<Watches> {
+        &self.0.watches
+    }
+
     /// The tasks that clients may come back for.
     pub(crate) fn tasks(&self) -> &Arc<Tasks> {
         &self.0.tasks
@@ -338,6 +345,12 @@ impl Service for Gateway {
             begun.is_ok().then(|| uri.clone())
         });
         join_all(begun).await.into_iter().flatten().collect()
+    }
+
+    async fn watch_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> Vec<String> {
+        ids.into_iter()
+            .filter(|id| followed::follow(self, id, cx))
+            .collect()
     }
 
     fn disconnected(&self, connection: u64) {

@@ -37,8 +37,8 @@ impl Toolplane {
         }
     }
 
-    /// Hands news of resources to this from now on: an object with the resource's `uri`, as its server wrote it. It
-    /// must not block.
+    /// Hands what servers tell of their own accord to this from now on: see [`Update`](tool_core::Update). It must not
+    /// block.
     pub fn on_update(&self, tell: &OnUpdate) {
         self.0.registry.on_update(tell);
     }

@@ -132,7 +132,7 @@ impl Session {
             return None;
         }
         let (sender, receiver) = mpsc::channel(64);
-        notices.subscribe(&sender, &self.client.wants);
+        notices.subscribe(&sender, &self.client.wants, Some(self.presence.number()));
         *listener = Some(sender);
         Some(receiver)
     }

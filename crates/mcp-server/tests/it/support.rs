@@ -129,6 +129,12 @@ impl Service for Scripted {
         raw(*self.0.capabilities.lock().unwrap())
     }
 
+    /// All but `other`.
+    async fn watch_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
+        ids.retain(|id| id != "other");
+        ids
+    }
+
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         match &*request.method {
             "tools/list" => Ok(raw(r#"{"tools":[]}"#).into()),

@@ -1,10 +1,15 @@
 //! Tasks that callers follow themselves, and those of modern servers.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError};
+use tool_core::{
+    Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError, Update,
+};
 use tool_exec_mcp::McpServer;
 
 use crate::{
@@ -84,6 +89,47 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
     let error = asked(&mut call, &handle.task, given).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(fixture.notes("tasks"), ["tasks/get t1", "tasks/result t1"]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn news_of_a_task_are_for_who_follows_it() {
+    let fixture = legacy();
+    let server = fixture.server("");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let news = told.clone();
+    server.source().on_update(Arc::new(move |update| {
+        news.lock().unwrap().push(update.clone());
+    }));
+    let arguments = json!({"made": state("working"), "looks": []});
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let task = made(&mut call, wanted()).await.task;
+    let tell = |id: &str| {
+        let params = json!({"taskId": id, "status": "completed"});
+        Call::new(
+            &server,
+            "tell",
+            json!({"method": "notifications/tasks/status", "params": params}),
+        )
+    };
+    for id in ["t2", "t1"] {
+        tell(id).make().await.unwrap();
+    }
+    {
+        let told = told.lock().unwrap();
+        let [Update::Task { task: of, state }] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert!(Arc::ptr_eq(&of.runner, &task.runner));
+        assert_eq!(
+            (&*of.id, state.as_str()),
+            ("t1", r#"{"taskId":"t1","status":"completed"}"#)
+        );
+    }
+    told.lock().unwrap().clear();
+    drop(task);
+    tell("t1").make().await.unwrap();
+    assert!(told.lock().unwrap().is_empty());
     server.shutdown().await;
 }
 

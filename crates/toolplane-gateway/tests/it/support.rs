@@ -20,7 +20,7 @@ use toolplane::{
     Toolplane,
     core::{
         BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, OnUpdate, Source, SourceState, SourceStatus,
-        ToolError,
+        ToolError, Update,
     },
 };
 use toolplane_gateway::{
@@ -229,8 +229,13 @@ impl Changing {
 
     /// Tells that a resource has changed.
     pub(crate) fn update(&self, params: &str) {
+        self.tell(&Update::Resource(raw(params)));
+    }
+
+    /// Tells something of its own accord.
+    pub(crate) fn tell(&self, update: &Update) {
         for tell in &*self.tell.lock().expect("no test panics with it") {
-            tell(&raw(params));
+            tell(update);
         }
     }
 
