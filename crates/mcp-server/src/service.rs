@@ -1,9 +1,9 @@
 use std::{future::Future, sync::Arc};
 
-use mcp_wire::{Notification, Request, Revision, RpcError, code};
+use mcp_wire::{MirroredParams, Notification, Request, Revision, RpcError, code};
 use raw_json::RawJson;
 
-use crate::{MirroredParams, RequestContext};
+use crate::RequestContext;
 
 /// What a server offers: everything that is not the protocol's own housekeeping.
 ///

@@ -2,10 +2,10 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    AllowedHosts, Answer, HttpOptions, HttpService, MirroredParams, Notices, Principal, RequestContext,
-    ServeOptions, ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    AllowedHosts, Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions,
+    ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
+use mcp_wire::{Era, MirroredParams, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
