@@ -50,6 +50,8 @@ pub enum ErrorKind {
     OutcomeUnknown,
     /// The tool is no longer what was approved.
     ToolChanged,
+    /// The tool needs something of the caller's client that this did not declare: no later call helps either.
+    MissingCapability,
     /// A fault of ours.
     Internal,
 }
@@ -103,13 +105,14 @@ const TABLE: [Row; ErrorKind::ALL.len()] = {
         row("result_too_large",   Validation,     false, false, false, "ask for less at once"),
         row("outcome_unknown",    Unknown,        false, true,  true,  "the tool may have run; check its effect before calling again"),
         row("tool_changed",       Validation,     false, false, false, "list the tools again; this one has changed"),
+        row("missing_capability", Validation,     false, false, false, "this client cannot do what the tool needs; use another tool"),
         row("internal",           Unknown,        false, false, false, "this is a fault of the gateway; report it"),
     ]
 };
 
 impl ErrorKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidArguments,
         Self::ResultInvalid,
         Self::NotFound,
@@ -125,6 +128,7 @@ impl ErrorKind {
         Self::ResultTooLarge,
         Self::OutcomeUnknown,
         Self::ToolChanged,
+        Self::MissingCapability,
         Self::Internal,
     ];
 

@@ -126,7 +126,8 @@ impl Place {
                     "the connection to the server `{}` that the task was made on is gone",
                     self.server
                 );
-                ToolError::new(ErrorKind::Unavailable, message).with_source(error)
+                // And the task with it: no other request finds it again.
+                ToolError::new(ErrorKind::NotFound, message).with_source(error)
             }
             _ => request_error(&self.server, error),
         })

@@ -123,7 +123,9 @@ fn failed(subject: &Subject, error: &ToolError, cx: &RequestContext) -> Result<A
         Subject::Tool => {
             match legacy::visit(error, cx).or_else(|| fault::lacks_capability(error, cx.era())) {
                 Some(error) => Err(error),
-                None => Ok(render::error(error)),
+                None => Ok(render::error(
+                    legacy::cannot_visit(error, cx).as_ref().unwrap_or(error),
+                )),
             }
         }
         // A server that completes nothing has nothing to propose.

@@ -59,9 +59,12 @@ pub(crate) fn why(error: &ToolError) -> RawJson {
 
 /// The error that a server answered with, as it wrote it.
 pub(crate) fn upstream(error: &ToolError) -> Option<RpcError> {
-    let detail = error
-        .detail()
-        .filter(|_| error.kind() == ErrorKind::UpstreamError)?;
+    let detail = error.detail().filter(|_| {
+        matches!(
+            error.kind(),
+            ErrorKind::UpstreamError | ErrorKind::MissingCapability
+        )
+    })?;
     let is_rpc = detail.kind() == Kind::Object && detail.get("code").is_some();
     is_rpc.then(|| RpcError::from_raw(detail))
 }

@@ -17,15 +17,20 @@ struct Text<'a> {
 
 /// The reply of a call that is finished; nobody is left who could go on with another.
 pub(crate) fn finished(outcome: Outcome) -> Result<Reply, ToolError> {
-    let unfinished = |message: &str| Err(ToolError::new(ErrorKind::Unavailable, message));
+    let unfinished = |kind, message: &str| Err(ToolError::new(kind, message));
+    let never = ErrorKind::MissingCapability;
     match outcome {
         Outcome::Reply(reply) => Ok(reply),
-        Outcome::NeedsInput(_) => unfinished("the tool asks for input, which cannot be given here"),
+        Outcome::NeedsInput(_) => unfinished(never, "the tool asks for input, which cannot be given here"),
         Outcome::Pending(pending) => {
-            unfinished(&format!("the call waits for a decision: {}", pending.reason))
+            let message = format!("the call waits for a decision: {}", pending.reason);
+            unfinished(ErrorKind::Unavailable, &message)
         }
-        Outcome::Task(_) => unfinished("the tool works on in the background, where it cannot be followed"),
-        _ => unfinished("the call has not come to a result"),
+        Outcome::Task(_) => unfinished(
+            never,
+            "the tool works on in the background, where it cannot be followed",
+        ),
+        _ => unfinished(ErrorKind::Unavailable, "the call has not come to a result"),
     }
 }
 

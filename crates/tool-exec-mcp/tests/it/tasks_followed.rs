@@ -146,7 +146,7 @@ async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() 
     assert_eq!(ended.kind(), ErrorKind::OutcomeUnknown, "{ended}");
     // Another process may have another task under this id.
     let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.message().contains("is gone"), "{error}");
     assert_eq!(fixture.notes("starts").len(), 1);
     server.shutdown().await;
