@@ -45,7 +45,7 @@ pub(crate) async fn answer(
         Err(Failure::Protocol(error)) => return Err(error),
     };
     match reply {
-        Ok(reply) => Ok(rendered(&subject, &reply, cx.era())),
+        Ok(reply) => Ok(rendered(gateway, &subject, &reply, cx)),
         Err(error) => failed(&subject, &error, cx),
     }
 }
@@ -104,11 +104,12 @@ fn passed_on(meta: &RawJson) -> Option<RawJson> {
     meta.without_members(&own).ok()
 }
 
-fn rendered(subject: &Subject, reply: &Reply, era: Era) -> Answer {
+fn rendered(gateway: &Gateway, subject: &Subject, reply: &Reply, cx: &RequestContext) -> Answer {
     match (subject, &reply.body) {
-        (Subject::Tool, _) => render::reply(reply, era),
-        (Subject::Resource(_), Body::Result(result) | Body::Value(result)) => {
-            render::contents(result, reply, era)
+        (Subject::Tool, _) => render::reply(reply, cx.era()),
+        (Subject::Resource(uri), Body::Result(result) | Body::Value(result)) => {
+            let is_public = || gateway.is_public(uri, cx.principal());
+            render::contents(result, reply, cx.era(), is_public)
         }
         (_, Body::Result(result) | Body::Value(result)) => render::relayed(result, reply),
     }

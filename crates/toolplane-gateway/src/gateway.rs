@@ -67,6 +67,8 @@ pub struct GatewayOptions {
     pub serves_metrics: bool,
 }
 
+/// The principal of those whom nobody has identified.
+const ANONYMOUS: &str = "anonymous";
 /// How long changes that come together are taken for one.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -270,6 +272,14 @@ impl Gateway {
         self.0.seal.as_ref().ok_or_else(missing)
     }
 
+    /// Whether what a request reads of a resource is the same for everybody who can reach the gateway: nobody was
+    /// identified, and nothing depends on who asks.
+    pub(crate) fn is_public(&self, uri: &str, principal: &Principal) -> bool {
+        self.0.options.callers.is_none()
+            && principal.as_str() == ANONYMOUS
+            && self.0.plane.is_same_for_all(uri)
+    }
+
     /// On whose behalf a request is made.
     pub(crate) fn caller(&self, principal: &Principal) -> Arc<Caller> {
         if let Some(callers) = &self.0.options.callers {
@@ -277,7 +287,7 @@ impl Gateway {
         }
         match principal.as_str() {
             "local" => self.0.plane.local_caller(),
-            "anonymous" => self.0.plane.anonymous_caller(),
+            ANONYMOUS => self.0.plane.anonymous_caller(),
             other => Arc::new(Caller::new(other)),
         }
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use tool_core::{ClientKey, Executor, Secrets, Source};
+#[cfg(feature = "exec-mcp")]
+use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
 
 /// What a configuration gives besides its own tools.
@@ -81,6 +83,21 @@ impl Servers {
         self.list
             .iter()
             .for_each(|known| known.server.client_gone(client));
+    }
+}
+
+impl Servers {
+    /// Whether single clients have no connections of their own to this server, if it is one.
+    #[cfg(feature = "exec-mcp")]
+    pub(crate) fn is_shared(&self, name: &str) -> bool {
+        let mut settings = self.list.iter().map(|known| known.server.settings());
+        let of_server = settings.find(|settings| settings.name == name);
+        of_server.is_none_or(|settings| matches!(settings.isolation, Isolation::Auto | Isolation::Shared))
+    }
+
+    #[cfg(not(feature = "exec-mcp"))]
+    pub(crate) fn is_shared(&self, _: &str) -> bool {
+        true
     }
 }
 

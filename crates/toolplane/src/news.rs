@@ -53,6 +53,20 @@ impl Toolplane {
         self.0.running.load().servers.client_gone(client);
     }
 
+    /// Whether a resource is the same for every caller, so far as that is up to this toolplane: nobody needs a permission
+    /// to read it, and its server keeps no connection for a single session or principal.
+    #[must_use]
+    pub fn is_same_for_all(&self, uri: &str) -> bool {
+        let Some(target) = self.0.registry.snapshot().resource(uri) else {
+            return false;
+        };
+        let needs_nothing = |tool: &Tool| tool.descriptor().metadata.required_permissions.is_empty();
+        needs_nothing(target.tool())
+            && self
+                .source_of(&target)
+                .is_some_and(|source| self.0.running.load().servers.is_shared(source.name()))
+    }
+
     /// The tool of this name, if it is known already, whoever may call it: for what clients must be told before their
     /// call is read, and not for showing.
     #[must_use]

@@ -179,6 +179,20 @@ impl Http {
         self.post(&all, body).await
     }
 
+    /// The answer to a modern request to read a resource.
+    pub(crate) async fn read(&self, principal: &str, uri: &str) -> Value {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"{uri}",{MODERN}}}}}"#
+        );
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "resources/read"),
+            ("mcp-name", uri),
+            ("x-principal", principal),
+        ];
+        self.post(&headers, body).await
+    }
+
     /// The answer to a request of the legacy era outside of any session.
     pub(crate) async fn legacy(&self, method: &str, params: &str) -> Value {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
