@@ -62,6 +62,13 @@ impl RawJson {
         }
     }
 
+    /// The same text in bytes of its own: for what is kept for long and was cut out of something larger, which it would
+    /// keep as well.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(ByteString::from(self.as_str()))
+    }
+
     /// Writes a value as JSON.
     ///
     /// # Errors

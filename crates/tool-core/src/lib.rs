@@ -33,6 +33,7 @@ mod future;
 mod health;
 mod invoke;
 mod jitter;
+mod ledger;
 mod limits;
 mod metadata;
 mod name;
@@ -66,11 +67,12 @@ pub use self::{
     health::{CheckReport, Health, HealthReport, HealthStatus},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
+    ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
     limits::{ConcurrencyLimit, Limits, Scopes},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
-    overrides::{BreakerSettings, Overrides, RetrySettings},
+    overrides::{BreakerSettings, IdempotencySettings, Overrides, RetrySettings},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},

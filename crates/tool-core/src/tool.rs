@@ -4,8 +4,8 @@ use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, Limits, Overrides,
-    RetrySettings, ToolState,
+    ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, IdempotencySettings,
+    Limits, Overrides, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -48,6 +48,8 @@ pub struct Settings {
     pub arguments: ArgumentHandling,
     /// How much it may be used.
     pub limits: Limits,
+    /// What becomes of its calls with an idempotency key.
+    pub idempotency: IdempotencySettings,
 }
 
 impl Default for Settings {
@@ -59,6 +61,7 @@ impl Default for Settings {
             breaker: None,
             arguments: ArgumentHandling::Strict,
             limits: Limits::default(),
+            idempotency: IdempotencySettings::default(),
         }
     }
 }
@@ -73,6 +76,7 @@ impl Settings {
         let breaker = overrides.breaker.or(self.breaker);
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
+        self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
         self
     }
 }

@@ -41,5 +41,5 @@ pub use mcp_client::EraChoice;
 pub use self::{
     executor::McpExecutor,
     server::McpServer,
-    settings::{HttpTransport, Isolation, ServerSettings, ServerTarget},
+    settings::{HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget},
 };

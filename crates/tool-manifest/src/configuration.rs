@@ -49,6 +49,10 @@ pub struct Defaults {
     pub overrides: Overrides,
     /// How much tools may be used: as much as one likes.
     pub limits: Limits,
+    /// How many calls with an idempotency key are remembered: 10000 if absent.
+    pub max_keys: Option<usize>,
+    /// How many bytes that may take, answers included: 64 MiB if absent.
+    pub max_key_bytes: Option<usize>,
 }
 
 impl Default for Defaults {
@@ -61,8 +65,19 @@ impl Default for Defaults {
             max_result_bytes: 16 << 20,
             overrides: Overrides::default(),
             limits: Limits::default(),
+            max_keys: None,
+            max_key_bytes: None,
         }
     }
+}
+
+/// Where a server takes the idempotency key of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// Under this key of `_meta`.
+    Meta(String),
+    /// As this argument of the tool.
+    Argument(String),
 }
 
 /// Who may call what.

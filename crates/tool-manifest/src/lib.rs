@@ -12,6 +12,7 @@ mod draft;
 mod field;
 mod file;
 mod health;
+mod idempotency;
 mod json;
 mod kiwi;
 mod limits;
@@ -43,7 +44,7 @@ mod yaml;
 
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
-    configuration::{Configuration, Defaults, GatewaySpec, PolicySpec},
+    configuration::{Configuration, Defaults, GatewaySpec, KeyPlace, PolicySpec},
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},
     load::{LoadOptions, Loaded, Part, load},

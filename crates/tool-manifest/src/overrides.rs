@@ -79,6 +79,7 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
             ArgumentsWord::Coerce => ArgumentHandling::Coerce,
             ArgumentsWord::Sanitize => ArgumentHandling::Sanitize,
         }),
+        ..Overrides::default()
     }
 }
 

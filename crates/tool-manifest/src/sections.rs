@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::{
     Defaults, GatewaySpec,
     field::{Entries, Field},
+    idempotency::{self, IdempotenciesBody},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
     overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
@@ -40,6 +41,8 @@ pub(crate) struct DefaultsBody {
     rate_limit: Field<RateLimitsBody>,
     /// How many calls may run at once; any number if it is not given.
     concurrency: Field<ConcurrenciesBody>,
+    /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
+    idempotency: Field<IdempotenciesBody>,
 }
 
 /// How tools are served over HTTP.
@@ -111,6 +114,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         },
     );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
+    idempotency::defaults(cx, body.idempotency, &mut defaults);
     defaults
 }
 

@@ -8,6 +8,7 @@ use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 
 use crate::{
     field::{Field, Raw, Text},
+    idempotency::{self, IdempotencyBody},
     limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
@@ -49,6 +50,8 @@ pub(crate) struct ToolBody {
     breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     arguments: Field<ArgumentsWord>,
+    /// What becomes of its calls with an idempotency key.
+    idempotency: Field<IdempotencyBody>,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -219,14 +222,17 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         output_schema: schema_field::schema(cx, body.output_schema.0),
         timeout: milliseconds(cx, body.timeout_ms),
         executor: executor(cx, at, body.executor.0),
-        overrides: overrides::overrides(
-            cx,
-            OverrideFields {
-                retry: body.retry,
-                breaker: body.breaker,
-                arguments: body.arguments,
-            },
-        ),
+        overrides: Overrides {
+            key_ttl: idempotency::ttl(cx, body.idempotency),
+            ..overrides::overrides(
+                cx,
+                OverrideFields {
+                    retry: body.retry,
+                    breaker: body.breaker,
+                    arguments: body.arguments,
+                },
+            )
+        },
         metadata: metadata::metadata(
             cx,
             MetadataFields {

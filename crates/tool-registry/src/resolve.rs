@@ -133,7 +133,11 @@ impl Resolver<'_> {
                 .clone()
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             executor: prepared,
-            settings: self.settings(descriptor, upstream.as_deref()),
+            settings: {
+                let mut settings = self.settings(descriptor, upstream.as_deref());
+                settings.idempotency.passes_key = executor.passes_key(descriptor);
+                settings
+            },
             state: state(before, upstream),
         })))
     }

@@ -1,4 +1,5 @@
-//! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Retry`] tries again what failed,
+//! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Idempotency`] makes a key have its
+//! effect once, [`Retry`] tries again what failed,
 //! [`Concurrency`] bounds how many attempts run at once, [`Timeout`] one attempt. Each works alone around anything that
 //! implements [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
 //!
@@ -17,6 +18,8 @@ mod clock;
 mod concurrency;
 mod deadline;
 mod gate;
+mod idempotency;
+mod memory_ledger;
 mod retry;
 mod timeout;
 mod within;
@@ -27,6 +30,8 @@ pub use self::{
     clock::TokioClock,
     concurrency::{Concurrency, Limiting},
     deadline::{Deadline, Deadlined},
+    idempotency::{Idempotency, Idempotent},
+    memory_ledger::{LedgerLimits, MemoryLedger},
     retry::{Retry, Retrying},
     timeout::{Timeout, Timing},
 };

@@ -198,6 +198,10 @@ pub(crate) struct Call {
     /// Give up after this time, such as `500ms`, `5s` or `1m`
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// The key under which the call has its effect once: it is passed on to what runs the tool, where the
+    /// configuration says how
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
 }
 
 /// `toolplane serve`

@@ -5,7 +5,7 @@ use mcp_wire::{Era, Request, RpcError, code, meta_key};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest,
-    core::{self, Body, ErrorKind, Outcome, Reply, ToolError, TraceContext},
+    core::{self, Body, Claim, ErrorKind, Outcome, Reply, ToolError, TraceContext},
 };
 
 use crate::{
@@ -56,7 +56,7 @@ async fn run(
     request: &Request,
     cx: &RequestContext,
 ) -> Result<Done, Failure> {
-    let call = complete(gateway, subject.call(request, cx)?, cx);
+    let call = complete(gateway, subject.call(request, cx)?, cx)?;
     let call = task_requests::wished(gateway, request, cx, call).await?;
     match cx.era() {
         Era::Modern => modern::run(gateway, request, cx, call).await,
@@ -71,7 +71,7 @@ async fn run(
 }
 
 /// The call with what the connection knows of it.
-fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRequest {
+fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> Result<CallRequest, ToolError> {
     let mut call = call
         .caller(gateway.caller(cx.principal()))
         .client(client::key(cx));
@@ -83,10 +83,17 @@ fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRe
     {
         call = call.trace(trace);
     }
-    match cx.meta().and_then(passed_on) {
+    if let Some(key) = cx.meta().and_then(|meta| meta.get(Claim::META_KEY)) {
+        let key = key.string().ok_or_else(|| {
+            let message = format!("`{}` in `_meta` must be a string", Claim::META_KEY);
+            ToolError::new(ErrorKind::InvalidArguments, message)
+        })?;
+        call = call.idempotency_key(key);
+    }
+    Ok(match cx.meta().and_then(passed_on) {
         Some(meta) => call.meta(meta),
         None => call,
-    }
+    })
 }
 
 /// What of a request's `_meta` is meant for whoever answers it in the end.

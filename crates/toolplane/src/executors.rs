@@ -210,7 +210,7 @@ fn server_settings(
     spec: &tool_manifest::ServerSpec,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerSettings {
-    use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, ServerSettings, ServerTarget};
+    use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget};
     use tool_manifest::{Era, ServerTransport};
 
     let target = match spec.transport.clone() {
@@ -260,6 +260,10 @@ fn server_settings(
         tool_manifest::Isolation::Principal => Isolation::Principal,
     };
     settings.check_interval = spec.health_check_interval;
+    settings.key_place = spec.key_place.clone().map(|place| match place {
+        tool_manifest::KeyPlace::Meta(key) => KeyPlace::Meta(key),
+        tool_manifest::KeyPlace::Argument(name) => KeyPlace::Argument(name),
+    });
     settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
 }

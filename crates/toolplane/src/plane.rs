@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
-    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Note, Observers,
-    Outcome, SourceStatus, Target, Tool, ToolError,
+    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Ledger,
+    LedgerEntry, Note, Observers, Outcome, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::SharedRules;
@@ -52,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) callers: ArcSwap<Callers>,
     pub(crate) running: ArcSwap<Running>,
     pub(crate) reloading: Reloading,
@@ -242,6 +243,7 @@ impl Toolplane {
         cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
         cx.resume = request.resume;
         cx.meta = request.meta;
+        cx.idempotency_key = request.idempotency_key;
         cx.task = request.task;
         Ok(cx)
     }
@@ -328,6 +330,13 @@ impl Toolplane {
     #[must_use]
     pub fn downgrade(&self) -> WeakToolplane {
         WeakToolplane(Arc::downgrade(&self.0))
+    }
+
+    /// What is remembered of the call with this id: one with an idempotency key, or one that ended as
+    /// [`ErrorKind::OutcomeUnknown`], whose error has the id ([`ToolError::ledger_id`]). It is anybody's call, so it is
+    /// for operators.
+    pub async fn ledger_entry(&self, id: CorrelationId) -> Option<LedgerEntry> {
+        self.0.ledger.find(id).await
     }
 
     /// The tools that are not offered, and why.

@@ -6,6 +6,7 @@ mod chaos;
 mod fixtures;
 mod health;
 mod hostile;
+mod idempotency;
 mod limits;
 mod loading;
 mod places;

@@ -4,6 +4,7 @@
 mod retry;
 
 mod concurrency;
+mod idempotency;
 
 use std::{sync::Arc, time::Duration};
 

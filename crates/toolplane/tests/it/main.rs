@@ -5,6 +5,7 @@ mod chaos;
 mod configured;
 mod events;
 mod health;
+mod idempotency;
 mod limits;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
