@@ -1,6 +1,6 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
-use mcp_wire::MirroredParams;
+use mcp_server::MirroredParams;
 use mcp_wire::method;
 use raw_json::RawJson;
 
@@ -47,7 +47,9 @@ impl Entry {
         let schema = item.listed.get("inputSchema");
         Self {
             kind,
-            mirrored: schema.map(|schema| Arc::new(MirroredParams::read(&schema))),
+            mirrored: schema
+                .and_then(|schema| MirroredParams::in_schema(&schema))
+                .map(Arc::new),
             key: item.key,
             listed: item.listed,
             completions,

@@ -2,8 +2,6 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
-use crate::CorrelationId;
-
 /// Why a call did not give a result. Layers match on [`ToolError::kind`], never on the text.
 #[derive(Clone)]
 pub struct ToolError(Box<Inner>);
@@ -16,7 +14,6 @@ struct Inner {
     retry_after: Option<Duration>,
     no_retry: bool,
     detail: Option<RawJson>,
-    ledger_id: Option<CorrelationId>,
 }
 
 /// What kind of failure a [`ToolError`] is. The methods are the one table of what follows from a kind.
@@ -53,8 +50,6 @@ pub enum ErrorKind {
     OutcomeUnknown,
     /// The tool is no longer what was approved.
     ToolChanged,
-    /// The tool needs something of the caller's client that this did not declare: no later call helps either.
-    MissingCapability,
     /// A fault of ours.
     Internal,
 }
@@ -108,14 +103,13 @@ const TABLE: [Row; ErrorKind::ALL.len()] = {
         row("result_too_large",   Validation,     false, false, false, "ask for less at once"),
         row("outcome_unknown",    Unknown,        false, true,  true,  "the tool may have run; check its effect before calling again"),
         row("tool_changed",       Validation,     false, false, false, "list the tools again; this one has changed"),
-        row("missing_capability", Validation,     false, false, false, "this client cannot do what the tool needs; use another tool"),
         row("internal",           Unknown,        false, false, false, "this is a fault of the gateway; report it"),
     ]
 };
 
 impl ErrorKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::InvalidArguments,
         Self::ResultInvalid,
         Self::NotFound,
@@ -131,7 +125,6 @@ impl ErrorKind {
         Self::ResultTooLarge,
         Self::OutcomeUnknown,
         Self::ToolChanged,
-        Self::MissingCapability,
         Self::Internal,
     ];
 
@@ -197,7 +190,6 @@ impl ToolError {
             retry_after: None,
             no_retry: false,
             detail: None,
-            ledger_id: None,
         }))
     }
 
@@ -237,14 +229,6 @@ impl ToolError {
         self
     }
 
-    /// The same error with the id under which is remembered what is known of the call: see
-    /// [`Ledger`](crate::Ledger).
-    #[must_use]
-    pub fn with_ledger_id(mut self, id: CorrelationId) -> Self {
-        self.0.ledger_id = Some(id);
-        self
-    }
-
     /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -267,12 +251,6 @@ impl ToolError {
     #[must_use]
     pub fn allows_retry(&self) -> bool {
         !self.0.no_retry
-    }
-
-    /// Under which id is remembered what is known of the call.
-    #[must_use]
-    pub fn ledger_id(&self) -> Option<CorrelationId> {
-        self.0.ledger_id
     }
 
     /// What the upstream said about it, as data.

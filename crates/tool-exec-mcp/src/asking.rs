@@ -73,7 +73,6 @@ impl Asking {
             method: request.method,
             params: request.params,
         };
-        self.calls.addressees.asked(&question, &asker.client().client());
         tokio::select! {
             biased;
             answer = asker.ask(question) => {

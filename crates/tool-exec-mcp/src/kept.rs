@@ -6,8 +6,7 @@ use mcp_client::{Connection, ErrorKind as Fault};
 use mcp_wire::{Era, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, DynInvoke, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskRequest,
-    ToolError,
+    CallContext, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskRequest, ToolError,
 };
 
 use crate::{
@@ -21,7 +20,6 @@ use crate::{
 
 /// Where a task is. As long as this is there, its connection is not closed for want of calls.
 struct Place {
-    id: Arc<str>,
     server: String,
     line: Arc<Line>,
     /// The connection that a legacy server has made the task on: on another one, the id may be somebody else's.
@@ -31,27 +29,21 @@ struct Place {
 
 /// A task that a call has become, from what the server says of it.
 pub(crate) fn keep(server: &str, checkout: &Checkout, task: &RawJson, answer: RawJson) -> Option<TaskHandle> {
-    let id: Arc<str> = task::id(task)?.string()?.into();
+    let id = task::id(task)?.string()?;
     let place = Place {
-        id: Arc::clone(&id),
         server: server.to_owned(),
         line: checkout.line().clone(),
         connection: checkout.connection.clone(),
         _kept: checkout.line().calls.keep(),
     };
-    let runner: Arc<dyn DynInvoke> = Arc::new(place);
-    checkout.line().calls.addressees.follow(&id, &runner);
     Some(TaskHandle {
-        task: Task { id, runner },
+        task: Task {
+            id: id.into(),
+            runner: Arc::new(place),
+        },
         state: answer,
         result: None,
     })
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.line.calls.addressees.forget(&self.id);
-    }
 }
 
 impl Invoke for Place {
@@ -126,8 +118,7 @@ impl Place {
                     "the connection to the server `{}` that the task was made on is gone",
                     self.server
                 );
-                // And the task with it: no other request finds it again.
-                ToolError::new(ErrorKind::NotFound, message).with_source(error)
+                ToolError::new(ErrorKind::Unavailable, message).with_source(error)
             }
             _ => request_error(&self.server, error),
         })

@@ -1,8 +1,9 @@
 use std::sync::{Mutex, PoisonError};
 
-use tool_core::{OnUpdate, Update};
+use raw_json::RawJson;
+use tool_core::OnUpdate;
 
-/// Where goes what the server tells of its own accord.
+/// Where news of resources go.
 #[derive(Default)]
 pub(crate) struct Updates(Mutex<Vec<OnUpdate>>);
 
@@ -11,8 +12,8 @@ impl Updates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tell);
     }
 
-    /// Hands on what the server tells.
-    pub(crate) fn tell(&self, update: &Update) {
+    /// Hands on what the server says of a resource that has changed.
+    pub(crate) fn tell(&self, update: &RawJson) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for tell in all {
             tell(update);

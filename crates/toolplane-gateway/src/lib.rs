@@ -40,14 +40,11 @@ mod call;
 mod client;
 mod dialogue;
 mod fault;
-mod followed;
 mod gateway;
 mod legacy;
 mod list;
-mod metrics;
 mod mirrors;
 mod modern;
-mod news;
 mod parked;
 mod render;
 mod routes;
@@ -61,7 +58,4 @@ pub use mcp_server::{
     StdioOptions,
 };
 
-pub use self::{
-    gateway::{Callers, Gateway, GatewayOptions},
-    metrics::serve_metrics,
-};
+pub use self::gateway::{Callers, Gateway, GatewayOptions};

@@ -56,7 +56,7 @@ pub use self::{
     error::BuildError,
     executors::config_schema,
     health::Readiness,
-    plane::{Explained, Toolplane, WeakToolplane},
+    plane::{Explained, Toolplane},
     request::CallRequest,
     view::View,
 };

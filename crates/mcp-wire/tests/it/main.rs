@@ -5,7 +5,6 @@ mod framing;
 mod log_level;
 mod message;
 mod meta;
-mod mirrored;
 mod properties;
 mod write;
 

@@ -4,7 +4,6 @@
 mod alerts;
 mod health;
 mod logs;
-mod metrics;
 mod sanitised;
 mod spans;
 mod webhook;
