@@ -1,6 +1,6 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
-use mcp_server::MirroredParams;
+use mcp_wire::MirroredParams;
 use mcp_wire::method;
 use raw_json::RawJson;
 
@@ -47,9 +47,7 @@ impl Entry {
         let schema = item.listed.get("inputSchema");
         Self {
             kind,
-            mirrored: schema
-                .and_then(|schema| MirroredParams::in_schema(&schema))
-                .map(Arc::new),
+            mirrored: schema.map(|schema| Arc::new(MirroredParams::read(&schema))),
             key: item.key,
             listed: item.listed,
             completions,

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
-use mcp_server::{Answer, AskError, InputRequired, MirroredParams, RequestContext, ServerInfo, Service};
-use mcp_wire::{Era, Request, Revision, RpcError};
+use mcp_server::{Answer, AskError, InputRequired, RequestContext, ServerInfo, Service};
+use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError};
 use raw_json::RawJson;
 use tokio::time::sleep;
 

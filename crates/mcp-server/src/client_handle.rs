@@ -81,11 +81,13 @@ impl ClientHandle {
     /// # Errors
     /// When the client cannot be asked, does not answer, or answers with an error.
     pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, AskError> {
-        let (Era::Legacy, Some(client), Some(way)) = (self.era, &self.client, self.way()) else {
+        let (Era::Legacy, Some(client)) = (self.era, &self.client) else {
             return Err(AskError::NoWay);
         };
+        // Before the way is looked for: a client that can be asked nothing has none, and this says what is missing.
         self.check_askable(method, params)
             .map_err(AskError::NotDeclared)?;
+        let way = self.way().ok_or(AskError::NoWay)?;
         client.asked.ask(way, method, params).await
     }
 

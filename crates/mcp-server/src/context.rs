@@ -191,6 +191,14 @@ impl RequestContext {
         declared::check(self.client_capabilities().as_ref(), method, params)
     }
 
+    /// Checks that a modern client declared an extension with the request.
+    ///
+    /// # Errors
+    /// The error to answer the request with when the client did not.
+    pub fn check_extension(&self, name: &str) -> Result<(), RpcError> {
+        declared::check_extension(self.client_capabilities().as_ref(), name)
+    }
+
     /// Asks a legacy client for something while its request is worked on: `elicitation/create`,
     /// `sampling/createMessage` or `roots/list`.
     ///

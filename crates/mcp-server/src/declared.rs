@@ -47,6 +47,18 @@ pub(crate) fn check(
     Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(required))
 }
 
+/// Checks that the client declared an extension.
+pub(crate) fn check_extension(capabilities: Option<&RawJson>, name: &str) -> Result<(), RpcError> {
+    let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
+    if extensions.is_some_and(|extensions| extensions.get(name).is_some()) {
+        return Ok(());
+    }
+    let required = object(&[("extensions", object(&[(name, RawJson::object())]))]);
+    let message = format!("this needs the extension `{name}`, which the client did not declare");
+    Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, message)
+        .with_data(object(&[("requiredCapabilities", required)])))
+}
+
 /// The capability that a question needs, and which part of it.
 fn needed(method: &str, params: Option<&RawJson>) -> Option<(&'static str, Option<&'static str>)> {
     let has = |key: &str| params.is_some_and(|params| params.get(key).is_some());

@@ -74,8 +74,7 @@ pub use self::{
     client_handle::ClientHandle,
     context::{Principal, RequestContext},
     http::{
-        AllowedHosts, HttpOptions, HttpService, Identify, MirroredParams, Refusal, ResponseBody,
-        ServeOptions, serve_http,
+        AllowedHosts, HttpOptions, HttpService, Identify, Refusal, ResponseBody, ServeOptions, serve_http,
     },
     input_required::InputRequired,
     notices::Notices,

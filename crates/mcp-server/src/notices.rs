@@ -9,8 +9,8 @@ use crate::wants::Wants;
 ///
 /// A clone reaches the same clients. Those of the legacy era listen on stdio once they have opened the connection,
 /// and over HTTP on the stream of their session; those of the modern era open a subscription. A client is told what it
-/// asked for: `notifications/resources/updated` comes to those that watch the resource. A client that does not keep up
-/// misses notices: they carry no news that a new list would not show.
+/// asked for: `notifications/resources/updated` comes to those that watch the resource, `notifications/tasks` to those
+/// that watch the task. A client that does not keep up misses notices: they carry no news that a new list would not show.
 #[derive(Debug, Clone, Default)]
 pub struct Notices(Arc<Mutex<Vec<Listener>>>);
 
@@ -19,18 +19,38 @@ pub struct Notices(Arc<Mutex<Vec<Listener>>>);
 struct Listener {
     out: mpsc::WeakSender<Vec<u8>>,
     wants: Weak<Wants>,
+    /// The legacy connection or session that it is of.
+    connection: Option<u64>,
 }
 
 impl Notices {
     /// Sends a notification to all who listen to such.
     pub fn send(&self, method: &str, params: Option<&RawJson>) {
-        let uri = params.and_then(|params| params.get("uri")?.string());
+        let about = Wants::key(method).and_then(|key| params?.get(key)?.string());
+        self.send_where(method, params, |_, wants| {
+            wants.includes(method, about.as_deref())
+        });
+    }
+
+    /// Sends a notification to one legacy client, by its
+    /// [`RequestContext::connection`](crate::RequestContext::connection), if it listens: what is nobody else's business,
+    /// such as `notifications/elicitation/complete`.
+    pub fn send_to(&self, connection: u64, method: &str, params: Option<&RawJson>) {
+        self.send_where(method, params, |of, _| of == Some(connection));
+    }
+
+    fn send_where(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        is_for: impl Fn(Option<u64>, &Wants) -> bool,
+    ) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
             let (Some(out), Some(wants)) = (listener.out.upgrade(), listener.wants.upgrade()) else {
                 return false;
             };
-            if wants.includes(method, uri.as_deref()) {
+            if is_for(listener.connection, &wants) {
                 // A full queue means that as many notices wait for the client already.
                 let _ = out.try_send(wants.frame(method, params));
             }
@@ -44,18 +64,28 @@ impl Notices {
     pub fn watched(&self) -> Vec<String> {
         let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wants = listeners.iter().filter_map(|listener| listener.wants.upgrade());
-        let mut watched: Vec<String> = wants.flat_map(|wants| wants.watched()).collect();
+        let mut watched: Vec<String> = wants.flat_map(|wants| wants.resources.all()).collect();
         watched.sort_unstable();
         watched.dedup();
         watched
     }
 
-    pub(crate) fn subscribe(&self, out: &mpsc::Sender<Vec<u8>>, wants: &Arc<Wants>) {
+    /// Whether a client watches this task: what a service that follows tasks for its clients needs to know.
+    #[must_use]
+    pub fn is_task_watched(&self, id: &str) -> bool {
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wants = listeners.iter().filter_map(|listener| listener.wants.upgrade());
+        wants.any(|wants| wants.tasks.has(id))
+    }
+
+    /// Tells a client from now on; `connection` is that of a legacy one.
+    pub(crate) fn subscribe(&self, out: &mpsc::Sender<Vec<u8>>, wants: &Arc<Wants>, connection: Option<u64>) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.out.strong_count() > 0 && listener.wants.strong_count() > 0);
         listeners.push(Listener {
             out: out.downgrade(),
             wants: Arc::downgrade(wants),
+            connection,
         });
     }
 }

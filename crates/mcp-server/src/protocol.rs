@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use mcp_wire::{Era, Id, Request, Revision, RpcError, code, meta_key, method};
+use mcp_wire::{Era, Id, Request, Revision, RpcError, code, extension, meta_key, method};
 use raw_json::{Kind, RawJson};
 
 use crate::{
@@ -117,7 +117,13 @@ impl<S: Service> Core<S> {
             return Err(unknown_method(&request.method));
         }
         let wants = Wants::subscription(request, &capabilities)?;
-        wants.watch_only(&self.service.watch(wants.watched(), cx).await);
+        let tasks = wants.tasks.all();
+        if !tasks.is_empty() {
+            cx.check_extension(extension::TASKS)?;
+            wants.tasks.keep_only(&self.service.watch_tasks(tasks, cx).await);
+        }
+        let resources = self.service.watch(wants.resources.all(), cx).await;
+        wants.resources.keep_only(&resources);
         Ok(wants)
     }
 
@@ -180,9 +186,9 @@ impl Watching {
 
     fn note(self) -> Result<(), RpcError> {
         if self.begins {
-            return self.client.wants.watch(self.uri);
+            return self.client.wants.resources.add(self.uri);
         }
-        self.client.wants.unwatch(&self.uri);
+        self.client.wants.resources.remove(&self.uri);
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 use std::{future::Future, sync::Arc};
 
-use mcp_wire::{Notification, Request, Revision, RpcError, code};
+use mcp_wire::{MirroredParams, Notification, Request, Revision, RpcError, code};
 use raw_json::RawJson;
 
-use crate::{MirroredParams, RequestContext};
+use crate::RequestContext;
 
 /// What a server offers: everything that is not the protocol's own housekeeping.
 ///
@@ -21,7 +21,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// Some of it is served without the service: with `logging`, `logging/setLevel` and the levels of
     /// [`RequestContext::log`]; with a `listChanged` or `resources.subscribe`, the subscriptions of the modern era,
-    /// which [`Notices`](crate::Notices) feed. A legacy `resources/subscribe` counts once [`call`](Self::call) agrees.
+    /// which [`Notices`](crate::Notices) feed; so are those with the extension of tasks. A legacy `resources/subscribe` counts once [`call`](Self::call) agrees.
     fn capabilities(&self, revision: Revision) -> RawJson;
 
     /// Answers a request, such as `tools/list` or `tools/call`.
@@ -46,6 +46,14 @@ pub trait Service: Send + Sync + 'static {
     fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
         let _ = cx;
         std::future::ready(uris)
+    }
+
+    /// Says which of these tasks a modern client may watch, before its subscription is acknowledged; it has declared the
+    /// extension. A service that agrees sends a `notifications/tasks` whenever such a task has changed. None, unless a
+    /// service says otherwise: a task is its owner's alone.
+    fn watch_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> impl Future<Output = Vec<String>> + Send {
+        let _ = (ids, cx);
+        std::future::ready(Vec::new())
     }
 
     /// Takes note that a client is gone whose requests had this [`RequestContext::connection`]: its connection on stdio

@@ -311,7 +311,7 @@ impl<S: Service> Connection<S> {
             };
             // Closed means that writing has failed, which ends the connection anyway.
             let _ = out.send(wants.acknowledgement()).await;
-            notices.subscribe(&out, &wants);
+            notices.subscribe(&out, &wants, None);
             // Nothing is ever to be had here: it fails when listening ends.
             let _ = listening.acquire_owned().await;
             wants.end()
@@ -341,7 +341,8 @@ impl<S: Service> Connection<S> {
             }
             method::INITIALIZED => {
                 if let Some(client) = &self.client {
-                    self.options.notices.subscribe(&self.out, &client.wants);
+                    let notices = &self.options.notices;
+                    notices.subscribe(&self.out, &client.wants, Some(self.presence.number()));
                 }
             }
             _ => {

@@ -1,9 +1,9 @@
 use std::{
     collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use mcp_wire::{Id, Request, RpcError, code, meta_key, method};
+use mcp_wire::{Id, Request, RpcError, code, extension, meta_key, method};
 use raw_json::{Kind, RawJson};
 
 use crate::protocol::object;
@@ -15,9 +15,15 @@ pub(crate) struct Wants {
     subscription: Option<Id>,
     /// The lists whose changes are wanted, in the order of [`LISTS`]; legacy clients want all.
     lists: [bool; LISTS.len()],
-    /// The resources that are watched.
-    watched: Mutex<BTreeSet<String>>,
+    /// The resources that are watched, by their URIs.
+    pub(crate) resources: Watched,
+    /// The tasks that are watched, by their ids.
+    pub(crate) tasks: Watched,
 }
+
+/// What is watched of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Watched(Mutex<BTreeSet<String>>);
 
 /// A notification of a changed list: its name, the key that asks for it, and the capability it belongs to.
 const LISTS: [(&str, &str, &str); 3] = [
@@ -30,10 +36,14 @@ const LISTS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// How many resources one client may watch on one connection.
+/// The keys that name what is watched.
+const RESOURCES: &str = "resourceSubscriptions";
+const TASKS: &str = "taskIds";
+
+/// How many resources, and how many tasks, one client may watch on one connection.
 const MAX_WATCHED: usize = 1024;
-/// The longest URI of a watched resource.
-const MAX_URI: usize = 8 * 1024;
+/// The longest URI of a watched resource, or id of a task.
+const MAX_KEY: usize = 8 * 1024;
 
 impl Wants {
     /// What a legacy client wants: every notice, but of resources only those that it has subscribed to.
@@ -41,7 +51,8 @@ impl Wants {
         Self {
             subscription: None,
             lists: [true; LISTS.len()],
-            watched: Mutex::default(),
+            resources: Watched::default(),
+            tasks: Watched::default(),
         }
     }
 
@@ -59,16 +70,24 @@ impl Wants {
             lists: LISTS.map(|(_, key, capability)| {
                 is_true(&filter, key) && offers(capabilities, capability, "listChanged")
             }),
-            watched: Mutex::default(),
+            resources: Watched::default(),
+            tasks: Watched::default(),
         };
-        if let Some(uris) = filter.get("resourceSubscriptions") {
-            let texts: Option<Vec<String>> = uris.items().map(|uri| uri.string()).collect();
-            let texts = texts.filter(|_| uris.kind() == Kind::Array);
-            let texts =
-                texts.ok_or_else(|| invalid("`resourceSubscriptions` must be an array of strings"))?;
-            if offers(capabilities, "resources", "subscribe") {
-                texts.into_iter().try_for_each(|uri| wants.watch(uri))?;
-            }
+        let named = |key: &str| {
+            let Some(list) = filter.get(key) else {
+                return Ok(Vec::new());
+            };
+            let texts: Option<Vec<String>> = list.items().map(|text| text.string()).collect();
+            texts
+                .filter(|_| list.kind() == Kind::Array)
+                .ok_or_else(|| invalid(&format!("`{key}` must be an array of strings")))
+        };
+        let (uris, ids) = (named(RESOURCES)?, named(TASKS)?);
+        if offers(capabilities, "resources", "subscribe") {
+            uris.into_iter().try_for_each(|uri| wants.resources.add(uri))?;
+        }
+        if offers_tasks(capabilities) {
+            ids.into_iter().try_for_each(|id| wants.tasks.add(id))?;
         }
         Ok(wants)
     }
@@ -76,6 +95,7 @@ impl Wants {
     /// Whether a server with these capabilities ever has something to tell.
     pub(crate) fn are_offered(capabilities: &RawJson) -> bool {
         offers(capabilities, "resources", "subscribe")
+            || offers_tasks(capabilities)
             || LISTS
                 .iter()
                 .any(|(_, _, capability)| offers(capabilities, capability, "listChanged"))
@@ -89,10 +109,14 @@ impl Wants {
             .filter(|(_, is_wanted)| *is_wanted)
             .map(|((_, key, _), _)| (*key, RawJson::from(true)))
             .collect();
-        let watched = self.watched();
-        if !watched.is_empty() {
-            let uris = RawJson::from_serialize(&watched).expect("strings can be written");
-            filter.push(("resourceSubscriptions", uris));
+        for (key, watched) in [(RESOURCES, &self.resources), (TASKS, &self.tasks)] {
+            let watched = watched.all();
+            if !watched.is_empty() {
+                filter.push((
+                    key,
+                    RawJson::from_serialize(&watched).expect("strings can be written"),
+                ));
+            }
         }
         let params = object(&[("notifications", object(&filter))]);
         self.frame(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&params))
@@ -106,10 +130,21 @@ impl Wants {
         Some(mcp_wire::result(id, &result))
     }
 
-    /// Whether a notification is wanted; `uri` is that of the resource that it is about.
-    pub(crate) fn includes(&self, method: &str, uri: Option<&str>) -> bool {
-        if method == method::RESOURCES_UPDATED {
-            return uri.is_some_and(|uri| self.watches(uri));
+    /// What a notification says what it is about by, if only those who watch that are told.
+    pub(crate) fn key(method: &str) -> Option<&'static str> {
+        match method {
+            method::RESOURCES_UPDATED => Some("uri"),
+            method::TASKS_CHANGED => Some("taskId"),
+            _ => None,
+        }
+    }
+
+    /// Whether a notification is wanted; `about` is what it has under its [`key`](Self::key).
+    pub(crate) fn includes(&self, method: &str, about: Option<&str>) -> bool {
+        match method {
+            method::RESOURCES_UPDATED => return about.is_some_and(|uri| self.resources.has_part(uri)),
+            method::TASKS_CHANGED => return about.is_some_and(|id| self.tasks.has(id)),
+            _ => {}
         }
         match LISTS.iter().position(|(name, _, _)| *name == method) {
             Some(index) => self.lists[index],
@@ -128,45 +163,56 @@ impl Wants {
             None => mcp_wire::notification(method, params),
         }
     }
+}
 
-    /// Begins to watch a resource.
-    pub(crate) fn watch(&self, uri: String) -> Result<(), RpcError> {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if uri.len() > MAX_URI || watched.len() >= MAX_WATCHED && !watched.contains(&uri) {
-            let message =
-                format!("at most {MAX_WATCHED} resources with URIs of {MAX_URI} bytes can be watched");
+impl Watched {
+    /// Begins to watch this.
+    pub(crate) fn add(&self, key: String) -> Result<(), RpcError> {
+        let mut watched = self.lock();
+        if key.len() > MAX_KEY || watched.len() >= MAX_WATCHED && !watched.contains(&key) {
+            let message = format!("at most {MAX_WATCHED} with names of {MAX_KEY} bytes can be watched");
             return Err(RpcError::new(code::INVALID_PARAMS, message));
         }
-        watched.insert(uri);
+        watched.insert(key);
         Ok(())
     }
 
     /// Watches none but these.
-    pub(crate) fn watch_only(&self, uris: &[String]) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.retain(|uri| uris.contains(uri));
+    pub(crate) fn keep_only(&self, keys: &[String]) {
+        self.lock().retain(|key| keys.contains(key));
     }
 
-    /// Watches a resource no longer.
-    pub(crate) fn unwatch(&self, uri: &str) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.remove(uri);
+    /// Watches this no longer.
+    pub(crate) fn remove(&self, key: &str) {
+        self.lock().remove(key);
     }
 
-    pub(crate) fn watched(&self) -> Vec<String> {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.iter().cloned().collect()
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.lock().contains(key)
     }
 
     /// Whether a resource is watched, or one that it is part of.
-    fn watches(&self, uri: &str) -> bool {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+    fn has_part(&self, uri: &str) -> bool {
+        let watched = self.lock();
         watched.contains(uri)
             || watched.iter().any(|whole| {
                 let rest = uri.strip_prefix(whole.as_str());
                 rest.is_some_and(|rest| whole.ends_with('/') || rest.starts_with(['/', '?', '#']))
             })
     }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn offers_tasks(capabilities: &RawJson) -> bool {
+    let extensions = capabilities.get("extensions");
+    extensions.is_some_and(|extensions| extensions.get(extension::TASKS).is_some())
 }
 
 fn offers(capabilities: &RawJson, capability: &str, feature: &str) -> bool {

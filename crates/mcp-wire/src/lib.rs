@@ -35,6 +35,7 @@ mod lines;
 mod log_level;
 mod message;
 mod meta;
+mod mirrored;
 mod parse_error;
 mod revision;
 mod rpc_error;
@@ -52,6 +53,7 @@ pub use self::{
     log_level::{LogLevel, UnknownLogLevel},
     message::{Message, Notification, Request, Response},
     meta::{cancelled_params, meta, progress_token, with_meta, with_progress_token, without_progress_token},
+    mirrored::{MirroredParam, MirroredParams},
     parse_error::{ParseError, ParseErrorKind},
     revision::{Era, Revision, UnknownRevision},
     rpc_error::{RpcError, code},

@@ -40,6 +40,10 @@ pub const TASKS_RESULT: &str = "tasks/result";
 pub const TASKS_UPDATE: &str = "tasks/update";
 /// Ends a task before it is done.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// A task has changed (2025-11-25).
+pub const TASKS_STATUS: &str = "notifications/tasks/status";
+/// A task has changed (2026-07-28, an extension).
+pub const TASKS_CHANGED: &str = "notifications/tasks";
 /// Opens a stream of notifications (modern).
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 /// Says which of the notifications that [`SUBSCRIPTIONS_LISTEN`] asked for will come (modern).
@@ -52,6 +56,8 @@ pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
 pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
 /// A server asks the user (legacy).
 pub const ELICITATION_CREATE: &str = "elicitation/create";
+/// What the user was sent to a page for is done (2025-11-25).
+pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 /// Progress of a request that is under way.
 pub const PROGRESS: &str = "notifications/progress";
 /// The caller no longer wants the answer to a request.

@@ -62,6 +62,13 @@ impl RawJson {
         }
     }
 
+    /// The same text in bytes of its own: for what is kept for long and was cut out of something larger, which it would
+    /// keep as well.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(ByteString::from(self.as_str()))
+    }
+
     /// Writes a value as JSON.
     ///
     /// # Errors
@@ -105,12 +112,6 @@ impl RawJson {
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
         self.0.as_bytes()
-    }
-
-    /// The same value in bytes of its own: one that is kept for long does not keep the message that it is a part of.
-    #[must_use]
-    pub fn detached(&self) -> Self {
-        Self(ByteString::from(self.as_str()))
     }
 
     /// The length of the text in bytes.

@@ -1,6 +1,7 @@
-use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, num::ParseIntError, str::FromStr, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
+use sha2::{Digest, Sha256};
 
 use crate::{
     Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
@@ -30,6 +31,9 @@ pub struct CallContext {
     pub attempt: u32,
     /// The caller's key for this very effect: calls with the same key have it once.
     pub idempotency_key: Option<Arc<str>>,
+    /// The entry of the ledger that this call goes on with, if it is not the first with its key: see
+    /// [`CallContext::ledger_id`].
+    pub entry: Option<CorrelationId>,
     /// Where the tool's progress goes, if the caller wants to know.
     pub progress: Option<Arc<dyn Progress>>,
     /// Which client calls, if the edge can tell: also one that can be asked nothing.
@@ -47,6 +51,8 @@ pub struct CallContext {
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     dispatch: Arc<Dispatch>,
+    /// How far the attempts before the present one got.
+    before: DispatchState,
     notes: Option<Vec<Note>>,
 }
 
@@ -137,6 +143,7 @@ impl CallContext {
             deadline: None,
             attempt: 0,
             idempotency_key: None,
+            entry: None,
             progress: None,
             client: None,
             ask: None,
@@ -146,6 +153,7 @@ impl CallContext {
             observers: Observers::default(),
             clock,
             dispatch: Arc::default(),
+            before: DispatchState::NotSent,
             notes: None,
         }
     }
@@ -162,9 +170,22 @@ impl CallContext {
         &self.dispatch
     }
 
+    /// How far any attempt of the call got.
+    #[must_use]
+    pub fn furthest(&self) -> DispatchState {
+        self.before.max(self.dispatch.state())
+    }
+
+    /// Under which id a [`Ledger`](crate::Ledger) remembers the call, if it does.
+    #[must_use]
+    pub fn ledger_id(&self) -> CorrelationId {
+        self.entry.unwrap_or(self.correlation_id)
+    }
+
     /// Begins another attempt: counts it and gives it a mark of its own.
     pub fn next_attempt(&mut self) {
         self.attempt += 1;
+        self.before = self.furthest();
         self.dispatch = Arc::default();
     }
 
@@ -177,7 +198,7 @@ impl CallContext {
     pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
         if self.dispatch.state() == DispatchState::Sent && !self.may_run_twice() {
             let message = format!("{}; whether the tool ran is not known", message.into());
-            ToolError::new(ErrorKind::OutcomeUnknown, message)
+            ToolError::new(ErrorKind::OutcomeUnknown, message).with_ledger_id(self.ledger_id())
         } else {
             ToolError::new(kind, message)
         }
@@ -192,6 +213,52 @@ impl CallContext {
         let is_declared = descriptor.origin.trust == Trust::Operator
             && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
         is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
+    }
+
+    /// Whether the tool may be called again after an attempt of which nobody knows whether it ran: it may run twice, or
+    /// what runs it is told the call's idempotency key and so does once what it is told twice.
+    #[must_use]
+    pub fn may_be_repeated(&self) -> bool {
+        self.may_run_twice() || self.is_keyed()
+    }
+
+    /// Whether what runs the tool is told the call's idempotency key.
+    fn is_keyed(&self) -> bool {
+        let settings = self.tool().settings();
+        let is_tool = matches!(self.target, Target::Tool(_));
+        settings.idempotency.passes_key && is_tool && self.idempotency_key.is_some()
+    }
+
+    /// The idempotency key as it is passed on to what runs the tool, in the form of a UUID; nothing if the call has
+    /// none. Not the caller's own text: different principals may use the same one, and to what runs the tool they are
+    /// all one client.
+    #[must_use]
+    pub fn outward_key(&self) -> Option<String> {
+        let key = self.idempotency_key.as_deref()?;
+        let mut digest = Sha256::new();
+        for part in [
+            &*self.caller.tenant,
+            &*self.caller.principal,
+            &**self.tool().name(),
+            key,
+        ] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        let digest = digest.finalize();
+        let mut bytes: [u8; 16] = std::array::from_fn(|index| digest[index]);
+        // Version 8 of RFC 9562: made in a way of one's own.
+        bytes[6] = bytes[6] & 0x0f | 0x80;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let text = format!("{:032x}", u128::from_be_bytes(bytes));
+        let (a, b, c, d, e) = (
+            &text[..8],
+            &text[8..12],
+            &text[12..16],
+            &text[16..20],
+            &text[20..],
+        );
+        Some(format!("{a}-{b}-{c}-{d}-{e}"))
     }
 
     /// The time left until the deadline, which the time that the caller took to answer questions puts off; nothing if
@@ -264,6 +331,7 @@ impl CallContext {
             deadline: self.deadline,
             attempt: self.attempt,
             idempotency_key: self.idempotency_key.clone(),
+            entry: self.entry,
             progress: self.progress.clone(),
             client: self.client.clone(),
             ask: self.ask.clone(),
@@ -273,6 +341,7 @@ impl CallContext {
             observers: self.observers.clone(),
             clock: self.clock.clone(),
             dispatch: Arc::default(),
+            before: DispatchState::NotSent,
             notes: self.notes.as_ref().map(|_| Vec::new()),
         }
     }
@@ -280,6 +349,7 @@ impl CallContext {
     /// Takes over what forked work reports back: its notes, its attempts and how far it got.
     pub fn absorb(&mut self, forked: Self) {
         self.attempt = self.attempt.max(forked.attempt);
+        self.before = self.furthest().max(forked.before);
         self.dispatch = forked.dispatch;
         if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
             notes.extend(more);
@@ -303,6 +373,14 @@ impl fmt::Debug for CallContext {
 impl fmt::Display for CorrelationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for CorrelationId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        u128::from_str_radix(text, 16).map(Self)
     }
 }
 

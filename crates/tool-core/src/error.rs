@@ -2,6 +2,8 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
+use crate::CorrelationId;
+
 /// Why a call did not give a result. Layers match on [`ToolError::kind`], never on the text.
 #[derive(Clone)]
 pub struct ToolError(Box<Inner>);
@@ -14,6 +16,7 @@ struct Inner {
     retry_after: Option<Duration>,
     no_retry: bool,
     detail: Option<RawJson>,
+    ledger_id: Option<CorrelationId>,
 }
 
 /// What kind of failure a [`ToolError`] is. The methods are the one table of what follows from a kind.
@@ -50,6 +53,8 @@ pub enum ErrorKind {
     OutcomeUnknown,
     /// The tool is no longer what was approved.
     ToolChanged,
+    /// The tool needs something of the caller's client that this did not declare: no later call helps either.
+    MissingCapability,
     /// A fault of ours.
     Internal,
 }
@@ -103,13 +108,14 @@ const TABLE: [Row; ErrorKind::ALL.len()] = {
         row("result_too_large",   Validation,     false, false, false, "ask for less at once"),
         row("outcome_unknown",    Unknown,        false, true,  true,  "the tool may have run; check its effect before calling again"),
         row("tool_changed",       Validation,     false, false, false, "list the tools again; this one has changed"),
+        row("missing_capability", Validation,     false, false, false, "this client cannot do what the tool needs; use another tool"),
         row("internal",           Unknown,        false, false, false, "this is a fault of the gateway; report it"),
     ]
 };
 
 impl ErrorKind {
     /// Every kind, in the order of the table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidArguments,
         Self::ResultInvalid,
         Self::NotFound,
@@ -125,6 +131,7 @@ impl ErrorKind {
         Self::ResultTooLarge,
         Self::OutcomeUnknown,
         Self::ToolChanged,
+        Self::MissingCapability,
         Self::Internal,
     ];
 
@@ -190,6 +197,7 @@ impl ToolError {
             retry_after: None,
             no_retry: false,
             detail: None,
+            ledger_id: None,
         }))
     }
 
@@ -229,6 +237,14 @@ impl ToolError {
         self
     }
 
+    /// The same error with the id under which is remembered what is known of the call: see
+    /// [`Ledger`](crate::Ledger).
+    #[must_use]
+    pub fn with_ledger_id(mut self, id: CorrelationId) -> Self {
+        self.0.ledger_id = Some(id);
+        self
+    }
+
     /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -251,6 +267,12 @@ impl ToolError {
     #[must_use]
     pub fn allows_retry(&self) -> bool {
         !self.0.no_retry
+    }
+
+    /// Under which id is remembered what is known of the call.
+    #[must_use]
+    pub fn ledger_id(&self) -> Option<CorrelationId> {
+        self.0.ledger_id
     }
 
     /// What the upstream said about it, as data.

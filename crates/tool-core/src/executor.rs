@@ -23,6 +23,13 @@ pub trait Executor: Send + Sync {
         None
     }
 
+    /// Whether the tool's settings say how the idempotency key of a call is passed on to what runs it, and the operator
+    /// wrote them: only then may a call that may have run be made again under its key.
+    fn passes_key(&self, descriptor: &Descriptor) -> bool {
+        let _ = descriptor;
+        false
+    }
+
     /// The JSON Schema of its settings, for editors and the reference.
     fn config_schema(&self) -> RawJson;
 }

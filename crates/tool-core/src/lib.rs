@@ -21,7 +21,6 @@ mod adapt;
 mod alert;
 mod arguments;
 mod ask;
-mod cache;
 mod caller;
 mod clock;
 mod context;
@@ -34,6 +33,7 @@ mod future;
 mod health;
 mod invoke;
 mod jitter;
+mod ledger;
 mod limits;
 mod metadata;
 mod name;
@@ -55,7 +55,6 @@ pub use self::{
     alert::{Alert, AlertKind, AlertPhase, AlertSubject},
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
-    cache::{CacheOutcome, CacheScope, CacheSettings},
     caller::Caller,
     clock::{Clock, Instant},
     context::{CallContext, CorrelationId, Note, Target},
@@ -68,16 +67,17 @@ pub use self::{
     health::{CheckReport, Health, HealthReport, HealthStatus},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
+    ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
     limits::{ConcurrencyLimit, Limits, Scopes},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
-    overrides::{BreakerSettings, Overrides, RetrySettings},
+    overrides::{BreakerSettings, IdempotencySettings, Overrides, RetrySettings},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
-    source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus},
+    source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus, Update},
     state::{ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},

@@ -102,6 +102,12 @@ impl Reply {
         }
     }
 
+    /// Gives the answer bytes of its own, apart from the message that it may have been cut out of: for keeping it.
+    pub fn detach(&mut self) {
+        let (Body::Value(raw) | Body::Result(raw)) = &mut self.body;
+        *raw = raw.detached();
+    }
+
     /// Adds a member to the reply's `_meta`, where it is written at the wire.
     pub fn add_meta(&mut self, key: &'static str, value: RawJson) {
         self.meta.push((key, value));

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ArgumentHandling, CacheSettings};
+use crate::ArgumentHandling;
 
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
@@ -12,9 +12,26 @@ pub struct Overrides {
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
     pub arguments: Option<ArgumentHandling>,
-    /// When its answers are kept and shared. Of a server or by default, that is for those tools only which their operator
-    /// declared read-only and idempotent.
-    pub cache: Option<CacheSettings>,
+    /// How long is remembered what came of its calls with an idempotency key.
+    pub key_ttl: Option<Duration>,
+}
+
+/// What becomes of a tool's calls with an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencySettings {
+    /// How long is remembered what came of them.
+    pub ttl: Duration,
+    /// Whether the operator has said how the key is passed on to what runs the tool, which then makes repeating safe.
+    pub passes_key: bool,
+}
+
+impl Default for IdempotencySettings {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(24 * 60 * 60),
+            passes_key: false,
+        }
+    }
 }
 
 /// When failed calls are tried again.

@@ -2,10 +2,32 @@ use std::{future::ready, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
-use crate::{BoxFuture, Descriptor, ErrorKind, Feature, ToolError};
+use crate::{BoxFuture, ClientKey, Descriptor, ErrorKind, Feature, Task, ToolError};
 
-/// Takes news of a resource: an object with its `uri` and what else its source says. It must not block.
-pub type OnUpdate = Arc<dyn Fn(&RawJson) + Send + Sync>;
+/// What a source tells of its own accord, as it wrote it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Update {
+    /// A resource of which news is wanted has changed: an object with its `uri`.
+    Resource(RawJson),
+    /// A task has changed that a caller follows.
+    Task {
+        /// The task, as the caller's [`Outcome::Task`](crate::Outcome::Task) has it.
+        task: Task,
+        /// How it is, with the id that is not for callers.
+        state: RawJson,
+    },
+    /// What a user was sent to a page for is done.
+    PageVisited {
+        /// The client whose call needed it.
+        client: ClientKey,
+        /// An object with the `elicitationId` that the client knows.
+        params: RawJson,
+    },
+}
+
+/// Takes what a source tells of its own accord. It must not block.
+pub type OnUpdate = Arc<dyn Fn(&Update) + Send + Sync>;
 
 /// Where tools come from: files, a store, an MCP server.
 pub trait Source: Send + Sync {
@@ -61,7 +83,7 @@ pub trait Source: Send + Sync {
         Box::pin(ready(Ok(())))
     }
 
-    /// Hands news of resources to this as well, from now on.
+    /// Hands what the source tells of its own accord to this as well, from now on.
     fn on_update(&self, tell: OnUpdate) {
         drop(tell);
     }

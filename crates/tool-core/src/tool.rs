@@ -1,15 +1,11 @@
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke, Feature, Limits,
-    Overrides, RetrySettings, ToolState,
+    ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, IdempotencySettings,
+    Limits, Overrides, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -18,8 +14,6 @@ pub struct Tool {
     parts: ToolParts,
     definition: RawJson,
     digest: [u8; 32],
-    fingerprint: OnceLock<[u8; 32]>,
-    generation: u64,
 }
 
 /// What a [`Tool`] is made from.
@@ -52,10 +46,10 @@ pub struct Settings {
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
     pub arguments: ArgumentHandling,
-    /// When its answers are kept and shared; never if absent.
-    pub cache: Option<CacheSettings>,
     /// How much it may be used.
     pub limits: Limits,
+    /// What becomes of its calls with an idempotency key.
+    pub idempotency: IdempotencySettings,
 }
 
 impl Default for Settings {
@@ -66,8 +60,8 @@ impl Default for Settings {
             retry: None,
             breaker: None,
             arguments: ArgumentHandling::Strict,
-            cache: None,
             limits: Limits::default(),
+            idempotency: IdempotencySettings::default(),
         }
     }
 }
@@ -82,8 +76,7 @@ impl Settings {
         let breaker = overrides.breaker.or(self.breaker);
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
-        let cache = overrides.cache.or(self.cache);
-        self.cache = cache.filter(|cache| !cache.disabled);
+        self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
         self
     }
 }
@@ -98,23 +91,7 @@ impl Tool {
             parts,
             definition,
             digest,
-            fingerprint: OnceLock::new(),
-            generation: 0,
         }
-    }
-
-    /// The same tool, made under the configuration of this number: what it is run by, and the values that its settings
-    /// refer to, may be others than under another.
-    #[must_use]
-    pub fn in_generation(mut self, generation: u64) -> Self {
-        self.generation = generation;
-        self
-    }
-
-    /// The number of the configuration that it was made under.
-    #[must_use]
-    pub fn generation(&self) -> u64 {
-        self.generation
     }
 
     /// The name that agents call it by.
@@ -146,18 +123,6 @@ impl Tool {
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
-    }
-
-    /// The SHA-256 of everything that its answers depend on beside the call: the definition, the version, and what runs
-    /// it with which settings.
-    #[must_use]
-    pub fn fingerprint(&self) -> &[u8; 32] {
-        self.fingerprint.get_or_init(|| {
-            let descriptor = &self.parts.descriptor;
-            let (version, runner) = (&descriptor.version, &descriptor.executor);
-            let parts = serde_json::json!([version, runner.kind, runner.config, self.digest]);
-            raw_json::digest(&RawJson::from(parts))
-        })
     }
 
     /// The compiled schema of its arguments.

@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap, HeaderValue, Method, StatusCode,
     header::{CONTENT_ENCODING, LOCATION},
 };
 use raw_json::RawJson;
@@ -80,6 +80,11 @@ impl HttpTool {
         })?;
         if let Some(trace) = &cx.trace {
             request.belongs_to(trace);
+        }
+        if let (Some(header), Some(key)) = (&plan.key_header, cx.outward_key())
+            && let Ok(key) = HeaderValue::from_str(&key)
+        {
+            request.headers.insert(header.clone(), key);
         }
         let method = request.method.clone();
         let response = self.follow(request, cx).await?;

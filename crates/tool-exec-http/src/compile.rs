@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
+use http::{HeaderName, Method};
 use raw_json::RawJson;
 use tool_core::{Descriptor, Reference};
 
@@ -12,7 +12,7 @@ use crate::{
     address::Address,
     body::Body,
     client::ClientKey,
-    header::{EnvironmentHeader, Header},
+    header::{EnvironmentHeader, Header, check_name},
     json_path::ResponsePath,
     mapping::Mapping,
     plan::{Content, Plan, Selection},
@@ -39,6 +39,7 @@ impl Compiler<'_> {
         let method = self.method(body.is_some());
         let mut headers = self.headers();
         let query = self.query();
+        let key_header = self.key_header(&headers);
         let selection = self.selection();
         let expected = self.expected();
         let (address, method) = (address?, method?);
@@ -56,6 +57,7 @@ impl Compiler<'_> {
             query,
             headers,
             content,
+            key_header,
             references,
             secrets,
             expected,
@@ -186,6 +188,22 @@ impl Compiler<'_> {
             }
         }
         headers
+    }
+
+    fn key_header(&mut self, headers: &[Header]) -> Option<HeaderName> {
+        let settings = self.settings.idempotency.as_ref()?;
+        let place = "/idempotency/header";
+        if settings.header.is_empty() {
+            let hint = "such as `idempotency: {header: Idempotency-Key}`";
+            self.problems.hint("/idempotency", "`header` is missing", hint);
+            return None;
+        }
+        let name = self.problems.keep(place, check_name(&settings.header))?;
+        if headers.iter().any(|header| header.name == name) {
+            let message = format!("the header `{name}` is given in `headers` as well");
+            self.problems.hint(place, message, "remove one of them");
+        }
+        Some(name)
     }
 
     /// Every reference once, and those among them whose values are secrets. The headers from the environment come in

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
-use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets};
+use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Trust};
 
 use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
 
@@ -74,6 +74,11 @@ impl Executor for HttpExecutor {
         let config = &descriptor.executor.config;
         let url = config.get("url").or_else(|| config.get("url_template"))?;
         origin(url.as_str()?).map(Into::into)
+    }
+
+    fn passes_key(&self, descriptor: &Descriptor) -> bool {
+        let is_told = descriptor.executor.config.get("idempotency").is_some();
+        is_told && descriptor.origin.trust == Trust::Operator
     }
 
     fn config_schema(&self) -> RawJson {

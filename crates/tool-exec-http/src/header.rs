@@ -124,7 +124,7 @@ impl EnvironmentHeader {
     }
 }
 
-fn check_name(name: &str) -> Result<HeaderName, String> {
+pub(crate) fn check_name(name: &str) -> Result<HeaderName, String> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| format!("`{}` is no header name", name.escape_debug()))?;
     if FORBIDDEN.contains(&parsed.as_str()) || parsed.as_str().starts_with("proxy-") {

@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub query: Vec<Pair>,
     pub headers: Vec<Header>,
     pub content: Content,
+    /// The header by which the upstream is told the idempotency key.
+    pub key_header: Option<HeaderName>,
     /// Every reference once: they are resolved before anything is rendered.
     pub references: Vec<Reference>,
     /// Those whose values are hidden in results as well.

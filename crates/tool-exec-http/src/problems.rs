@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tool_core::PrepareError;
 
-use crate::settings::{RequestMapping, ResponseMapping, Settings};
+use crate::settings::{KeySettings, RequestMapping, ResponseMapping, Settings};
 
 /// The problems of one tool's settings, collected so that a reader sees all of them at once.
 #[derive(Debug, Default)]
@@ -64,6 +64,7 @@ pub(crate) fn read_settings(config: &Value, problems: &mut Problems) -> Settings
     for (key, nested) in [
         ("request", checked::<RequestMapping> as Check),
         ("response", checked::<ResponseMapping> as Check),
+        ("idempotency", checked::<KeySettings> as Check),
     ] {
         if let Some(Value::Object(inner)) = members.get_mut(key) {
             nested(inner, &format!("/{key}"), problems);

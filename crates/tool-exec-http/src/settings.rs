@@ -47,6 +47,10 @@ pub(crate) struct Settings {
     /// What becomes of the response, in PromptKit's form.
     #[serde(default)]
     pub response: Option<ResponseMapping>,
+    /// How the upstream is told the idempotency key of a call. Say this only of one that does once what it is told twice
+    /// with the same key: failed calls are then made again.
+    #[serde(default)]
+    pub idempotency: Option<KeySettings>,
     /// The part of the response that is the result: a JSONPath (RFC 9535). A path to one place gives what is there,
     /// or null; any other gives a list.
     #[serde(default)]
@@ -107,6 +111,16 @@ pub(crate) struct RequestMapping {
     /// Members of the body that no argument changes.
     #[serde(default)]
     pub static_body: Map<String, Value>,
+}
+
+/// How the upstream is told the idempotency key of a call.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["header"]))]
+pub(crate) struct KeySettings {
+    /// The header, such as `Idempotency-Key`. Its value is a UUID made from tenant, principal, tool and key.
+    #[serde(default)]
+    pub header: String,
 }
 
 /// What becomes of the response, in PromptKit's form.

@@ -73,6 +73,7 @@ impl Asking {
             method: request.method,
             params: request.params,
         };
+        self.calls.addressees.asked(&question, &asker.client().client());
         tokio::select! {
             biased;
             answer = asker.ask(question) => {

@@ -4,12 +4,12 @@ use mcp_client::{Error, RequestOptions};
 use mcp_wire::{Era, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target, TaskHandle,
-    TaskWish, Tool, ToolError,
+    CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target,
+    TaskHandle, TaskWish, Tool, ToolError,
 };
 
 use crate::{
-    McpServer,
+    KeyPlace, McpServer,
     connections::Checkout,
     drive::{drive, is_made},
     fault::{cut, tool_error},
@@ -24,6 +24,8 @@ pub(crate) struct McpCall {
     pub(crate) own: RawJson,
     /// Whether it can be called as a task only.
     pub(crate) is_task: bool,
+    /// Where the server takes the call's idempotency key.
+    pub(crate) key_place: Option<KeyPlace>,
 }
 
 /// What an application says to those within its trace, in the form of the W3C header.
@@ -31,8 +33,10 @@ const BAGGAGE: &str = "baggage";
 
 /// Members of `_meta` that speak of one hop: the caller's are not the server's business, ours are put in below. Baggage
 /// may name users and is meant for the caller's own services.
-const OF_ONE_HOP: [&str; 9] = [
+const OF_ONE_HOP: [&str; 10] = [
     BAGGAGE,
+    // Another client's key may be the same, and to the server we are one client: see `CallContext::outward_key`.
+    Claim::META_KEY,
     meta_key::PROGRESS_TOKEN,
     meta_key::PROTOCOL_VERSION,
     meta_key::CLIENT_CAPABILITIES,
@@ -46,7 +50,7 @@ const OF_ONE_HOP: [&str; 9] = [
 impl McpCall {
     /// The method, and its parameters with the caller's own text in them.
     fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, RawJson), ToolError> {
-        let arguments = ("arguments", cx.arguments.raw().clone());
+        let arguments = ("arguments", self.arguments(cx)?);
         let mut members: Vec<(&str, RawJson)> = Vec::new();
         let method = match &cx.target {
             Target::Tool(_) => {
@@ -74,8 +78,34 @@ impl McpCall {
             members.push(("inputResponses", resume.responses.clone()));
             members.extend(resume.state.clone().map(|state| ("requestState", state)));
         }
-        members.extend(meta(cx).map(|meta| ("_meta", meta)));
+        members.extend(self.meta(cx).map(|meta| ("_meta", meta)));
         Ok((method, object(&members)))
+    }
+
+    /// The caller's arguments, and the idempotency key if the tool takes it as one.
+    fn arguments(&self, cx: &CallContext) -> Result<RawJson, ToolError> {
+        let raw = cx.arguments.raw();
+        let (Some(KeyPlace::Argument(name)), Some(key)) = (&self.key_place, cx.outward_key()) else {
+            return Ok(raw.clone());
+        };
+        if raw.get(name).is_some() {
+            let message = format!("leave out the argument `{name}`: it is made from the idempotency key");
+            return Err(ToolError::new(ErrorKind::InvalidArguments, message));
+        }
+        Ok(raw
+            .with_members(&[(name, RawJson::from(key.as_str()))])
+            .expect("arguments are an object"))
+    }
+
+    /// What goes with the call beside its arguments, and the idempotency key if the server takes it there.
+    fn meta(&self, cx: &CallContext) -> Option<RawJson> {
+        let meta = meta(cx);
+        let (Some(KeyPlace::Meta(name)), Some(key)) = (&self.key_place, cx.outward_key()) else {
+            return meta;
+        };
+        let meta = meta.unwrap_or(RawJson::object());
+        let told = meta.with_members(&[(name, RawJson::from(key.as_str()))]);
+        Some(told.expect("what is passed on is an object"))
     }
 
     /// What the configuration leaves out is not read by its URI either.

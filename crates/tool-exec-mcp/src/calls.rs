@@ -8,6 +8,8 @@ use raw_json::RawJson;
 use tokio::{sync::Notify, time::Instant};
 use tool_core::{Asker, ClientKey};
 
+use crate::addressees::Addressees;
+
 /// The calls that are under way on one connection: whom the server may ask, and tell what it logs.
 ///
 /// # Attribution
@@ -18,6 +20,8 @@ pub(crate) struct Calls {
     running: Mutex<Running>,
     /// Tells when a call has ended.
     ended: Notify,
+    /// Whom news of what outlives a call are for.
+    pub(crate) addressees: Addressees,
 }
 
 struct Running {
@@ -69,6 +73,7 @@ impl Calls {
                 idle_since: Instant::now(),
             }),
             ended: Notify::new(),
+            addressees: Addressees::default(),
         })
     }
 
@@ -148,7 +153,8 @@ impl Calls {
 }
 
 impl Call {
-    fn client(&self) -> Option<ClientKey> {
+    /// Which client it is of, if that can be asked anything.
+    pub(crate) fn client(&self) -> Option<ClientKey> {
         self.asker.as_ref().map(|asker| asker.client().client())
     }
 

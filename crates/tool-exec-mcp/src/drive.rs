@@ -8,7 +8,7 @@ use mcp_client::{Connection, Error, RequestOptions};
 use mcp_wire::{Era, RpcError, meta, meta_key, method, with_progress_token};
 use raw_json::{Kind, RawJson};
 use tokio::{runtime::Handle, time::sleep};
-use tool_core::{CallContext, ErrorKind, Question, ToolError};
+use tool_core::{AskError, CallContext, ErrorKind, Question, ToolError};
 
 use crate::{
     call::{options, questions},
@@ -216,22 +216,28 @@ impl Running<'_> {
 
     async fn ask(&self, question: Question) -> Result<RawJson, ToolError> {
         let method = question.method.clone();
-        let unavailable = |why: &str| {
+        let not_given = |kind, why: &str| {
             let message = format!("the tool asks for `{method}`: {why}");
-            self.cx.unanswered(ErrorKind::Unavailable, message)
+            self.cx.unanswered(kind, message)
         };
+        let missing = ErrorKind::MissingCapability;
         let Some(asker) = &self.cx.ask else {
-            return Err(unavailable("there is nobody to ask"));
+            return Err(not_given(missing, "there is nobody to ask"));
         };
         // What the client did not declare, it is not asked.
         let capability = method.split('/').next().unwrap_or_default();
         if asker.client().capabilities().get(capability).is_none() {
-            return Err(unavailable(
-                "the client did not declare that it can be asked this",
-            ));
+            let why = format!("this needs the capability `{capability}`, which the client did not declare");
+            return Err(not_given(missing, &why));
         }
         let answer = asker.ask(question).await;
-        answer.map_err(|error| unavailable(&error.to_string()).with_source(error))
+        answer.map_err(|error| {
+            let kind = match error {
+                AskError::Impossible(_) => missing,
+                _ => ErrorKind::Unavailable,
+            };
+            not_given(kind, &error.to_string()).with_source(error)
+        })
     }
 
     /// Fetches the result of a legacy task, or the error that the call came to. Returns when the task is over.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{Descriptor, DynInvoke, Executor, Feature, PrepareError};
 
-use crate::{McpServer, call::McpCall};
+use crate::{KeyPlace, McpServer, call::McpCall};
 
 /// Runs what MCP servers offer.
 pub struct McpExecutor {
@@ -24,6 +24,22 @@ struct McpSettings {
     /// waits for the task's result.
     #[serde(default)]
     task: bool,
+    /// Where the server takes the idempotency key of a call, in the place of what the server's own settings say. Say
+    /// this only of a tool that does once what it is told twice with the same key: failed calls are then made again.
+    #[serde(default)]
+    idempotency: Option<KeySettings>,
+}
+
+/// Where the idempotency key of a call goes: one of the two.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct KeySettings {
+    /// The key of `_meta`, such as `dev.toolplane/idempotency-key`.
+    #[serde(default)]
+    meta: Option<String>,
+    /// The argument.
+    #[serde(default)]
+    argument: Option<String>,
 }
 
 /// Which prompt of which server to render; only a server's own list makes these.
@@ -45,26 +61,61 @@ struct Address {
     server: String,
     own: String,
     is_task: bool,
+    key: Option<KeySettings>,
 }
 
 impl Address {
     fn read(descriptor: &Descriptor) -> Result<Self, serde_json::Error> {
         let config = &descriptor.executor.config;
-        let (server, own, is_task) = match descriptor.feature {
+        let (server, own, is_task, key) = match descriptor.feature {
             Feature::Tool => {
-                let McpSettings { server, tool, task } = Deserialize::deserialize(config)?;
-                (server, tool, task)
+                let settings: McpSettings = Deserialize::deserialize(config)?;
+                (
+                    settings.server,
+                    settings.tool,
+                    settings.task,
+                    settings.idempotency,
+                )
             }
             Feature::Prompt => {
                 let PromptSettings { server, prompt } = Deserialize::deserialize(config)?;
-                (server, prompt, false)
+                (server, prompt, false, None)
             }
             _ => {
                 let ResourceSettings { server, uri } = Deserialize::deserialize(config)?;
-                (server, uri, false)
+                (server, uri, false, None)
             }
         };
-        Ok(Self { server, own, is_task })
+        Ok(Self {
+            server,
+            own,
+            is_task,
+            key,
+        })
+    }
+}
+
+/// Where the idempotency key of a call goes: as the tool's settings say, or those of its server.
+fn key_place(
+    server: &McpServer,
+    settings: Option<KeySettings>,
+    descriptor: &Descriptor,
+) -> Result<Option<KeyPlace>, PrepareError> {
+    let Some(settings) = settings else {
+        let of_server = server.settings().key_place.clone();
+        let properties = descriptor.input_schema.get("properties");
+        return Ok(of_server.filter(|place| match place {
+            KeyPlace::Meta(_) => true,
+            KeyPlace::Argument(name) => properties.is_some_and(|properties| properties.get(name).is_some()),
+        }));
+    };
+    match (settings.meta, settings.argument) {
+        (Some(meta), None) => Ok(Some(KeyPlace::Meta(meta))),
+        (None, Some(argument)) => Ok(Some(KeyPlace::Argument(argument))),
+        _ => {
+            let error = PrepareError::at("/idempotency", "takes one of `meta` and `argument`");
+            Err(error.with_hint("such as `idempotency: {argument: request_id}`"))
+        }
     }
 }
 
@@ -102,7 +153,9 @@ impl Executor for McpExecutor {
             let error = PrepareError::at("/server", format!("there is no server `{}`", address.server));
             return Err(vec![error.with_hint(hint)]);
         };
+        let key_place = key_place(server, address.key, descriptor).map_err(|error| vec![error])?;
         Ok(Arc::new(McpCall {
+            key_place,
             server: server.clone(),
             own: RawJson::from(address.own.as_str()),
             is_task: address.is_task,
@@ -112,6 +165,16 @@ impl Executor for McpExecutor {
     fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
         let address = Address::read(descriptor).ok()?;
         Some(address.server.into())
+    }
+
+    fn passes_key(&self, descriptor: &Descriptor) -> bool {
+        let Ok(address) = Address::read(descriptor) else {
+            return false;
+        };
+        let server = self.servers.get(&address.server);
+        // A list names no place for a key, so whatever says one is the operator's.
+        let place = server.map(|server| key_place(server, address.key, descriptor));
+        descriptor.feature == Feature::Tool && matches!(place, Some(Ok(Some(_))))
     }
 
     fn config_schema(&self) -> RawJson {

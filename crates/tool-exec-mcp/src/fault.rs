@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_client::{Error, ErrorKind as Fault};
-use mcp_wire::RpcError;
+use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
 use tool_core::{CallContext, ErrorKind, ToolError};
 
@@ -65,7 +65,11 @@ pub(crate) fn rpc_error(server: &str, rpc: &RpcError) -> ToolError {
         None => detail,
     };
     let what = format!("answered with the error {}: {}", rpc.code, cut(&rpc.message));
-    ToolError::new(ErrorKind::UpstreamError, format!("the server `{server}` {what}")).with_detail(detail)
+    let kind = match rpc.code {
+        code::MISSING_CLIENT_CAPABILITY => ErrorKind::MissingCapability,
+        _ => ErrorKind::UpstreamError,
+    };
+    ToolError::new(kind, format!("the server `{server}` {what}")).with_detail(detail)
 }
 
 fn http_status(

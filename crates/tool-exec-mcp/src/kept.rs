@@ -6,7 +6,8 @@ use mcp_client::{Connection, ErrorKind as Fault};
 use mcp_wire::{Era, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskRequest, ToolError,
+    CallContext, DynInvoke, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskRequest,
+    ToolError,
 };
 
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
 
 /// Where a task is. As long as this is there, its connection is not closed for want of calls.
 struct Place {
+    id: Arc<str>,
     server: String,
     line: Arc<Line>,
     /// The connection that a legacy server has made the task on: on another one, the id may be somebody else's.
@@ -29,21 +31,27 @@ struct Place {
 
 /// A task that a call has become, from what the server says of it.
 pub(crate) fn keep(server: &str, checkout: &Checkout, task: &RawJson, answer: RawJson) -> Option<TaskHandle> {
-    let id = task::id(task)?.string()?;
+    let id: Arc<str> = task::id(task)?.string()?.into();
     let place = Place {
+        id: Arc::clone(&id),
         server: server.to_owned(),
         line: checkout.line().clone(),
         connection: checkout.connection.clone(),
         _kept: checkout.line().calls.keep(),
     };
+    let runner: Arc<dyn DynInvoke> = Arc::new(place);
+    checkout.line().calls.addressees.follow(&id, &runner);
     Some(TaskHandle {
-        task: Task {
-            id: id.into(),
-            runner: Arc::new(place),
-        },
+        task: Task { id, runner },
         state: answer,
         result: None,
     })
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.line.calls.addressees.forget(&self.id);
+    }
 }
 
 impl Invoke for Place {
@@ -118,7 +126,8 @@ impl Place {
                     "the connection to the server `{}` that the task was made on is gone",
                     self.server
                 );
-                ToolError::new(ErrorKind::Unavailable, message).with_source(error)
+                // And the task with it: no other request finds it again.
+                ToolError::new(ErrorKind::NotFound, message).with_source(error)
             }
             _ => request_error(&self.server, error),
         })

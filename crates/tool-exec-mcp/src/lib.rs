@@ -16,6 +16,7 @@
 //! follows tasks itself gets [`Outcome::Task`](tool_core::Outcome::Task) where the server makes one, and asks about it
 //! on the connection that it was made on.
 
+mod addressees;
 mod asking;
 mod call;
 mod calls;
@@ -40,5 +41,5 @@ pub use mcp_client::EraChoice;
 pub use self::{
     executor::McpExecutor,
     server::McpServer,
-    settings::{HttpTransport, Isolation, ServerSettings, ServerTarget},
+    settings::{HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget},
 };

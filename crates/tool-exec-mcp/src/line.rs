@@ -10,9 +10,10 @@ use mcp_client::{Connection, Endpoint, Error, Event, RequestOptions, Upstream, U
 use mcp_wire::{Era, LogLevel, method};
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
-use tool_core::Asker;
+use tool_core::{Asker, Update};
 
 use crate::{
+    addressees::Addressees,
     asking::Asking,
     calls::{Call, Calls, Seat},
     updates::Updates,
@@ -79,8 +80,9 @@ impl Line {
         }
         let (noted, told) = (calls.clone(), updates.clone());
         let handlers = std::mem::take(&mut options.connection.handlers);
-        options.connection.handlers =
-            handlers.notifications(move |event| take(&event, &told, |log| noted.log(log, None)));
+        options.connection.handlers = handlers.notifications(move |event| {
+            take(&event, &told, &noted.addressees, |log| noted.log(log, None));
+        });
         Arc::new(Self {
             upstream: Upstream::new(endpoint, options),
             calls,
@@ -183,23 +185,36 @@ impl Line {
             options.max_total += LONGEST_ANSWER;
         }
         if call.level.is_some() && options.on_notification.is_none() {
-            let (call, updates) = (call.clone(), self.updates.clone());
-            options.on_notification =
-                Some(Arc::new(move |event| take(&event, &updates, |log| call.log(log))));
+            let (call, updates, calls) = (call.clone(), self.updates.clone(), self.calls.clone());
+            options.on_notification = Some(Arc::new(move |event| {
+                take(&event, &updates, &calls.addressees, |log| call.log(log));
+            }));
         }
         let (method, params) = request;
-        connection.request(method, params, options).await
+        let result = connection.request(method, params, options).await;
+        if let Err(error) = &result
+            && let (Some(error), Some(client)) = (error.as_rpc(), call.client())
+        {
+            self.calls.addressees.refused(error, &client);
+        }
+        result
     }
 }
 
 /// How long the client may be asked beyond the time of a call.
 const LONGEST_ANSWER: Duration = Duration::from_secs(3600);
 
-/// Takes what a server tells: log messages, and news of resources.
-fn take(event: &Event, updates: &Updates, log: impl FnOnce(&RawJson)) {
-    match (event.method.as_str(), &event.params) {
-        (method::LOG_MESSAGE, Some(message)) => log(message),
-        (method::RESOURCES_UPDATED, Some(update)) => updates.tell(update),
-        _ => {}
+/// Takes what a server tells: log messages, news of resources, and what is for those who follow a task or were sent to a
+/// page.
+fn take(event: &Event, updates: &Updates, addressees: &Addressees, log: impl FnOnce(&RawJson)) {
+    let Some(params) = &event.params else { return };
+    match event.method.as_str() {
+        method::LOG_MESSAGE => log(params),
+        method::RESOURCES_UPDATED => updates.tell(&Update::Resource(params.clone())),
+        other => {
+            if let Some(update) = addressees.update(other, params) {
+                updates.tell(&update);
+            }
+        }
     }
 }

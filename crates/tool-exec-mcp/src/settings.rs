@@ -33,6 +33,17 @@ pub struct ServerSettings {
     pub max_connections: usize,
     /// How often it is asked whether it is there; never if absent.
     pub check_interval: Option<Duration>,
+    /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
+    pub key_place: Option<KeyPlace>,
+}
+
+/// Where a server takes the idempotency key of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// Under this key of `_meta`.
+    Meta(String),
+    /// As this argument of those tools that have it.
+    Argument(String),
 }
 
 /// Which calls of a server share a connection. Lists always come from the shared one.
@@ -113,6 +124,7 @@ impl ServerSettings {
             isolation: Isolation::default(),
             max_connections: 16,
             check_interval: None,
+            key_place: None,
         }
     }
 

@@ -1,9 +1,8 @@
 use std::sync::{Mutex, PoisonError};
 
-use raw_json::RawJson;
-use tool_core::OnUpdate;
+use tool_core::{OnUpdate, Update};
 
-/// Where news of resources go.
+/// Where goes what the server tells of its own accord.
 #[derive(Default)]
 pub(crate) struct Updates(Mutex<Vec<OnUpdate>>);
 
@@ -12,8 +11,8 @@ impl Updates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tell);
     }
 
-    /// Hands on what the server says of a resource that has changed.
-    pub(crate) fn tell(&self, update: &RawJson) {
+    /// Hands on what the server tells.
+    pub(crate) fn tell(&self, update: &Update) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for tell in all {
             tell(update);

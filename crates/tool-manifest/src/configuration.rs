@@ -45,12 +45,14 @@ pub struct Defaults {
     pub start_timeout: Duration,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
-    /// How many bytes the answers of all tools may take that are kept: 64 MiB.
-    pub cache_bytes: usize,
     /// What else holds for tools and servers that set nothing in its place.
     pub overrides: Overrides,
     /// How much tools may be used: as much as one likes.
     pub limits: Limits,
+    /// How many calls with an idempotency key are remembered: 10000 if absent.
+    pub max_keys: Option<usize>,
+    /// How many bytes that may take, answers included: 64 MiB if absent.
+    pub max_key_bytes: Option<usize>,
 }
 
 impl Default for Defaults {
@@ -61,11 +63,21 @@ impl Default for Defaults {
             connect_timeout: Duration::from_secs(5),
             start_timeout: Duration::from_secs(20),
             max_result_bytes: 16 << 20,
-            cache_bytes: 64 << 20,
             overrides: Overrides::default(),
             limits: Limits::default(),
+            max_keys: None,
+            max_key_bytes: None,
         }
     }
+}
+
+/// Where a server takes the idempotency key of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// Under this key of `_meta`.
+    Meta(String),
+    /// As this argument of the tool.
+    Argument(String),
 }
 
 /// Who may call what.
@@ -92,6 +104,10 @@ pub struct GatewaySpec {
     pub allowed_origins: Vec<String>,
     /// The path at which clients of HTTP+SSE, the transport of 2024-11-05, are served; they are not if absent.
     pub sse_path: Option<String>,
+    /// Whether metrics are served at `/metrics` of the same address.
+    pub metrics: bool,
+    /// The address at which metrics are served by themselves; they are not if absent.
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 impl Default for GatewaySpec {
@@ -101,6 +117,8 @@ impl Default for GatewaySpec {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             sse_path: None,
+            metrics: false,
+            metrics_listen: None,
         }
     }
 }

@@ -4,7 +4,6 @@
 //! with file, line, column and field, the line itself and what to try. [`ProcessSecrets`] gives the `${…}`
 //! references in it their values.
 
-mod cache;
 mod chaos;
 mod configuration;
 mod diagnostic;
@@ -13,6 +12,7 @@ mod draft;
 mod field;
 mod file;
 mod health;
+mod idempotency;
 mod json;
 mod kiwi;
 mod limits;
@@ -44,7 +44,7 @@ mod yaml;
 
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
-    configuration::{Configuration, Defaults, GatewaySpec, PolicySpec},
+    configuration::{Configuration, Defaults, GatewaySpec, KeyPlace, PolicySpec},
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},
     load::{LoadOptions, Loaded, Part, load},

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use tool_core::{ArgumentHandling, BreakerSettings, Overrides, RetrySettings};
 
 use crate::{
-    cache::{self, CacheBody},
     field::Field,
     place::Cx,
     units::{Percent, Period},
@@ -67,7 +66,6 @@ pub(crate) enum ArgumentsWord {
 pub(crate) struct OverrideFields {
     pub(crate) retry: Field<RetryBody>,
     pub(crate) breaker: Field<BreakerBody>,
-    pub(crate) cache: Field<CacheBody>,
     pub(crate) arguments: Field<ArgumentsWord>,
 }
 
@@ -76,12 +74,12 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
     Overrides {
         retry: fields.retry.get().map(|body| retry(cx, body)),
         breaker: fields.breaker.get().map(|body| breaker(cx, body)),
-        cache: fields.cache.get().map(|body| cache::cache(cx, body)),
         arguments: fields.arguments.get().map(|word| match word {
             ArgumentsWord::Strict => ArgumentHandling::Strict,
             ArgumentsWord::Coerce => ArgumentHandling::Coerce,
             ArgumentsWord::Sanitize => ArgumentHandling::Sanitize,
         }),
+        ..Overrides::default()
     }
 }
 

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use crate::{
     Defaults, GatewaySpec,
-    cache::CacheBody,
     field::{Entries, Field},
+    idempotency::{self, IdempotenciesBody},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
     overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
@@ -37,16 +37,12 @@ pub(crate) struct DefaultsBody {
     /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
     /// its place.
     arguments: Field<ArgumentsWord>,
-    /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
-    /// server or tool is in its place.
-    cache: Field<CacheBody>,
-    /// How much memory the answers of all tools may take that are kept; 64MiB if it is not given. It counts from the start:
-    /// a reload does not change it.
-    cache_bytes: Field<Bytes>,
     /// How often tools may be called; as often as one likes if it is not given.
     rate_limit: Field<RateLimitsBody>,
     /// How many calls may run at once; any number if it is not given.
     concurrency: Field<ConcurrenciesBody>,
+    /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
+    idempotency: Field<IdempotenciesBody>,
 }
 
 /// How tools are served over HTTP.
@@ -63,6 +59,11 @@ pub(crate) struct GatewayBody {
     /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
     /// are not served if it is not given.
     sse_path: Field<String>,
+    /// Whether metrics for Prometheus are served at `/metrics` of the same address; they are not if it is not given.
+    metrics: Field<bool>,
+    /// An address of this machine at which metrics are served by themselves, also with `--stdio`, such as
+    /// `127.0.0.1:9464`.
+    metrics_listen: Field<Listen>,
 }
 
 /// Who may call what.
@@ -104,26 +105,16 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         }
         defaults.max_result_bytes = bytes;
     }
-    if let Some((at, Bytes(bytes))) = body.cache_bytes.located() {
-        if bytes == 0 {
-            cx.error(
-                at,
-                "no answer fits into 0 bytes",
-                "leave `cache` out to keep none",
-            );
-        }
-        defaults.cache_bytes = bytes;
-    }
     defaults.overrides = overrides::overrides(
         cx,
         OverrideFields {
             retry: body.retry,
             breaker: body.breaker,
-            cache: body.cache,
             arguments: body.arguments,
         },
     );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
+    idempotency::defaults(cx, body.idempotency, &mut defaults);
     defaults
 }
 
@@ -136,6 +127,8 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     if let Some(Listen(listen)) = body.listen.get() {
         gateway.listen = listen;
     }
+    gateway.metrics = body.metrics.get().unwrap_or_default();
+    gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);
     if let Some((at, path)) = body.sse_path.located() {
         if !path.starts_with('/') || path.contains(['?', '#']) {
             cx.error(at, format!("`{path}` is no path"), "write one such as `/sse`");

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use tool_core::{ConcurrencyLimit, Origin, Overrides, Pattern, RateLimit, Template, Trust};
 
 use crate::{
-    cache::CacheBody,
+    configuration::KeyPlace,
     field::{Entries, Field, Text},
+    idempotency::{self, ServerIdempotencyBody},
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
     overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
@@ -56,6 +57,8 @@ pub struct ServerSpec {
     pub health_check_interval: Option<Duration>,
     /// Whether the gateway is ready only when it is.
     pub required: bool,
+    /// Where the server takes idempotency keys; nowhere if absent.
+    pub key_place: Option<KeyPlace>,
 }
 
 /// How a server is reached.
@@ -155,6 +158,7 @@ impl ServerSpec {
             max_connections: None,
             health_check_interval: None,
             required: false,
+            key_place: None,
         }
     }
 
@@ -202,9 +206,6 @@ pub(crate) struct ServerBody {
     pub(crate) breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     pub(crate) arguments: Field<ArgumentsWord>,
-    /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
-    /// what `defaults` say. What the server says of its tools does not count.
-    pub(crate) cache: Field<CacheBody>,
     /// How often its tools may be called in all.
     #[serde(alias = "rateLimit")]
     pub(crate) rate_limit: Field<RateLimitBody>,
@@ -237,6 +238,8 @@ pub(crate) struct ServerBody {
     pub(crate) health_check_interval: Field<Period>,
     /// Whether the gateway says that it is ready only when this server is.
     pub(crate) required: Field<bool>,
+    /// What becomes of calls with an idempotency key, and whether the server is told it.
+    pub(crate) idempotency: Field<ServerIdempotencyBody>,
 }
 
 /// Makes a server from what a file says; nothing if it is not usable, which is then reported.
@@ -249,6 +252,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
     let health_check_interval = interval(cx, body.health_check_interval);
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
+    let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
     if let (Some(at), Some(Era::Modern), Some("sse")) = (
         body.era.given(),
         body.era.as_ref(),
@@ -275,15 +279,17 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         transport: transport(cx, at, written)?,
         timeout,
         start_timeout,
-        overrides: overrides::overrides(
-            cx,
-            OverrideFields {
-                retry: body.retry,
-                breaker: body.breaker,
-                cache: body.cache,
-                arguments: body.arguments,
-            },
-        ),
+        overrides: Overrides {
+            key_ttl,
+            ..overrides::overrides(
+                cx,
+                OverrideFields {
+                    retry: body.retry,
+                    breaker: body.breaker,
+                    arguments: body.arguments,
+                },
+            )
+        },
         rate_limit: limits::rate_limit(cx, body.rate_limit),
         concurrency: limits::concurrency(cx, body.concurrency),
         include,
@@ -296,6 +302,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         max_connections,
         health_check_interval,
         required: body.required.get().unwrap_or_default(),
+        key_place,
     })
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 
 use crate::{
-    cache::{self, CacheBody},
     field::{Field, Raw, Text},
+    idempotency::{self, IdempotencyBody},
     limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
@@ -50,9 +50,8 @@ pub(crate) struct ToolBody {
     breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     arguments: Field<ArgumentsWord>,
-    /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
-    /// depends on nothing but its arguments and who asks.
-    cache: Field<CacheBody>,
+    /// What becomes of its calls with an idempotency key.
+    idempotency: Field<IdempotencyBody>,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -212,7 +211,6 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 /// Makes a tool from our own spelling.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
-    let cache_at = body.cache.given();
     let parts = Parts {
         name: name.to_owned(),
         named,
@@ -224,15 +222,17 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         output_schema: schema_field::schema(cx, body.output_schema.0),
         timeout: milliseconds(cx, body.timeout_ms),
         executor: executor(cx, at, body.executor.0),
-        overrides: overrides::overrides(
-            cx,
-            OverrideFields {
-                retry: body.retry,
-                breaker: body.breaker,
-                cache: body.cache,
-                arguments: body.arguments,
-            },
-        ),
+        overrides: Overrides {
+            key_ttl: idempotency::ttl(cx, body.idempotency),
+            ..overrides::overrides(
+                cx,
+                OverrideFields {
+                    retry: body.retry,
+                    breaker: body.breaker,
+                    arguments: body.arguments,
+                },
+            )
+        },
         metadata: metadata::metadata(
             cx,
             MetadataFields {
@@ -254,7 +254,6 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
             },
         ),
     };
-    cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
     assemble(cx, parts)
 }
 

@@ -1,7 +1,8 @@
 //! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
 //! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
-//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds.
+//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`Metrics`] is another, for
+//! Prometheus.
 
 mod alert_log;
 mod alerts;
@@ -9,10 +10,14 @@ mod attempt;
 mod call;
 mod conventions;
 mod described;
+mod exposition;
 mod health_book;
+mod histogram;
 mod log;
+mod metrics;
 mod record;
 mod sanitise;
+mod series;
 mod signature;
 mod times;
 mod tracer;
@@ -27,6 +32,7 @@ pub use self::{
     call::{Watch, Watching},
     described::AttributeValue,
     health_book::HealthBook,
+    metrics::{Gauge, Metrics},
     record::health_record,
     sanitise::sanitised,
     tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},

@@ -3,7 +3,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -36,7 +36,6 @@ pub struct RegistryParts {
 
 pub(crate) struct Shared {
     parts: ArcSwap<Parts>,
-    n_replaced: AtomicU64,
     /// Whether what the sources add or lose is followed.
     follows: AtomicBool,
     /// Where news of resources goes: also those of sources to come.
@@ -55,8 +54,6 @@ struct Parts {
     executors: HashMap<String, Arc<dyn Executor>>,
     defaults: Settings,
     upstream_settings: HashMap<String, Settings>,
-    /// How many there were before.
-    generation: u64,
 }
 
 impl From<RegistryParts> for Parts {
@@ -69,7 +66,6 @@ impl From<RegistryParts> for Parts {
                 .collect(),
             defaults: parts.defaults,
             upstream_settings: parts.upstreams,
-            generation: 0,
         }
     }
 }
@@ -92,7 +88,6 @@ impl Registry {
     pub fn new(parts: RegistryParts) -> Self {
         let registry = Self(Arc::new(Shared {
             parts: ArcSwap::from_pointee(parts.into()),
-            n_replaced: AtomicU64::new(0),
             follows: AtomicBool::new(false),
             tell: Mutex::default(),
             upstreams: Mutex::default(),
@@ -111,11 +106,7 @@ impl Registry {
     ///
     /// `lists_changed` says that lists count as changed even if they hold the same: who may see what has changed.
     pub fn replace(&self, parts: RegistryParts, lists_changed: bool) {
-        let generation = self.0.n_replaced.fetch_add(1, Ordering::Relaxed) + 1;
-        let parts = Arc::new(Parts {
-            generation,
-            ..Parts::from(parts)
-        });
+        let parts = Arc::new(Parts::from(parts));
         let before = self.0.parts.swap(parts.clone());
         let is_new = |source: &&Arc<dyn Source>| !before.has(source);
         for source in parts.sources.iter().filter(is_new) {
@@ -258,7 +249,7 @@ impl Registry {
         source.cloned()
     }
 
-    /// Hands news of the resources of every source to this, also of those that [`Registry::replace`] adds later: see
+    /// Hands what every source tells of its own accord to this, also those that [`Registry::replace`] adds later: see
     /// [`Source::on_update`].
     pub fn on_update(&self, tell: &OnUpdate) {
         let mut all = self.0.tell.lock().unwrap_or_else(PoisonError::into_inner);
@@ -316,7 +307,6 @@ impl Registry {
             executors: &parts.executors,
             defaults: parts.defaults,
             upstream_settings: &parts.upstream_settings,
-            generation: parts.generation,
             shared,
             before: &before,
             keeps_tools: cause == Cause::Sources,

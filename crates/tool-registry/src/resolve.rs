@@ -18,8 +18,6 @@ pub(crate) struct Resolver<'a> {
     pub(crate) executors: &'a HashMap<String, Arc<dyn Executor>>,
     pub(crate) defaults: Settings,
     pub(crate) upstream_settings: &'a HashMap<String, Settings>,
-    /// That of the parts that tools are made of now.
-    pub(crate) generation: u64,
     pub(crate) shared: &'a Shared,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
@@ -127,7 +125,7 @@ impl Resolver<'_> {
         let upstream = executor
             .upstream(descriptor)
             .map(|name| self.shared.upstream(name));
-        let tool = Tool::new(ToolParts {
+        Ok(Arc::new(Tool::new(ToolParts {
             descriptor: descriptor.clone(),
             input: Arc::new(LazySchema::new(descriptor.input_schema.clone())),
             output: descriptor
@@ -135,10 +133,13 @@ impl Resolver<'_> {
                 .clone()
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             executor: prepared,
-            settings: self.settings(descriptor, upstream.as_deref()),
+            settings: {
+                let mut settings = self.settings(descriptor, upstream.as_deref());
+                settings.idempotency.passes_key = executor.passes_key(descriptor);
+                settings
+            },
             state: state(before, upstream),
-        });
-        Ok(Arc::new(tool.in_generation(self.generation)))
+        })))
     }
 
     /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it
@@ -156,7 +157,6 @@ impl Resolver<'_> {
             limits.rate.tool = metadata.rate_limit.or(limits.rate.tool);
             limits.concurrency.tool = metadata.concurrency.or(limits.concurrency.tool);
         }
-        settings.cache = settings.cache.filter(|_| descriptor.may_be_shared());
         settings
     }
 }

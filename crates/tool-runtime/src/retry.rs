@@ -3,7 +3,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, DispatchState, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
+    Asker, CallContext, DispatchState, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings,
+    ToolError, Trust,
 };
 
 use crate::{Backoff, RetryBudget};
@@ -12,7 +13,8 @@ use crate::{Backoff, RetryBudget};
 ///
 /// # When a call is tried again
 /// All of this must hold: the failure is of a kind that may pass ([`Backoff::of`]); the tool cannot have run, or the
-/// operator declared that it may run twice ([`CallContext::may_run_twice`]); the caller was not asked for anything; the
+/// operator declared that it may run twice, or what runs it is told the call's idempotency key
+/// ([`CallContext::may_be_repeated`]); the caller was not asked for anything; the
 /// pause ends before the deadline; and the upstream's [`RetryBudget`] has something left. An answer is never tried
 /// again, also not one in which the tool reports a failure.
 ///
@@ -113,7 +115,11 @@ fn decide(
     jitter: &Jitter,
 ) -> Result<Duration, Stop> {
     let descriptor = cx.tool().descriptor();
-    let backoff = Backoff::of(error.kind());
+    let backoff = match error.kind() {
+        // What runs the tool knows the key, and does once what it is told twice.
+        ErrorKind::OutcomeUnknown if cx.may_be_repeated() && !cx.may_run_twice() => Backoff::Exponential,
+        kind => Backoff::of(kind),
+    };
     if n_attempts >= settings.max_attempts {
         return Err(Stop::AllUsed);
     }
@@ -123,7 +129,7 @@ fn decide(
     if !error.allows_retry() {
         return Err(Stop::Refused);
     }
-    if cx.dispatch().state() != DispatchState::NotSent && !cx.may_run_twice() {
+    if cx.furthest() != DispatchState::NotSent && !cx.may_be_repeated() {
         return Err(Stop::MayHaveRun);
     }
     if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
@@ -174,7 +180,9 @@ impl fmt::Display for Stop {
             Self::AllUsed => f.write_str("this was the last attempt that the settings allow"),
             Self::Hopeless => f.write_str("this does not pass by itself"),
             Self::Refused => f.write_str("it is said not to help now"),
-            Self::MayHaveRun => f.write_str("the tool may have run, and is not declared `idempotent`"),
+            Self::MayHaveRun => f.write_str(
+                "the tool may have run, and is neither declared `idempotent` nor told an idempotency key",
+            ),
             Self::Declared => f.write_str("the tool is declared not `retryable`"),
             Self::Asked => f.write_str("the caller would be asked twice"),
             Self::TooLate(pause) => write!(f, "the deadline comes before the pause of {pause:.1?} is over"),

@@ -195,12 +195,13 @@ pub(crate) struct Call {
     /// Go through everything that a call would, and stop where it would be sent
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Have the call made, whatever is kept of earlier ones
-    #[arg(long)]
-    pub(crate) no_cache: bool,
     /// Give up after this time, such as `500ms`, `5s` or `1m`
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// The key under which the call has its effect once: it is passed on to what runs the tool, where the
+    /// configuration says how
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
 }
 
 /// `toolplane serve`
@@ -212,6 +213,9 @@ pub(crate) struct Serve {
     /// Serve over HTTP at this address, in place of the configuration's `gateway.listen`
     #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
     pub(crate) http: Option<SocketAddr>,
+    /// Serve metrics for Prometheus at this address, in place of the configuration's `gateway.metrics_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// How long calls may go on after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,

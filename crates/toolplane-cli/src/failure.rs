@@ -34,6 +34,8 @@ pub(crate) struct More {
     problems: Vec<Diagnostic>,
     /// What the layers decided, if it was a call to be explained.
     pub(crate) explain: Option<RawJson>,
+    /// Under which id is remembered what is known of the call.
+    ledger_id: Option<String>,
 }
 
 /// A failure as JSON: the one object on stderr.
@@ -50,6 +52,8 @@ struct Written<'a> {
     problems: &'a [Diagnostic],
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<&'a RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger_id: Option<&'a str>,
 }
 
 impl Failure {
@@ -139,6 +143,7 @@ impl Failure {
             hint: self.hint.as_deref(),
             problems: &self.more.problems,
             explain: self.more.explain.as_ref(),
+            ledger_id: self.more.ledger_id.as_deref(),
         };
         let text = serde_json::to_string(&written).expect("texts, numbers and checked JSON can be written");
         format!(r#"{{"error":{text}}}"#)
@@ -148,7 +153,8 @@ impl Failure {
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Self {
         let kind = error.kind();
-        let failure = Self::new(kind.into(), kind.as_str(), error.message());
+        let mut failure = Self::new(kind.into(), kind.as_str(), error.message());
+        failure.more.ledger_id = error.ledger_id().map(|id| id.to_string());
         let failure = match error.source() {
             Some(source) => failure.with_source(source),
             None => failure,

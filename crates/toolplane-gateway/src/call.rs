@@ -5,7 +5,7 @@ use mcp_wire::{Era, Request, RpcError, code, meta_key};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest,
-    core::{self, Body, ErrorKind, Outcome, Reply, ToolError, TraceContext},
+    core::{self, Body, Claim, ErrorKind, Outcome, Reply, ToolError, TraceContext},
 };
 
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) async fn answer(
         Err(Failure::Protocol(error)) => return Err(error),
     };
     match reply {
-        Ok(reply) => Ok(rendered(&subject, &reply, cx.era())),
+        Ok(reply) => Ok(rendered(gateway, &subject, &reply, cx)),
         Err(error) => failed(&subject, &error, cx),
     }
 }
@@ -56,7 +56,7 @@ async fn run(
     request: &Request,
     cx: &RequestContext,
 ) -> Result<Done, Failure> {
-    let call = complete(gateway, subject.call(request, cx)?, cx);
+    let call = complete(gateway, subject.call(request, cx)?, cx)?;
     let call = task_requests::wished(gateway, request, cx, call).await?;
     match cx.era() {
         Era::Modern => modern::run(gateway, request, cx, call).await,
@@ -71,7 +71,7 @@ async fn run(
 }
 
 /// The call with what the connection knows of it.
-fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRequest {
+fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> Result<CallRequest, ToolError> {
     let mut call = call
         .caller(gateway.caller(cx.principal()))
         .client(client::key(cx));
@@ -83,10 +83,17 @@ fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> CallRe
     {
         call = call.trace(trace);
     }
-    match cx.meta().and_then(passed_on) {
+    if let Some(key) = cx.meta().and_then(|meta| meta.get(Claim::META_KEY)) {
+        let key = key.string().ok_or_else(|| {
+            let message = format!("`{}` in `_meta` must be a string", Claim::META_KEY);
+            ToolError::new(ErrorKind::InvalidArguments, message)
+        })?;
+        call = call.idempotency_key(key);
+    }
+    Ok(match cx.meta().and_then(passed_on) {
         Some(meta) => call.meta(meta),
         None => call,
-    }
+    })
 }
 
 /// What of a request's `_meta` is meant for whoever answers it in the end.
@@ -104,11 +111,12 @@ fn passed_on(meta: &RawJson) -> Option<RawJson> {
     meta.without_members(&own).ok()
 }
 
-fn rendered(subject: &Subject, reply: &Reply, era: Era) -> Answer {
+fn rendered(gateway: &Gateway, subject: &Subject, reply: &Reply, cx: &RequestContext) -> Answer {
     match (subject, &reply.body) {
-        (Subject::Tool, _) => render::reply(reply, era),
-        (Subject::Resource(_), Body::Result(result) | Body::Value(result)) => {
-            render::contents(result, reply, era)
+        (Subject::Tool, _) => render::reply(reply, cx.era()),
+        (Subject::Resource(uri), Body::Result(result) | Body::Value(result)) => {
+            let is_public = || gateway.is_public(uri, cx.principal());
+            render::contents(result, reply, cx.era(), is_public)
         }
         (_, Body::Result(result) | Body::Value(result)) => render::relayed(result, reply),
     }
@@ -123,7 +131,9 @@ fn failed(subject: &Subject, error: &ToolError, cx: &RequestContext) -> Result<A
         Subject::Tool => {
             match legacy::visit(error, cx).or_else(|| fault::lacks_capability(error, cx.era())) {
                 Some(error) => Err(error),
-                None => Ok(render::error(error)),
+                None => Ok(render::error(
+                    legacy::cannot_visit(error, cx).as_ref().unwrap_or(error),
+                )),
             }
         }
         // A server that completes nothing has nothing to propose.

@@ -12,6 +12,8 @@ use crate::render::object;
 
 /// How long a client may take to answer a question: 10 min. A person is asked, who may have to look something up.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10 * 60);
+/// What the key of a client begins with, before the number of its connection.
+const CLIENT: &str = "client ";
 /// What a client may declare that it can be asked.
 const ASKABLE: [&str; 3] = ["elicitation", "sampling", "roots"];
 
@@ -75,7 +77,15 @@ pub(crate) fn key(cx: &RequestContext) -> ClientKey {
 
 /// The client of a connection or session.
 pub(crate) fn of_connection(number: u64) -> ClientKey {
-    ClientKey::Session(format!("client {number}").into())
+    ClientKey::Session(format!("{CLIENT}{number}").into())
+}
+
+/// The connection or session of a client, if it has one.
+pub(crate) fn connection_of(client: &ClientKey) -> Option<u64> {
+    match client {
+        ClientKey::Session(name) => name.strip_prefix(CLIENT)?.parse().ok(),
+        ClientKey::Principal(_) => None,
+    }
 }
 
 /// Of what a client declared, what it can be asked.

@@ -51,6 +51,9 @@ pub(crate) fn why(error: &ToolError) -> RawJson {
         let milliseconds = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         why.push(("retry_after_ms", RawJson::from(milliseconds)));
     }
+    if let Some(id) = error.ledger_id() {
+        why.push(("ledger_id", RawJson::from(id.to_string().as_str())));
+    }
     if let Some(detail) = error.detail().filter(|detail| detail.len() <= MAX_DETAIL) {
         why.push(("detail", detail.clone()));
     }
@@ -59,9 +62,12 @@ pub(crate) fn why(error: &ToolError) -> RawJson {
 
 /// The error that a server answered with, as it wrote it.
 pub(crate) fn upstream(error: &ToolError) -> Option<RpcError> {
-    let detail = error
-        .detail()
-        .filter(|_| error.kind() == ErrorKind::UpstreamError)?;
+    let detail = error.detail().filter(|_| {
+        matches!(
+            error.kind(),
+            ErrorKind::UpstreamError | ErrorKind::MissingCapability
+        )
+    })?;
     let is_rpc = detail.kind() == Kind::Object && detail.get("code").is_some();
     is_rpc.then(|| RpcError::from_raw(detail))
 }

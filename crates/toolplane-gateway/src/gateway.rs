@@ -2,10 +2,10 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    AllowedHosts, Answer, HttpOptions, HttpService, MirroredParams, Notices, Principal, RequestContext,
-    ServeOptions, ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    AllowedHosts, Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions,
+    ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
+use mcp_wire::{Era, MirroredParams, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -16,14 +16,17 @@ use tokio::{
 use toolplane::{
     Toolplane,
     core::{Caller, Feature, OnUpdate},
+    observe::{Gauge, Metrics},
 };
 
 use crate::{
     call,
     client::{self, ANSWER},
-    fault,
+    fault, followed,
     list::Lists,
+    metrics::{MetricsPage, add_gauges},
     mirrors::Mirrors,
+    news,
     parked::Parked,
     routes::Routes,
     subject, task_requests,
@@ -58,8 +61,14 @@ pub struct GatewayOptions {
     /// Whose permissions and limits a principal has. Without it, `local` and `anonymous` are the toolplane's own
     /// callers, and any other principal is a caller without permissions.
     pub callers: Option<Callers>,
+    /// Where calls are counted: to be given to the toolplane as an observer as well. The gateway adds figures of its own.
+    pub metrics: Option<Arc<Metrics>>,
+    /// Whether [`Gateway::serve_http`] serves the metrics as well, at `/metrics`: not unless this says so.
+    pub serves_metrics: bool,
 }
 
+/// The principal of those whom nobody has identified.
+const ANONYMOUS: &str = "anonymous";
 /// How long changes that come together are taken for one.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -79,6 +88,8 @@ impl Default for GatewayOptions {
             info: ServerInfo::new("toolplane", env!("CARGO_PKG_VERSION")),
             page_size: 1000,
             callers: None,
+            metrics: None,
+            serves_metrics: false,
         }
     }
 }
@@ -89,20 +100,25 @@ impl Gateway {
     pub fn new(plane: Toolplane, options: GatewayOptions) -> Self {
         let lists = Lists::new(options.page_size);
         let watches = Arc::new(Watches::default());
-        let told = Arc::downgrade(&watches);
+        let tasks = Arc::new(Tasks::default());
+        let (told, known) = (Arc::downgrade(&watches), Arc::downgrade(&tasks));
         let tell: OnUpdate = Arc::new(move |update| {
-            if let Some(watches) = told.upgrade() {
-                watches.tell(update);
+            if let (Some(watches), Some(tasks)) = (told.upgrade(), known.upgrade()) {
+                news::pass_on(update, &watches, &tasks);
             }
         });
         plane.on_update(&tell);
+        let parked = Arc::<Parked>::default();
+        if let Some(metrics) = &options.metrics {
+            add_gauges(metrics, &plane, Arc::downgrade(&parked));
+        }
         Self(Arc::new(Inner {
             plane,
             options,
             lists,
-            parked: Arc::default(),
+            parked,
             watches,
-            tasks: Arc::default(),
+            tasks,
             mirrors: Mirrors::default(),
             seal: StateSeal::new(ANSWER).ok(),
         }))
@@ -155,7 +171,22 @@ impl Gateway {
             hosts.push(host_of(&listener)?);
         }
         let notices = options.notices.clone();
-        let routes = Routes::new(self.http_service(options));
+        let page = self.metrics_page(&options.allowed_hosts);
+        let service = Arc::new(self.http_service(options));
+        if let Some(metrics) = &self.0.options.metrics {
+            // Weak, since the service has the gateway, and the gateway the metrics.
+            let sessions = Arc::downgrade(&service);
+            metrics.gauge(Gauge {
+                name: "toolplane_sessions",
+                help: "Legacy sessions of clients over HTTP.",
+                label: None,
+                read: Box::new(move || {
+                    let number = sessions.upgrade().map_or(0, |service| service.n_sessions());
+                    vec![(String::new(), number as f64)]
+                }),
+            });
+        }
+        let routes = Routes::new(HttpService::clone(&service), page);
         let stop = async {
             shutdown.await;
             routes.drain();
@@ -164,6 +195,19 @@ impl Gateway {
             served = serve_http(listener, serve, |_| routes.clone(), stop) => served,
             () = self.announce(&notices) => Ok(()),
         }
+    }
+
+    fn metrics_page(&self, hosts: &AllowedHosts) -> Option<MetricsPage> {
+        let options = &self.0.options;
+        let metrics = options.metrics.as_ref().filter(|_| options.serves_metrics)?;
+        let hosts = match hosts {
+            AllowedHosts::Loopback(hosts) => hosts.as_slice().into(),
+            AllowedHosts::Any => Arc::default(),
+        };
+        Some(MetricsPage {
+            metrics: metrics.clone(),
+            hosts,
+        })
     }
 
     /// The gateway as a service for a router of your own, such as `axum::Router::route_service`.
@@ -212,6 +256,11 @@ impl Gateway {
         &self.0.parked
     }
 
+    /// Those who are told of what they watch.
+    pub(crate) fn watches(&self) -> &Arc<Watches> {
+        &self.0.watches
+    }
+
     /// The tasks that clients may come back for.
     pub(crate) fn tasks(&self) -> &Arc<Tasks> {
         &self.0.tasks
@@ -223,6 +272,14 @@ impl Gateway {
         self.0.seal.as_ref().ok_or_else(missing)
     }
 
+    /// Whether what a request reads of a resource is the same for everybody who can reach the gateway: nobody was
+    /// identified, and nothing depends on who asks.
+    pub(crate) fn is_public(&self, uri: &str, principal: &Principal) -> bool {
+        self.0.options.callers.is_none()
+            && principal.as_str() == ANONYMOUS
+            && self.0.plane.is_same_for_all(uri)
+    }
+
     /// On whose behalf a request is made.
     pub(crate) fn caller(&self, principal: &Principal) -> Arc<Caller> {
         if let Some(callers) = &self.0.options.callers {
@@ -230,7 +287,7 @@ impl Gateway {
         }
         match principal.as_str() {
             "local" => self.0.plane.local_caller(),
-            "anonymous" => self.0.plane.anonymous_caller(),
+            ANONYMOUS => self.0.plane.anonymous_caller(),
             other => Arc::new(Caller::new(other)),
         }
     }
@@ -300,6 +357,12 @@ impl Service for Gateway {
         join_all(begun).await.into_iter().flatten().collect()
     }
 
+    async fn watch_tasks(&self, ids: Vec<String>, cx: &RequestContext) -> Vec<String> {
+        ids.into_iter()
+            .filter(|id| followed::follow(self, id, cx))
+            .collect()
+    }
+
     fn disconnected(&self, connection: u64) {
         // At the end of the process there is no runtime any more, and nothing to be given up in time.
         if Handle::try_current().is_ok() {
@@ -330,6 +393,8 @@ impl fmt::Debug for GatewayOptions {
             .field("info", &self.info)
             .field("page_size", &self.page_size)
             .field("callers", &self.callers.is_some())
+            .field("metrics", &self.metrics)
+            .field("serves_metrics", &self.serves_metrics)
             .finish()
     }
 }

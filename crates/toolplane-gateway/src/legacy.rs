@@ -70,9 +70,12 @@ pub(crate) fn question(request: &RawJson) -> Result<(String, Option<RawJson>), T
 
 fn not_given(method: &str, error: AskError) -> ToolError {
     let (kind, message) = match &error {
-        AskError::NotDeclared(why) => (
-            ErrorKind::Unavailable,
-            format!("the tool asks for `{method}`: {}", why.message),
+        AskError::NotDeclared(why) => return cannot_give(&format!("the tool asks for `{method}`"), why),
+        AskError::NoWay => (
+            ErrorKind::MissingCapability,
+            format!(
+                "the tool asks for `{method}`, and this client takes no questions: it has to open a session and to take events"
+            ),
         ),
         AskError::Refused(why) => (
             ErrorKind::Cancelled,
@@ -86,10 +89,31 @@ fn not_given(method: &str, error: AskError) -> ToolError {
     ToolError::new(kind, message).with_source(error)
 }
 
+/// The error of a call that needs what its client did not declare: no other attempt brings it.
+fn cannot_give(what: &str, why: &RpcError) -> ToolError {
+    let error = ToolError::new(ErrorKind::MissingCapability, format!("{what}: {}", why.message));
+    match &why.data {
+        Some(required) => error.with_detail(required.clone()),
+        None => error,
+    }
+}
+
+/// The error when a server wants the user to visit a page first, and the client cannot have that done.
+pub(crate) fn cannot_visit(error: &ToolError, cx: &RequestContext) -> Option<ToolError> {
+    fault::upstream(error).filter(fault::wants_visit)?;
+    let why = cx
+        .check_askable(method::ELICITATION_CREATE, Some(&by_url()))
+        .err()?;
+    Some(cannot_give("the tool needs the user to visit a page", &why))
+}
+
+fn by_url() -> RawJson {
+    object(&[("mode", RawJson::from("url"))])
+}
+
 /// The error of a server that wants the user to visit a page first, for a client that knows what to do about it.
 pub(crate) fn visit(error: &ToolError, cx: &RequestContext) -> Option<RpcError> {
     let error = fault::upstream(error).filter(fault::wants_visit)?;
-    let by_url = object(&[("mode", RawJson::from("url"))]);
-    let can = cx.check_askable(method::ELICITATION_CREATE, Some(&by_url));
+    let can = cx.check_askable(method::ELICITATION_CREATE, Some(&by_url()));
     can.is_ok().then_some(error)
 }

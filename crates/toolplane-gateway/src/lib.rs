@@ -40,11 +40,14 @@ mod call;
 mod client;
 mod dialogue;
 mod fault;
+mod followed;
 mod gateway;
 mod legacy;
 mod list;
+mod metrics;
 mod mirrors;
 mod modern;
+mod news;
 mod parked;
 mod render;
 mod routes;
@@ -58,4 +61,7 @@ pub use mcp_server::{
     StdioOptions,
 };
 
-pub use self::gateway::{Callers, Gateway, GatewayOptions};
+pub use self::{
+    gateway::{Callers, Gateway, GatewayOptions},
+    metrics::serve_metrics,
+};

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use mcp_server::MirroredParams;
+use mcp_wire::MirroredParams;
 use toolplane::core::Tool;
 
 /// Which arguments clients mirror in headers, by the digest of their tool: read once for each definition.
@@ -22,7 +22,8 @@ impl Mirrors {
                 return mirrored.clone();
             }
         }
-        let mirrored = MirroredParams::in_schema(&tool.descriptor().input_schema).map(Arc::new);
+        let mirrored = MirroredParams::read(&tool.descriptor().input_schema);
+        let mirrored = (!mirrored.params().is_empty()).then(|| Arc::new(mirrored));
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX {
             known.clear();

@@ -37,6 +37,11 @@ const MAX_PARKED: usize = 256;
 const MAX_OF_PRINCIPAL: usize = 16;
 
 impl Parked {
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().by_number.len()
+    }
+
     /// Takes a call whose client was asked, under a number that is good for one time. Gives it back when there is no
     /// room for it.
     pub(crate) fn park(self: &Arc<Self>, call: OpenCall, principal: &Principal) -> Result<u64, OpenCall> {

@@ -17,15 +17,20 @@ struct Text<'a> {
 
 /// The reply of a call that is finished; nobody is left who could go on with another.
 pub(crate) fn finished(outcome: Outcome) -> Result<Reply, ToolError> {
-    let unfinished = |message: &str| Err(ToolError::new(ErrorKind::Unavailable, message));
+    let unfinished = |kind, message: &str| Err(ToolError::new(kind, message));
+    let never = ErrorKind::MissingCapability;
     match outcome {
         Outcome::Reply(reply) => Ok(reply),
-        Outcome::NeedsInput(_) => unfinished("the tool asks for input, which cannot be given here"),
+        Outcome::NeedsInput(_) => unfinished(never, "the tool asks for input, which cannot be given here"),
         Outcome::Pending(pending) => {
-            unfinished(&format!("the call waits for a decision: {}", pending.reason))
+            let message = format!("the call waits for a decision: {}", pending.reason);
+            unfinished(ErrorKind::Unavailable, &message)
         }
-        Outcome::Task(_) => unfinished("the tool works on in the background, where it cannot be followed"),
-        _ => unfinished("the call has not come to a result"),
+        Outcome::Task(_) => unfinished(
+            never,
+            "the tool works on in the background, where it cannot be followed",
+        ),
+        _ => unfinished(ErrorKind::Unavailable, "the call has not come to a result"),
     }
 }
 
@@ -45,19 +50,35 @@ pub(crate) fn relayed(result: &RawJson, reply: &Reply) -> Answer {
     Answer::from(mcp_wire::with_meta(Some(result), reply.meta()))
 }
 
-/// What a resource holds. Modern clients want to know how long that is good for, which older servers do not say.
-pub(crate) fn contents(result: &RawJson, reply: &Reply, era: Era) -> Answer {
-    let mut missing = vec![
-        ("ttlMs", RawJson::from(0_u64)),
-        ("cacheScope", RawJson::from("private")),
-    ];
-    if era == Era::Modern {
-        missing.retain(|(key, _)| result.get(key).is_none());
-    }
-    if era == Era::Legacy || missing.is_empty() {
+/// What a resource holds. Modern clients want to know how long that is good for, which older servers do not say, and for
+/// whom: a server that says for all does not know who may read it here, which `is_public` tells.
+pub(crate) fn contents(
+    result: &RawJson,
+    reply: &Reply,
+    era: Era,
+    is_public: impl FnOnce() -> bool,
+) -> Answer {
+    if era == Era::Legacy {
         return relayed(result, reply);
     }
-    match result.with_members(&missing) {
+    let mut changed = Vec::new();
+    if result.get("ttlMs").is_none() {
+        changed.push(("ttlMs", RawJson::from(0_u64)));
+    }
+    let scope = result.get("cacheScope").and_then(|scope| scope.string());
+    let is_as_it_should = match scope.as_deref() {
+        Some("private") => true,
+        // Our own notes are about this one call.
+        Some("public") => reply.meta().is_empty() && is_public(),
+        _ => false,
+    };
+    if !is_as_it_should {
+        changed.push(("cacheScope", RawJson::from("private")));
+    }
+    if changed.is_empty() {
+        return relayed(result, reply);
+    }
+    match result.with_members(&changed) {
         Ok(result) => relayed(&result, reply),
         Err(_) => relayed(result, reply),
     }

@@ -14,21 +14,26 @@ use http_body_util::{Either, Full};
 use hyper::{body::Incoming, service::Service};
 use mcp_server::{HttpService, ResponseBody};
 
-use crate::Gateway;
+use crate::{
+    Gateway,
+    metrics::{self, MetricsPage},
+};
 
 /// What is served at which path: MCP, and whether the process is well.
 #[derive(Clone)]
 pub(crate) struct Routes {
     mcp: HttpService<Gateway>,
+    metrics: Option<MetricsPage>,
     is_draining: Arc<AtomicBool>,
 }
 
 type Body = Either<ResponseBody, Full<Bytes>>;
 
 impl Routes {
-    pub(crate) fn new(mcp: HttpService<Gateway>) -> Self {
+    pub(crate) fn new(mcp: HttpService<Gateway>, metrics: Option<MetricsPage>) -> Self {
         Self {
             mcp,
+            metrics,
             is_draining: Arc::default(),
         }
     }
@@ -56,11 +61,17 @@ impl Service<Request<Incoming>> for Routes {
             }),
             _ => None,
         };
+        let page = self
+            .metrics
+            .as_ref()
+            .filter(|_| request.uri().path() == metrics::PATH);
+        let page = page.map(|page| page.answer(&request));
         let mcp = self.mcp.clone();
         Box::pin(async move {
-            Ok(match health {
-                Some((status, text)) => health_answer(status, text),
-                None => mcp.respond(request).await.map(Either::Left),
+            Ok(match (health, page) {
+                (Some((status, text)), _) => health_answer(status, text),
+                (None, Some(page)) => page.map(Either::Right),
+                (None, None) => mcp.respond(request).await.map(Either::Left),
             })
         })
     }

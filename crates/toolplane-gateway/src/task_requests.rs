@@ -21,7 +21,7 @@ use crate::{
     fault::{self, Failure},
     legacy::question,
     render::{self, object},
-    tasks::{Known, LONGEST, Owner},
+    tasks::{Known, LONGEST, Owner, Tasks},
 };
 
 /// How long to wait until a task is looked at again, if its server does not say.
@@ -46,7 +46,8 @@ pub(crate) async fn wished(
         return Ok(call);
     }
     if cx.era() == Era::Modern {
-        let is_welcome = are_followed(cx) && gateway.tasks().have_room(&Owner::of(cx));
+        let is_welcome =
+            cx.check_extension(extension::TASKS).is_ok() && gateway.tasks().have_room(&Owner::of(cx));
         return Ok(match is_welcome {
             true => call.task_wish(TaskWish::Welcome),
             false => call,
@@ -112,9 +113,7 @@ pub(crate) async fn answer(
 ) -> Result<Answer, RpcError> {
     let asked = match (cx.era(), &*request.method) {
         (Era::Modern, method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL) => {
-            if !are_followed(cx) {
-                return Err(not_followed());
-            }
+            cx.check_extension(extension::TASKS)?;
             About::of(gateway, cx)?
         }
         (Era::Legacy, _) if cx.revision() != Revision::V2025_11_25 => {
@@ -198,14 +197,8 @@ impl<'a> About<'a> {
         })
     }
 
-    /// What a server says of the task as its client is told; an answer that does not describe it stays as it is.
     fn shown(&self, state: &RawJson) -> RawJson {
-        if state.get("taskId").is_none() {
-            return state.clone();
-        }
-        let shown = outward(state, &self.id);
-        self.gateway.tasks().note(&self.id, &shown, lifetime(state));
-        shown
+        shown(self.gateway.tasks(), &self.id, state)
     }
 
     /// Waits until the task is over, and gives its result. What it asks meanwhile reaches the client.
@@ -289,25 +282,6 @@ async fn list(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Resu
     Ok(Answer::untyped(object(&members)))
 }
 
-/// Whether a modern client says with its request that it follows tasks.
-fn are_followed(cx: &RequestContext) -> bool {
-    let extensions = cx
-        .client_capabilities()
-        .and_then(|declared| declared.get("extensions"));
-    extensions.is_some_and(|extensions| extensions.get(extension::TASKS).is_some())
-}
-
-fn not_followed() -> RpcError {
-    let tasks = object(&[(extension::TASKS, RawJson::object())]);
-    let required = object(&[("extensions", tasks)]);
-    let message = format!(
-        "this needs the extension `{}`, which the client did not declare",
-        extension::TASKS
-    );
-    RpcError::new(code::MISSING_CLIENT_CAPABILITY, message)
-        .with_data(object(&[("requiredCapabilities", required)]))
-}
-
 /// The same for a task of somebody else as for one that never was.
 fn unknown() -> RpcError {
     RpcError::new(code::INVALID_PARAMS, "there is no such task, or its time is over")
@@ -321,8 +295,19 @@ fn nothing_said() -> ToolError {
     ToolError::new(ErrorKind::Protocol, "the server does not say how the task is")
 }
 
+/// What a server says of a task as its client is told, who may come back for it; an answer that does not describe it
+/// stays as it is.
+pub(crate) fn shown(tasks: &Tasks, id: &str, state: &RawJson) -> RawJson {
+    if state.get("taskId").is_none() {
+        return state.clone();
+    }
+    let shown = outward(state, id);
+    tasks.note(id, &shown, lifetime(state));
+    shown
+}
+
 /// What is told of a task: under our id, and with a time for which it is kept here.
-fn outward(task: &RawJson, id: &str) -> RawJson {
+pub(crate) fn outward(task: &RawJson, id: &str) -> RawJson {
     let mut changed = vec![("taskId", RawJson::from(id))];
     for key in ["ttl", "ttlMs"] {
         if task.get(key).is_some() && lifetime(task).is_none_or(|lifetime| lifetime > LONGEST) {
@@ -338,7 +323,8 @@ fn lifetime(task: &RawJson) -> Option<Duration> {
     milliseconds(task, ["ttlMs", "ttl"])
 }
 
-fn pause(task: &RawJson) -> Duration {
+/// How long to leave a task alone until it is looked at again.
+pub(crate) fn pause(task: &RawJson) -> Duration {
     let pause = milliseconds(task, ["pollIntervalMs", "pollInterval"]);
     pause.unwrap_or(USUAL_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }

@@ -7,7 +7,10 @@ use std::{
 use mcp_server::{Principal, RequestContext};
 use mcp_wire::Era;
 use raw_json::RawJson;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
 use toolplane::core::{ClientKey, Task};
 use uuid::Uuid;
 
@@ -32,6 +35,8 @@ struct Entry {
     expires: Instant,
     /// Takes the entry out when its time is over.
     _expiry: Owned<()>,
+    /// Looks at the task for those who watch it.
+    follower: Option<Owned<()>>,
 }
 
 /// Whose a task is: nobody else gets at it, and to others it is as if it had never been.
@@ -124,6 +129,7 @@ impl Tasks {
             made,
             expires,
             _expiry: Owned(expiry),
+            follower: None,
         };
         table.by_id.insert(id.clone(), entry);
         Some(id)
@@ -146,6 +152,24 @@ impl Tasks {
         // A copy of its own, so that the task does not keep the whole message alive.
         let copy = (told.len() <= MAX_TOLD).then(|| RawJson::parse(told.as_str().to_owned()));
         entry.known.told = copy.and_then(Result::ok);
+    }
+
+    /// The id of a task that its server tells of, and whose it is.
+    pub(crate) fn told_of(&self, task: &Task) -> Option<(String, ClientKey)> {
+        let table = self.table();
+        let is_it = |entry: &Entry| {
+            Arc::ptr_eq(&entry.known.task.runner, &task.runner) && entry.known.task.id == task.id
+        };
+        let (id, entry) = table.by_id.iter().find(|(_, entry)| is_it(entry))?;
+        Some((id.clone(), entry.owner.client.clone()))
+    }
+
+    /// Has a task followed by this for those who watch it, in place of what did before.
+    pub(crate) fn follow(&self, id: &str, follower: JoinHandle<()>) {
+        let follower = Owned(follower);
+        if let Some(entry) = self.table().by_id.get_mut(id) {
+            entry.follower = Some(follower);
+        }
     }
 
     /// The tasks of an owner after this number, the oldest first.

@@ -10,8 +10,10 @@ use raw_json::RawJson;
 use tokio::time::{Instant, sleep};
 use toolplane::{
     Toolplane,
-    core::{Caller, ErrorKind, ToolError},
+    core::{Caller, ClientKey, ErrorKind, ToolError},
 };
+
+use crate::client;
 
 /// The resources that clients watch: their servers are asked for news of each once, as long as anyone watches it.
 #[derive(Debug, Default)]
@@ -79,6 +81,31 @@ impl Watches {
         for (_, notices) in notices {
             notices.send(method::RESOURCES_UPDATED, Some(update));
         }
+    }
+
+    /// Tells one client what is nobody else's business; one of the modern era is told nothing unasked.
+    pub(crate) fn tell_client(&self, client: &ClientKey, method: &str, params: &RawJson) {
+        let Some(connection) = client::connection_of(client) else {
+            return;
+        };
+        let notices = self.lock().notices.clone();
+        for (_, notices) in notices {
+            notices.send_to(connection, method, Some(params));
+        }
+    }
+
+    /// Tells those who watch a task how it is now.
+    pub(crate) fn tell_task(&self, state: &RawJson) {
+        let notices = self.lock().notices.clone();
+        for (_, notices) in notices {
+            notices.send(method::TASKS_CHANGED, Some(state));
+        }
+    }
+
+    /// Whether anyone watches a task.
+    pub(crate) fn is_task_watched(&self, id: &str) -> bool {
+        let notices = self.lock().notices.clone();
+        notices.iter().any(|(_, notices)| notices.is_task_watched(id))
     }
 
     /// Tells those who listen to these notices from now on, until the guard is dropped.

@@ -6,12 +6,12 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tool_chaos::Chaos;
-use tool_core::{Caller, Clock, Descriptor, Executor, Observe, Observers, Secrets, Settings, Source};
+use tool_core::{Caller, Clock, Descriptor, Executor, Ledger, Observe, Observers, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
 use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
 use tool_policy::{Rules, SharedRules};
 use tool_registry::{FixedSource, Registry, RegistryParts};
-use tool_runtime::TokioClock;
+use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
 
 use crate::{
     BuildError, Toolplane,
@@ -36,6 +36,7 @@ pub struct Builder {
     secrets: Option<Arc<dyn Secrets>>,
     clock: Option<Arc<dyn Clock>>,
     chaos: Chaos,
+    ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl Builder {
@@ -102,6 +103,12 @@ impl Builder {
         self
     }
 
+    /// Remembers in this what came of calls with an idempotency key: without it, in memory.
+    pub fn ledger(mut self, ledger: Arc<dyn Ledger>) -> Self {
+        self.ledger = Some(ledger);
+        self
+    }
+
     /// Puts it together. Nothing is started.
     ///
     /// # Errors
@@ -127,6 +134,11 @@ impl Builder {
         }
         let observers: Observers = observers.into_iter().chain(self.observers).collect();
         let rules = SharedRules::new(rules(&configuration));
+        let ledger = self.ledger.unwrap_or_else(|| {
+            let limits = ledger_limits(&configuration);
+            Arc::new(MemoryLedger::new(limits, clock.clone()))
+        });
+        let dry = Guards::dry(ledger.clone());
         Ok(Toolplane::from_inner(Inner {
             stack: stack(
                 Watchers {
@@ -134,10 +146,11 @@ impl Builder {
                     tracer: self.tracer,
                 },
                 rules.clone(),
-                Guards::new(configuration.defaults.cache_bytes).with_chaos(self.chaos.clone()),
+                Guards::new(ledger.clone()).with_chaos(self.chaos.clone()),
                 Run,
             ),
-            dry_stack: stack(Watchers::default(), rules.clone(), Guards::dry(), DryRun),
+            dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
+            ledger,
             registry,
             rules,
             observers,
@@ -248,6 +261,15 @@ fn settings(configuration: &Configuration) -> Settings {
     settings.attempt_timeout = configuration.defaults.attempt_timeout;
     settings.limits = configuration.defaults.limits;
     settings.with(&configuration.defaults.overrides)
+}
+
+fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
+    let usual = LedgerLimits::default();
+    let defaults = &configuration.defaults;
+    LedgerLimits {
+        max_entries: defaults.max_keys.unwrap_or(usual.max_entries),
+        max_bytes: defaults.max_key_bytes.unwrap_or(usual.max_bytes),
+    }
 }
 
 /// What holds for the tools of each server in the place of the defaults.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use tool_core::{ClientKey, Executor, Secrets, Source};
+#[cfg(feature = "exec-mcp")]
+use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
 
 /// What a configuration gives besides its own tools.
@@ -49,6 +51,24 @@ impl Servers {
         futures_util::future::join_all(self.list.iter().map(|known| known.server.shutdown())).await;
     }
 
+    pub(crate) fn own_connections(&self) -> Vec<(String, usize)> {
+        let _ = self;
+        #[cfg(feature = "exec-mcp")]
+        let own = self
+            .list
+            .iter()
+            .map(|known| {
+                (
+                    known.server.settings().name.clone(),
+                    known.server.n_own_connections(),
+                )
+            })
+            .collect();
+        #[cfg(not(feature = "exec-mcp"))]
+        let own = Vec::new();
+        own
+    }
+
     pub(crate) fn roots_changed(&self, client: &ClientKey) {
         let _ = (self, client);
         #[cfg(feature = "exec-mcp")]
@@ -63,6 +83,21 @@ impl Servers {
         self.list
             .iter()
             .for_each(|known| known.server.client_gone(client));
+    }
+}
+
+impl Servers {
+    /// Whether single clients have no connections of their own to this server, if it is one.
+    #[cfg(feature = "exec-mcp")]
+    pub(crate) fn is_shared(&self, name: &str) -> bool {
+        let mut settings = self.list.iter().map(|known| known.server.settings());
+        let of_server = settings.find(|settings| settings.name == name);
+        of_server.is_none_or(|settings| matches!(settings.isolation, Isolation::Auto | Isolation::Shared))
+    }
+
+    #[cfg(not(feature = "exec-mcp"))]
+    pub(crate) fn is_shared(&self, _: &str) -> bool {
+        true
     }
 }
 
@@ -175,7 +210,7 @@ fn server_settings(
     spec: &tool_manifest::ServerSpec,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerSettings {
-    use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, ServerSettings, ServerTarget};
+    use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget};
     use tool_manifest::{Era, ServerTransport};
 
     let target = match spec.transport.clone() {
@@ -225,6 +260,10 @@ fn server_settings(
         tool_manifest::Isolation::Principal => Isolation::Principal,
     };
     settings.check_interval = spec.health_check_interval;
+    settings.key_place = spec.key_place.clone().map(|place| match place {
+        tool_manifest::KeyPlace::Meta(key) => KeyPlace::Meta(key),
+        tool_manifest::KeyPlace::Argument(name) => KeyPlace::Argument(name),
+    });
     settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
 }

@@ -56,7 +56,7 @@ pub use self::{
     error::BuildError,
     executors::config_schema,
     health::Readiness,
-    plane::{Explained, Toolplane},
+    plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
     view::View,
 };

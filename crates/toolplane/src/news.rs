@@ -37,8 +37,8 @@ impl Toolplane {
         }
     }
 
-    /// Hands news of resources to this from now on: an object with the resource's `uri`, as its server wrote it. It
-    /// must not block.
+    /// Hands what servers tell of their own accord to this from now on: see [`Update`](tool_core::Update). It must not
+    /// block.
     pub fn on_update(&self, tell: &OnUpdate) {
         self.0.registry.on_update(tell);
     }
@@ -51,6 +51,20 @@ impl Toolplane {
     /// Takes note that a client is gone: what servers kept for it is given up.
     pub fn client_gone(&self, client: &ClientKey) {
         self.0.running.load().servers.client_gone(client);
+    }
+
+    /// Whether a resource is the same for every caller, so far as that is up to this toolplane: nobody needs a permission
+    /// to read it, and its server keeps no connection for a single session or principal.
+    #[must_use]
+    pub fn is_same_for_all(&self, uri: &str) -> bool {
+        let Some(target) = self.0.registry.snapshot().resource(uri) else {
+            return false;
+        };
+        let needs_nothing = |tool: &Tool| tool.descriptor().metadata.required_permissions.is_empty();
+        needs_nothing(target.tool())
+            && self
+                .source_of(&target)
+                .is_some_and(|source| self.0.running.load().servers.is_shared(source.name()))
     }
 
     /// The tool of this name, if it is known already, whoever may call it: for what clients must be told before their

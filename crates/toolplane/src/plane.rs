@@ -1,17 +1,21 @@
-use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
-use raw_json::RawJson;
 use tool_chaos::Chaos;
 use tool_core::{
-    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Note, Observers,
-    Outcome, SourceStatus, Target, Tool, ToolError,
+    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Ledger,
+    LedgerEntry, Note, Observers, Outcome, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::SharedRules;
 use tool_registry::{Refused, Registry, Snapshot};
-use tool_runtime::Share;
 
 use crate::{
     BuildError, Builder, CallRequest, View, error::NotUsable, executors::Running, health::Watch,
@@ -22,6 +26,24 @@ use crate::{
 #[derive(Clone)]
 pub struct Toolplane(pub(crate) Arc<Inner>);
 
+/// A [`Toolplane`] that may be gone: see [`Toolplane::downgrade`].
+#[derive(Clone)]
+pub struct WeakToolplane(Weak<Inner>);
+
+impl WeakToolplane {
+    /// The toolplane, if it is still there.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Toolplane> {
+        self.0.upgrade().map(Toolplane)
+    }
+}
+
+impl fmt::Debug for WeakToolplane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakToolplane")
+    }
+}
+
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) rules: SharedRules,
@@ -30,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) callers: ArcSwap<Callers>,
     pub(crate) running: ArcSwap<Running>,
     pub(crate) reloading: Reloading,
@@ -220,9 +243,7 @@ impl Toolplane {
         cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
         cx.resume = request.resume;
         cx.meta = request.meta;
-        if request.bypasses_cache {
-            cx.meta = Some(bypassing(cx.meta));
-        }
+        cx.idempotency_key = request.idempotency_key;
         cx.task = request.task;
         Ok(cx)
     }
@@ -299,6 +320,25 @@ impl Toolplane {
         self.0.registry.status()
     }
 
+    /// How many connections single clients have for themselves, by server.
+    #[must_use]
+    pub fn own_connections(&self) -> Vec<(String, usize)> {
+        self.0.running.load().servers.own_connections()
+    }
+
+    /// A handle that does not keep the toolplane: for what it has itself.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakToolplane {
+        WeakToolplane(Arc::downgrade(&self.0))
+    }
+
+    /// What is remembered of the call with this id: one with an idempotency key, or one that ended as
+    /// [`ErrorKind::OutcomeUnknown`], whose error has the id ([`ToolError::ledger_id`]). It is anybody's call, so it is
+    /// for operators.
+    pub async fn ledger_entry(&self, id: CorrelationId) -> Option<LedgerEntry> {
+        self.0.ledger.find(id).await
+    }
+
     /// The tools that are not offered, and why.
     #[must_use]
     pub fn refused(&self) -> Vec<Refused> {
@@ -337,14 +377,6 @@ fn correlation_id() -> CorrelationId {
     let low = low ^ high.rotate_left(17);
     let high = high ^ low.rotate_left(29);
     CorrelationId(u128::from(high) << 64 | u128::from(low))
-}
-
-/// The same `_meta`, which says that no cache is wanted.
-fn bypassing(meta: Option<RawJson>) -> RawJson {
-    let said = [(Share::META_KEY, RawJson::from(Share::BYPASS))];
-    let meta = meta.unwrap_or_else(RawJson::object);
-    // What is no object cannot say it, and stays as it is.
-    meta.with_members(&said).unwrap_or(meta)
 }
 
 impl fmt::Debug for Toolplane {

@@ -21,7 +21,7 @@ pub struct CallRequest {
     pub(crate) resume: Option<Arc<Resume>>,
     pub(crate) meta: Option<RawJson>,
     pub(crate) task: Option<TaskWish>,
-    pub(crate) bypasses_cache: bool,
+    pub(crate) idempotency_key: Option<Arc<str>>,
 }
 
 /// What a call is addressed to, by name.
@@ -98,7 +98,7 @@ impl CallRequest {
             resume: None,
             meta: None,
             task: None,
-            bypasses_cache: false,
+            idempotency_key: None,
         }
     }
 
@@ -176,16 +176,27 @@ impl CallRequest {
         self
     }
 
-    /// Has the call made for itself: it is not answered from a cache, nor with the answer of another call, and its own is
-    /// not kept. Gateways that it passes on its way are told the same.
-    pub fn bypass_cache(mut self) -> Self {
-        self.bypasses_cache = true;
-        self
-    }
-
     /// Lets the call become a task, or asks for that.
     pub fn task_wish(mut self, wish: TaskWish) -> Self {
         self.task = Some(wish);
+        self
+    }
+
+    /// Makes the call once, however often it is made with this key: one that is made again, with the same tool and
+    /// arguments and on behalf of the same principal, waits for the first or has its answer. A key is 1 to 255 visible
+    /// ASCII characters.
+    ///
+    /// ```
+    /// # use toolplane::{CallRequest, Toolplane};
+    /// # async fn example(plane: &Toolplane) -> Result<(), Box<dyn std::error::Error>> {
+    /// let request = CallRequest::new("pay").json(r#"{"invoice": 7}"#)?.idempotency_key("invoice-7");
+    /// let first = plane.call(request.clone()).await;
+    /// let again = plane.call(request).await; // pays nothing
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.idempotency_key = Some(key.into());
         self
     }
 

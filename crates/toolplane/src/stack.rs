@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use tool_chaos::Chaos;
-use tool_core::{CallContext, DynInvoke, Invoke, Layers, Observers, Outcome, PendingCall, Target, ToolError};
+use tool_core::{
+    CallContext, DynInvoke, Invoke, Layers, Ledger, Observers, Outcome, PendingCall, Target, ToolError,
+};
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, SharedRules, Validate, ValidateResult};
-use tool_runtime::{Concurrency, Deadline, Retry, Share, Timeout};
+use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Timeout};
 
 /// Who watches calls: nobody in a dry run.
 #[derive(Debug, Default)]
@@ -18,19 +20,19 @@ pub(crate) struct Watchers {
 /// The layers that remember calls, and faults on purpose, ready to be put into a stack.
 #[derive(Debug)]
 pub(crate) struct Guards {
-    share: Share,
+    idempotency: Idempotency,
     rate_limit: RateLimit,
     concurrency: Concurrency,
     chaos: Chaos,
 }
 
 impl Guards {
-    /// Those that remember nothing yet, and never more than so many bytes of answers.
-    pub(crate) fn new(cache_bytes: usize) -> Self {
+    /// Those of calls, which are remembered in this ledger.
+    pub(crate) fn new(ledger: Arc<dyn Ledger>) -> Self {
         Self {
-            share: Share::new(u64::try_from(cache_bytes).unwrap_or(u64::MAX)),
-            rate_limit: RateLimit::default(),
-            concurrency: Concurrency::default(),
+            idempotency: Idempotency::new(ledger),
+            rate_limit: RateLimit::new(),
+            concurrency: Concurrency::new(),
             chaos: Chaos::default(),
         }
     }
@@ -41,9 +43,9 @@ impl Guards {
     }
 
     /// Those of dry runs, which count nothing.
-    pub(crate) fn dry() -> Self {
+    pub(crate) fn dry(ledger: Arc<dyn Ledger>) -> Self {
         Self {
-            share: Share::dry(),
+            idempotency: Idempotency::dry(ledger),
             rate_limit: RateLimit::dry(),
             concurrency: Concurrency::dry(),
             chaos: Chaos::default(),
@@ -73,13 +75,13 @@ pub(crate) fn stack(
         .then(Admit::new(rules))
         // Before whatever keys on arguments (idempotency, approval, cache): only valid ones make keys.
         .then(Validate)
-        // Idempotency: outside Degrade, so that primary and fallback never both run under one key.
+        // Inside Validate, since only valid arguments make keys; outside Degrade, so that primary and fallback never both run
+        // under one key, and outside Approve, so that nobody is asked about what has run already.
+        .then(guards.idempotency)
         // Approve: a person decides on valid arguments, once for all attempts.
         // Degrade: outside Share, so that a fallback's answer is never cached as the primary's.
+        // Share: outside Retry, so that all who wait for one result share its attempts as well.
         //
-        // Inside admission, or a refused caller would read another's answer; outside Retry, so that all who wait for one
-        // result share its attempts as well.
-        .then(guards.share)
         // Inside all of those, so that what they share or replace is a call's end; outside what guards a single attempt.
         .then(Retry::default())
         // Before the queues, to fail fast.

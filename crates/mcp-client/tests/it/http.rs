@@ -515,7 +515,9 @@ async fn a_modern_server_is_sent_what_it_needs() {
             seen,
             r#"{"id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
         )),
-        Some("tools/call") => json(&about(seen, r#"{"id":ID,"result":{"resultType":"complete"}}"#)),
+        Some("tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel") => {
+            json(&about(seen, r#"{"id":ID,"result":{"resultType":"complete"}}"#))
+        }
         _ => status(
             "400 Bad Request",
             "content-type: application/json\r\n",
@@ -547,6 +549,17 @@ async fn a_modern_server_is_sent_what_it_needs() {
             seen.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
             "2026-07-28"
         );
+        // Requests about a task go where the task is.
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let params = raw_json::RawJson::parse(r#"{"taskId":"täglich","name":"t"}"#).unwrap();
+            connection
+                .request(method, Some(params), within(20))
+                .await
+                .unwrap();
+            let seen = server.seen().pop().unwrap();
+            assert_eq!(seen.headers["mcp-method"], method);
+            assert_eq!(seen.headers["mcp-name"], "=?base64?dMOkZ2xpY2g=?=", "{method}");
+        }
     }
 }
 

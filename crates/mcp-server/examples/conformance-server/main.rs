@@ -13,10 +13,10 @@ mod tools;
 use std::{env, error::Error, future::pending, sync::Arc, time::Duration};
 
 use mcp_server::{
-    Answer, HttpOptions, HttpService, MirroredParams, Notices, RequestContext, ServeOptions, ServerInfo,
-    Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpOptions, HttpService, Notices, RequestContext, ServeOptions, ServerInfo, Service, StateSeal,
+    StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Request, Revision, RpcError, method};
+use mcp_wire::{MirroredParams, Request, Revision, RpcError, method};
 use raw_json::RawJson;
 use serde_json::json;
 use tokio::{
@@ -85,7 +85,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let fixture = Fixture {
         notices: notices.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
-        mirrored: MirroredParams::in_schema(&tools::mirrored().into()).map(Arc::new),
+        mirrored: Some(Arc::new(MirroredParams::read(&tools::mirrored().into()))),
     };
     if address == "--stdio" {
         let options = StdioOptions {

@@ -6,7 +6,7 @@ use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE},
 };
-use mcp_wire::{RpcError, code, header, method};
+use mcp_wire::{MirroredParams, RpcError, code, header, method};
 use raw_json::RawJson;
 
 use crate::outline::Outline;
@@ -116,9 +116,8 @@ fn expect(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Rpc
         return Err(mismatch(format!("the header `{name}` is missing")));
     };
     let value = match name {
-        header::NAME => {
-            decode(value).ok_or_else(|| mismatch(format!("the header `{name}` is not valid base64")))?
-        }
+        header::NAME => header::decode(value)
+            .ok_or_else(|| mismatch(format!("the header `{name}` is not valid base64")))?,
         _ => Cow::Borrowed(value),
     };
     if value != body {
@@ -130,74 +129,38 @@ fn expect(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), Rpc
     Ok(())
 }
 
-pub(super) fn mismatch(message: String) -> RpcError {
+fn mismatch(message: String) -> RpcError {
     RpcError::new(code::HEADER_MISMATCH, message)
 }
 
-/// The value of a header that may be written as `=?base64?…?=`.
-pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
-    let encoded = value
-        .strip_prefix("=?base64?")
-        .and_then(|rest| rest.strip_suffix("?="));
-    let Some(encoded) = encoded else {
-        return Some(Cow::Borrowed(value));
-    };
-    String::from_utf8(base64(encoded)?).ok().map(Cow::Owned)
-}
-
-/// Decodes base64 with padding (RFC 4648, section 4), strictly.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
-    if padding > 2 {
-        return None;
-    }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for byte in text.bytes().take(text.len() - padding) {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
+/// Checks that the headers say what the arguments of a tool say, and say it of those that are there.
+pub(super) fn check_params(
+    mirrored: &MirroredParams,
+    headers: &HeaderMap,
+    arguments: Option<&RawJson>,
+) -> Result<(), RpcError> {
+    for param in mirrored.params() {
+        let header = param.header();
+        let mut values = headers.get_all(header).iter();
+        let said = values.next();
+        if values.next().is_some() {
+            return Err(mismatch(format!("the header `{header}` stands there twice")));
+        }
+        let said = match said {
+            None => None,
+            Some(said) => {
+                let text = said.to_str().ok().and_then(header::decode);
+                let invalid = || mismatch(format!("the header `{header}` has invalid characters or base64"));
+                Some(text.ok_or_else(invalid)?)
+            }
         };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
+        if param.value(arguments).as_deref() != said.as_deref() {
+            let message = format!(
+                "the header `{header}` does not say what the argument `{}` says",
+                param.path().join(".")
+            );
+            return Err(mismatch(message));
         }
     }
-    // Bits that are left over must be zero, or two texts would stand for one value.
-    (bits == 0).then_some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decodes_the_sentinel_form_and_nothing_else() {
-        for (value, expected) in [
-            ("us-west1", Some("us-west1")),
-            ("=?base64?SGVsbG8sIOS4lueVjA==?=", Some("Hello, 世界")),
-            ("=?base64?IHBhZGRlZCA=?=", Some(" padded ")),
-            ("=?base64?bGluZTEKbGluZTI=?=", Some("line1\nline2")),
-            ("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", Some("=?base64?literal?=")),
-            ("=?base64??=", Some("")),
-            ("=?base64?SGVsbG8", Some("=?base64?SGVsbG8")),
-            ("=?base64?SGVsbG8?=", None),
-            ("=?base64?SG VsbG8=?=", None),
-            ("=?base64?====?=", None),
-            ("=?base64?QR==?=", None),
-            ("=?base64?/w==?=", None),
-        ] {
-            assert_eq!(decode(value).as_deref(), expected, "{value}");
-        }
-    }
+    Ok(())
 }

@@ -5,7 +5,6 @@ mod endpoint;
 mod exchange;
 mod guard;
 mod headers;
-mod mirrored;
 mod old_clients;
 mod old_endpoint;
 mod options;
@@ -20,7 +19,6 @@ mod subscription;
 mod watch;
 
 pub use self::{
-    mirrored::MirroredParams,
     options::{AllowedHosts, HttpOptions, Identify, Refusal},
     response::ResponseBody,
     serve::{ServeOptions, serve_http},

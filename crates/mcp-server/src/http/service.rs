@@ -41,6 +41,12 @@ impl<S: Service> HttpService<S> {
         self.0.service()
     }
 
+    /// How many legacy sessions are open, those of old clients not counted.
+    #[must_use]
+    pub fn n_sessions(&self) -> usize {
+        self.0.sessions.len()
+    }
+
     /// Prepares for the end of the server: ends the streams on which clients listen and opens no more, so that
     /// connections can close, and takes the loss of a connection for the end of its requests.
     pub fn end_streams(&self) {

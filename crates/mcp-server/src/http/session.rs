@@ -103,6 +103,11 @@ impl Sessions {
             .take();
     }
 
+    /// How many there are, those included that are over and were not yet missed.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Ends every stream on which clients listen, so that connections can close.
     pub(super) fn end_streams(&self) {
         for session in self.lock().values() {
@@ -127,7 +132,7 @@ impl Session {
             return None;
         }
         let (sender, receiver) = mpsc::channel(64);
-        notices.subscribe(&sender, &self.client.wants);
+        notices.subscribe(&sender, &self.client.wants, Some(self.presence.number()));
         *listener = Some(sender);
         Some(receiver)
     }

@@ -8,7 +8,7 @@ use raw_json::RawJson;
 
 use super::{
     endpoint::{Endpoint, Inbound},
-    headers, mirrored,
+    headers,
     session::Session,
 };
 use crate::{Principal, Service, outline::Outline, protocol};
@@ -83,7 +83,7 @@ impl<S: Service> Endpoint<S> {
         if method == method::TOOLS_CALL
             && let Some(params) = name.and_then(|name| self.core.service.mirrored(&name))
         {
-            mirrored::check(&params, headers, outline.arguments.as_ref()).map_err(bad)?;
+            headers::check_params(&params, headers, outline.arguments.as_ref()).map_err(bad)?;
         }
         Ok(stateless(revision))
     }

@@ -50,7 +50,7 @@ impl Subscriptions {
         };
         // In front of whatever comes from now on.
         let _ = sender.try_send(wants.acknowledgement());
-        notices.subscribe(&sender, &wants);
+        notices.subscribe(&sender, &wants, None);
         Some(Subscription {
             subscriptions: Arc::clone(self),
             number,

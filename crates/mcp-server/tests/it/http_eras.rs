@@ -182,6 +182,51 @@ async fn a_header_that_stands_there_twice_is_refused() {
 }
 
 #[tokio::test]
+async fn a_request_about_a_task_names_it_in_its_head() {
+    let served = Served::start(HttpOptions::default()).await;
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for (name, parameters, status, expected) in [
+            // The scripted service has no tasks: what gets there is not found.
+            ("t 1", r#""taskId":"t 1","#, 404, "-32601"),
+            ("=?base64?dMOkZ2xpY2g=?=", r#""taskId":"täglich","#, 404, "-32601"),
+            ("t1", r#""taskId":"t2","#, 400, "-32020"),
+            ("", r#""taskId":"t1","#, 400, "-32020"),
+            ("", r#""taskId":7,"#, 404, "-32601"),
+            // Another method's member is not what is meant.
+            ("t1", r#""taskId":"t2","name":"t1","#, 400, "-32020"),
+        ] {
+            let head = match name {
+                "" => Head::modern(method),
+                name => Head::modern(method).with("Mcp-Name", name),
+            };
+            let answer = served.once(&head, &call(method, parameters)).await;
+            assert_eq!(
+                answer.status, status,
+                "{method} {name} {parameters}: {}",
+                answer.body
+            );
+            assert!(
+                answer.body.contains(expected),
+                "{method} {name} {parameters}: {}",
+                answer.body
+            );
+        }
+        // What was removed with the modern era has no name either.
+        let answer = served
+            .once(
+                &Head::modern("tasks/list"),
+                &call("tasks/list", r#""taskId":"t1","#),
+            )
+            .await;
+        assert_eq!(answer.status, 404, "{}", answer.body);
+        // A legacy client writes no such header.
+        let legacy = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"taskId":"t1"}}}}"#);
+        let answer = served.once(&Head::post().with("Mcp-Name", "t2"), &legacy).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn a_legacy_request_may_do_without_a_session() {
     let served = Served::start(HttpOptions::default()).await;
     let who = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;

@@ -169,3 +169,48 @@ async fn the_service_says_what_may_be_watched() {
     notices.send("notifications/resources/updated", Some(&updated("test:a")));
     assert!(stream.event().await.unwrap().contains("test:a"));
 }
+
+#[tokio::test]
+async fn tasks_are_watched_as_far_as_the_service_agrees() {
+    let (served, notices) = start().await;
+    let filter = r#"{"taskIds":["t1","other","t2"]}"#;
+    // What is not offered is left out.
+    let (_stream, acknowledged) = subscribed(&served, filter).await;
+    assert!(acknowledged.contains(r#""notifications":{}"#), "{acknowledged}");
+    served
+        .log
+        .offer(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#);
+    let refused = served.once(&head(), &listen(filter)).await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(
+        refused.body.contains(r#""code":-32021"#)
+            && refused
+                .body
+                .contains(r#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#),
+        "{}",
+        refused.body
+    );
+    let follows =
+        r#""io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let declared =
+        |filter: &str| listen(filter).replace(r#""io.modelcontextprotocol/clientCapabilities":{}"#, follows);
+    let invalid = served.once(&head(), &declared(r#"{"taskIds":["t1",2]}"#)).await;
+    assert!(invalid.body.contains("-32602"), "{}", invalid.body);
+    let mut stream = served.connect().await;
+    stream.send(&head(), &declared(filter)).await;
+    assert_eq!(stream.head().await.status, 200);
+    let acknowledged = stream.event().await.unwrap();
+    assert!(
+        acknowledged.contains(r#""notifications":{"taskIds":["t1","t2"]}"#),
+        "{acknowledged}"
+    );
+    assert!(notices.is_task_watched("t1") && !notices.is_task_watched("other"));
+    for id in ["other", "t2"] {
+        let task = raw(&format!(r#"{{"taskId":"{id}","n":1e2}}"#));
+        notices.send("notifications/tasks", Some(&task));
+    }
+    let event = stream.event().await.unwrap();
+    let expected = format!(r#""method":"notifications/tasks","params":{{"taskId":"t2","n":1e2,{MARK}}}"#);
+    assert!(event.contains(&expected), "{event}");
+    drop(stream);
+}

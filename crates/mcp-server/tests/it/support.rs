@@ -12,10 +12,10 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, AskError, HttpOptions, HttpService, InputRequired, MirroredParams, RequestContext, ServeOptions,
-    ServerInfo, Service, StateSeal, serve_http, unknown_method,
+    Answer, AskError, HttpOptions, HttpService, InputRequired, RequestContext, ServeOptions, ServerInfo,
+    Service, StateSeal, serve_http, unknown_method,
 };
-use mcp_wire::{LogLevel, Notification, Request, Revision, RpcError, code, method};
+use mcp_wire::{LogLevel, MirroredParams, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -129,6 +129,12 @@ impl Service for Scripted {
         raw(*self.0.capabilities.lock().unwrap())
     }
 
+    /// All but `other`.
+    async fn watch_tasks(&self, mut ids: Vec<String>, _: &RequestContext) -> Vec<String> {
+        ids.retain(|id| id != "other");
+        ids
+    }
+
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         match &*request.method {
             "tools/list" => Ok(raw(r#"{"tools":[]}"#).into()),
@@ -215,8 +221,7 @@ impl Service for Scripted {
 
     fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
-        let params = (tool == "mirrored").then(|| MirroredParams::in_schema(&raw(schema)))?;
-        params.map(Arc::new)
+        (tool == "mirrored").then(|| Arc::new(MirroredParams::read(&raw(schema))))
     }
 
     fn disconnected(&self, connection: u64) {

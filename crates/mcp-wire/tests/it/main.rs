@@ -5,6 +5,7 @@ mod framing;
 mod log_level;
 mod message;
 mod meta;
+mod mirrored;
 mod properties;
 mod write;
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod dispatch;
+mod idempotency;
 mod limits;
 mod network;
 mod promptkit;

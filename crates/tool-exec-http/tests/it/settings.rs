@@ -45,6 +45,23 @@ fn every_problem_is_told_with_its_place() {
             "/response/x: unknown setting `x`",
         ],
     );
+    let with_key = |key| json!({"url": "https://a.example", "headers": {"X-Key": "1"}, "idempotency": key});
+    check(with_key(json!({})), &["/idempotency: `header` is missing"]);
+    check(
+        with_key(json!({"heder": "X-Id"})),
+        &[
+            "/idempotency/heder: unknown setting `heder` [did you mean `header`?]",
+            "`header` is missing",
+        ],
+    );
+    check(
+        with_key(json!({"header": "x-key"})),
+        &["/idempotency/header: the header `x-key` is given in `headers` as well"],
+    );
+    check(
+        with_key(json!({"header": "Host"})),
+        &["/idempotency/header: `host` is set by the client"],
+    );
     check(
         json!({"url": "https://a.example", "multimodal": {"enabled": true}}),
         &["/multimodal: unknown setting `multimodal`"],

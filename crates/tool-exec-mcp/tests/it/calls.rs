@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{Arguments, DispatchState, ErrorKind};
-use tool_exec_mcp::McpServer;
+use tool_core::{Arguments, Claim, DispatchState, ErrorKind, Executor as _};
+use tool_exec_mcp::{KeyPlace, McpExecutor, McpServer};
+use tool_testkit::TestTool;
 
 use crate::fixture::{Call, Fixture, NoSecrets, Reports, load, tool};
 
@@ -191,4 +192,47 @@ async fn progress_that_nobody_wants_is_not_asked_for() {
     let reply = Call::new(&server, "echo", json!({})).make().await.unwrap();
     assert_eq!(reply.raw().get("_meta"), None);
     server.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_server_is_told_a_key_of_its_own_where_the_operator_says() {
+    let fixture = Fixture::new(&[]);
+    for (place, own) in [
+        (None, None),
+        (Some(KeyPlace::Meta("example.com/key".to_owned())), None),
+        (Some(KeyPlace::Argument("absent".to_owned())), None),
+        (None, Some(json!({"argument": "id"}))),
+    ] {
+        let mut settings = fixture.settings("");
+        settings.key_place = place.clone();
+        let server = McpServer::new(settings, Arc::new(NoSecrets));
+        let mut descriptor = TestTool::new("outward").descriptor;
+        descriptor.executor.kind = McpExecutor::KIND.to_owned();
+        descriptor.executor.config = json!({"server": "box", "tool": "echo"});
+        if let Some(own) = &own {
+            descriptor.executor.config["idempotency"] = own.clone();
+        }
+        let passes_key = McpExecutor::new([server.clone()]).passes_key(&descriptor);
+        let mut call = Call::of(&server, descriptor, json!({"a": 1}));
+        call.cx.idempotency_key = Some("k".into());
+        call.cx.meta = Some(RawJson::from(json!({(Claim::META_KEY): "k", "mine": 1})));
+        let key = call.cx.outward_key().unwrap();
+        let reply = call.make().await.unwrap();
+        let text = reply.raw().to_string();
+        assert_eq!(text.contains(&key), passes_key, "{place:?} {own:?}: {text}");
+        assert!(!text.contains(Claim::META_KEY) && text.contains("mine"), "{text}");
+        let is_meta = matches!(place, Some(KeyPlace::Meta(_)));
+        assert_eq!(passes_key, is_meta || own.is_some(), "{place:?} {own:?}");
+        if own.is_some() {
+            let mut call = Call::of(
+                &server,
+                call.cx.tool().descriptor().as_ref().clone(),
+                json!({"id": 1}),
+            );
+            call.cx.idempotency_key = Some("k".into());
+            let error = call.make().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
+        }
+        server.shutdown().await;
+    }
 }

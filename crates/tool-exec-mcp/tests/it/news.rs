@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use tool_core::{ErrorKind, Source};
+use tool_core::{ClientKey, ErrorKind, Source, Update};
 use tool_exec_mcp::McpServer;
 
 use crate::{
-    client::{asker, until},
+    client::{Client, asker, until},
     fixture::{Call, Fixture, NoSecrets},
 };
 
@@ -16,6 +16,9 @@ fn listening(source: &dyn Source) -> Arc<Mutex<Vec<String>>> {
     let news = Arc::new(Mutex::new(Vec::new()));
     let told = news.clone();
     source.on_update(Arc::new(move |update| {
+        let Update::Resource(update) = update else {
+            panic!("{update:?}")
+        };
         told.lock().unwrap().push(update.to_string());
     }));
     news
@@ -101,5 +104,54 @@ async fn what_the_server_says_of_a_subscription_is_told() {
     assert_eq!(error.kind(), ErrorKind::UpstreamError);
     let detail = error.detail().unwrap();
     assert_eq!(detail.as_str(), r#"{"code":-32002,"message":"no such resource"}"#);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_was_sent_to_a_page_is_told_that_it_was_visited_once() {
+    let fixture = Fixture::new(&[]);
+    let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let news = told.clone();
+    server.source().on_update(Arc::new(move |update| {
+        let Update::PageVisited { client, params } = update else {
+            panic!("{update:?}")
+        };
+        news.lock().unwrap().push((client.clone(), params.to_string()));
+    }));
+    let anna = Client::session("anna", r#"{"elicitation":{"url":{}}}"#).answers(9);
+    let berta = Client::session("berta", r#"{"elicitation":{"url":{}}}"#).answers(9);
+    let page = |id: &str| json!({"mode": "url", "url": "https://a.test", "elicitationId": id});
+    let asks = |id: &str| json!({"method": "elicitation/create", "params": page(id)});
+    anna.call(&server, "ask", asks("e1")).make().await.unwrap();
+    let error =
+        json!({"code": -32042, "message": "visit", "data": {"elicitations": [page("e2"), page("e3")]}});
+    let refused = berta
+        .call(&server, "refuse", json!({"error": error}))
+        .make()
+        .await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::UpstreamError);
+    let tell = |client: &Arc<Client>, id: &str| {
+        let params = json!({"elicitationId": id});
+        let arguments = json!({"method": "notifications/elicitation/complete", "params": params});
+        client.call(&server, "tell", arguments)
+    };
+    // Each on the connection on which it was asked.
+    for (client, id) in [
+        (&anna, "e1"),
+        (&anna, "e1"),
+        (&anna, "e2"),
+        (&berta, "e3"),
+        (&berta, "e4"),
+    ] {
+        tell(client, id).make().await.unwrap();
+    }
+    let of = |name: &str, id: &str| {
+        (
+            ClientKey::Session(name.into()),
+            format!(r#"{{"elicitationId":"{id}"}}"#),
+        )
+    };
+    assert_eq!(*told.lock().unwrap(), [of("anna", "e1"), of("berta", "e3")]);
     server.shutdown().await;
 }

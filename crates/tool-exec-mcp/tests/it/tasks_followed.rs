@@ -1,10 +1,15 @@
 //! Tasks that callers follow themselves, and those of modern servers.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError};
+use tool_core::{
+    Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError, Update,
+};
 use tool_exec_mcp::McpServer;
 
 use crate::{
@@ -88,6 +93,47 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
 }
 
 #[tokio::test]
+async fn news_of_a_task_are_for_who_follows_it() {
+    let fixture = legacy();
+    let server = fixture.server("");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let news = told.clone();
+    server.source().on_update(Arc::new(move |update| {
+        news.lock().unwrap().push(update.clone());
+    }));
+    let arguments = json!({"made": state("working"), "looks": []});
+    let mut call = Call::of(&server, listed(&server).await, arguments);
+    let task = made(&mut call, wanted()).await.task;
+    let tell = |id: &str| {
+        let params = json!({"taskId": id, "status": "completed"});
+        Call::new(
+            &server,
+            "tell",
+            json!({"method": "notifications/tasks/status", "params": params}),
+        )
+    };
+    for id in ["t2", "t1"] {
+        tell(id).make().await.unwrap();
+    }
+    {
+        let told = told.lock().unwrap();
+        let [Update::Task { task: of, state }] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert!(Arc::ptr_eq(&of.runner, &task.runner));
+        assert_eq!(
+            (&*of.id, state.as_str()),
+            ("t1", r#"{"taskId":"t1","status":"completed"}"#)
+        );
+    }
+    told.lock().unwrap().clear();
+    drop(task);
+    tell("t1").make().await.unwrap();
+    assert!(told.lock().unwrap().is_empty());
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() {
     let fixture = legacy();
     let server = fixture.server("");
@@ -100,7 +146,7 @@ async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() 
     assert_eq!(ended.kind(), ErrorKind::OutcomeUnknown, "{ended}");
     // Another process may have another task under this id.
     let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.message().contains("is gone"), "{error}");
     assert_eq!(fixture.notes("starts").len(), 1);
     server.shutdown().await;

@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
-mod cache;
 mod chaos;
 mod fixtures;
 mod health;
 mod hostile;
+mod idempotency;
 mod limits;
 mod loading;
 mod places;

@@ -11,6 +11,8 @@ gateway:
   listen: localhost:8080
   allowed_hosts: [tools.example.com]
   sse_path: /sse
+  metrics: true
+  metrics_listen: localhost:9464
 policy:
   blocklist: ["files__delete*"]
   permissions:
@@ -60,12 +62,18 @@ fn all_of_it() {
     assert_eq!(configuration.defaults.max_result_bytes, 1 << 20);
     assert_eq!(configuration.gateway.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(configuration.gateway.sse_path.as_deref(), Some("/sse"));
+    assert!(configuration.gateway.metrics);
+    let listen = configuration
+        .gateway
+        .metrics_listen
+        .map(|listen| listen.to_string());
+    assert_eq!(listen.as_deref(), Some("127.0.0.1:9464"));
     assert!(configuration.policy.blocklist[0].matches("files__delete_all"));
 
     let files = &configuration.servers[0];
     assert_eq!(files.prefix(), "files__");
     assert_eq!(files.timeout, Some(Duration::from_secs(5)));
-    assert_eq!(files.origin.place, "toolplane.yaml:17");
+    assert_eq!(files.origin.place, "toolplane.yaml:19");
     let ServerTransport::Stdio { args, env, .. } = &files.transport else {
         panic!()
     };

@@ -4,6 +4,7 @@
 mod alerts;
 mod health;
 mod logs;
+mod metrics;
 mod sanitised;
 mod spans;
 mod webhook;

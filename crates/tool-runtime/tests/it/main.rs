@@ -1,11 +1,10 @@
 //! Each execution layer alone, around a scripted executor, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod concurrency;
 mod retry;
-mod share;
-mod share_cancel;
-mod share_keys;
+
+mod concurrency;
+mod idempotency;
 
 use std::{sync::Arc, time::Duration};
 

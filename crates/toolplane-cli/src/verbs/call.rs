@@ -43,8 +43,8 @@ pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Ex
             // Finding the tool may have started its server, which counts.
             request = request.deadline(timeout.saturating_sub(start.elapsed()));
         }
-        if call.no_cache {
-            request = request.bypass_cache();
+        if let Some(key) = &call.idempotency_key {
+            request = request.idempotency_key(key.as_str());
         }
         if console.is_watched() {
             request = request.progress(Arc::new(Shown(console)));

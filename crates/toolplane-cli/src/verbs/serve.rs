@@ -8,13 +8,16 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use toolplane::{
-    Toolplane,
+    Builder, Toolplane,
     core::SourceState,
     manifest::{GatewaySpec, Loaded},
+    observe::Metrics,
 };
-use toolplane_gateway::{AllowedHosts, Gateway, GatewayOptions, HttpOptions, ServeOptions, StdioOptions};
+use toolplane_gateway::{
+    AllowedHosts, Gateway, GatewayOptions, HttpOptions, ServeOptions, StdioOptions, serve_metrics,
+};
 
 use crate::{
     command::{Format, Options, Serve},
@@ -28,12 +31,14 @@ use crate::{
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, Failure> {
     block_on_all_cores(async {
         let mut signals = Signals::listen()?;
-        let (loaded, plane) = config::open(options, console)?;
         let files = config::files(options)?;
+        let loaded = config::read(files.clone(), console)?;
+        let metrics = MetricsChoice::of(serve, &loaded.configuration.gateway);
+        let plane = metrics.count(Toolplane::builder().loaded(&loaded)).build()?;
         let reloads = reload::follow(&loaded, &plane, files, !serve.no_reload, console)?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
-        let served = serve_until(&loaded, &plane, serve, console, stop.clone());
+        let served = serve_until(&loaded, &plane, serve, metrics, console, stop.clone());
         let mut served = std::pin::pin!(served);
         let result = tokio::select! {
             result = &mut served => result,
@@ -54,8 +59,55 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
     })
 }
 
+/// Whether calls are counted, and where that can be read.
+struct MetricsChoice {
+    counted: Option<Arc<Metrics>>,
+    /// At the gateway's own address.
+    at_gateway: bool,
+    /// At an address of their own.
+    listen: Option<SocketAddr>,
+}
+
+impl MetricsChoice {
+    fn of(serve: &Serve, spec: &GatewaySpec) -> Self {
+        let listen = serve.metrics.or(spec.metrics_listen);
+        let at_gateway = spec.metrics && !serve.stdio;
+        Self {
+            counted: (at_gateway || listen.is_some()).then(Arc::default),
+            at_gateway,
+            listen,
+        }
+    }
+
+    /// Has calls counted, if anybody wants to know.
+    fn count(&self, builder: Builder) -> Builder {
+        match &self.counted {
+            Some(metrics) => builder.observer(metrics.clone()),
+            None => builder,
+        }
+    }
+
+    /// Serves them at their own address, if they have one, as long as the task is not stopped.
+    async fn serve(&self, console: Console) -> Result<Option<AbortOnDrop>, Failure> {
+        let (Some(metrics), Some(address)) = (&self.counted, self.listen) else {
+            return Ok(None);
+        };
+        let listener = listen(address).await?;
+        if let Ok(address) = listener.local_addr() {
+            console.say(&format!("metrics at http://{address}/metrics"));
+        }
+        let served = serve_metrics(listener, metrics.clone(), std::future::pending());
+        let task = tokio::spawn(async move {
+            if let Err(error) = served.await {
+                tracing::warn!(%error, "metrics are not served any more");
+            }
+        });
+        Ok(Some(AbortOnDrop(task)))
+    }
+}
+
 /// A task that ends with whoever started it.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
+struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -67,10 +119,15 @@ async fn serve_until(
     loaded: &Loaded,
     plane: &Toolplane,
     serve: &Serve,
+    metrics: MetricsChoice,
     console: Console,
     stop: Arc<Notify>,
 ) -> Result<(), Failure> {
-    let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
+    let mut gateway_options = GatewayOptions::default();
+    gateway_options.serves_metrics = metrics.at_gateway;
+    let _metrics = metrics.serve(console).await?;
+    gateway_options.metrics = metrics.counted;
+    let gateway = Gateway::new(plane.clone(), gateway_options);
     let stopped = async move { stop.notified().await };
     if serve.stdio {
         tokio::spawn(start_servers(plane.clone(), console));

@@ -3,7 +3,7 @@
 use crate::binary::{BINARY, Place};
 
 /// Tools that fail in every way there is, one for each kind of error.
-const KINDS: [(&str, i32); 16] = [
+const KINDS: [(&str, i32); 17] = [
     ("invalid_arguments", 2),
     ("result_invalid", 1),
     ("not_found", 3),
@@ -19,6 +19,7 @@ const KINDS: [(&str, i32); 16] = [
     ("result_too_large", 1),
     ("outcome_unknown", 1),
     ("tool_changed", 7),
+    ("missing_capability", 1),
     ("internal", 70),
 ];
 

@@ -8,7 +8,7 @@ use toolplane_gateway::GatewayOptions;
 
 use crate::{
     acting::Acting,
-    support::{Changing, Client, MODERN, raw},
+    support::{Changing, Client, Http, MODERN, raw},
 };
 
 const OTHERS: [(Feature, &str); 7] = [
@@ -118,7 +118,8 @@ async fn results_keep_their_bytes() {
             "resources/read",
             r#""uri":"test://modern""#,
             r#"{"resultType":"complete","contents":[],"ttlMs":7,"cacheScope":"public"}"#,
-            r#"{"resultType":"complete","contents":[],"ttlMs":7,"cacheScope":"public"}"#,
+            // Who may read it here is not its server's to say.
+            r#"{"resultType":"complete","contents":[],"ttlMs":7,"cacheScope":"private"}"#,
         ),
         (
             "completion/complete",
@@ -143,6 +144,24 @@ async fn results_keep_their_bytes() {
         assert_eq!(client.result(method, params).await, legacy, "{method} {params}");
         let now = client.result(method, &format!("{params},{MODERN}")).await;
         assert_eq!(now, modern, "{method} {params}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_gives_to_all_is_for_all_where_nobody_is_told_apart() {
+    let http = Http::of(plane(Configuration::default()).0);
+    for (principal, uri, scope) in [
+        ("anonymous", "test://modern", "public"),
+        ("anna", "test://modern", "private"),
+        // Its server does not say.
+        ("anonymous", "test://a", "private"),
+    ] {
+        let answer = http.read(principal, uri).await;
+        assert_eq!(
+            answer["result"]["cacheScope"],
+            json!(scope),
+            "{principal} {uri}: {answer}"
+        );
     }
 }
 

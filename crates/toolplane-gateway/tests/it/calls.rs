@@ -262,3 +262,38 @@ async fn arguments_that_headers_mirror_are_checked() {
     }
     assert_eq!(script.n_calls(), 2);
 }
+
+#[tokio::test]
+async fn a_key_in_meta_makes_a_call_once_and_an_unknown_outcome_says_its_id() {
+    let unknown = ToolError::new(ErrorKind::OutcomeUnknown, "lost");
+    let script = Script::new([
+        Step::Value(json!(1)),
+        Step::FailSent(unknown),
+        Step::Value(json!(2)),
+    ]);
+    let mut client = Client::of(plane(&script, [TestTool::new("t")]));
+    let with = |key: &str| format!(r#""name":"t","_meta":{{"dev.toolplane/idempotency-key":{key}}}"#);
+    let first = client.result("tools/call", &with(r#""a""#)).await;
+    let again = client.result("tools/call", &with(r#""a""#)).await;
+    assert!(!first.contains("dev.toolplane/replayed"), "{first}");
+    assert!(
+        again.contains(r#""text":"1""#) && again.contains("dev.toolplane/replayed"),
+        "{again}"
+    );
+    let lost = client.result("tools/call", &with(r#""b""#)).await;
+    assert!(
+        lost.contains(r#""kind":"outcome_unknown""#) && lost.contains(r#""ledger_id":""#),
+        "{lost}"
+    );
+    assert_eq!(client.result("tools/call", &with(r#""b""#)).await, lost);
+    for (key, reason) in [
+        ("7", "must be a string"),
+        (r#""a b""#, "visible ASCII"),
+        (r#""""#, "is empty"),
+    ] {
+        let refused = client.result("tools/call", &with(key)).await;
+        let is_refused = refused.contains(r#""kind":"invalid_arguments""#) && refused.contains(reason);
+        assert!(is_refused, "{key}: {refused}");
+    }
+    assert_eq!(script.n_calls(), 2);
+}

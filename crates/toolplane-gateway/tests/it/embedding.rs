@@ -10,8 +10,8 @@ use tokio::{
     time::timeout,
 };
 use tool_testkit::{Script, Step, TestTool};
-use toolplane::Toolplane;
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
+use toolplane::{Toolplane, observe::Metrics};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions, serve_metrics};
 
 use crate::acting::Acting;
 use crate::support::{Changing, plane};
@@ -168,5 +168,75 @@ async fn a_session_hears_of_changes_on_its_stream() {
     timeout(Duration::from_secs(60), hear)
         .await
         .expect("the change is told");
+    served.abort();
+}
+
+#[tokio::test]
+async fn metrics_are_served_where_they_are_asked_for() {
+    let metrics = Arc::new(Metrics::new());
+    let plane = Toolplane::builder()
+        .executor(Arc::new(Script::new([Step::Echo])))
+        .tool(TestTool::new("t").descriptor)
+        .observer(metrics.clone())
+        .build()
+        .expect("it can be set up");
+    let serve = |serves_metrics| {
+        let mut options = GatewayOptions::default();
+        options.metrics = Some(metrics.clone());
+        options.serves_metrics = serves_metrics;
+        Gateway::new(plane.clone(), options)
+    };
+    for (serves_metrics, status) in [(true, 200), (false, 404)] {
+        let gateway = serve(serves_metrics);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let served = tokio::spawn(async move {
+            let (http, serve) = (HttpOptions::default(), ServeOptions::default());
+            gateway
+                .serve_http(listener, http, serve, std::future::pending())
+                .await
+        });
+        exchange(address, "POST", "/mcp", "localhost", CALL).await;
+        let (answered, page) = exchange(address, "GET", "/metrics", "localhost:9", "").await;
+        assert_eq!(answered, status);
+        if serves_metrics {
+            for line in [
+                r#"toolplane_calls_total{tool="t",outcome="ok"} 1"#,
+                r#"toolplane_source_up{source="configuration"} 1"#,
+                "toolplane_sessions 0",
+                "toolplane_parked_calls 0",
+            ] {
+                assert!(page.lines().any(|it| it == line), "{line} in\n{page}");
+            }
+            for (host, status) in [("10.0.0.7:1", 200), ("[::1]:1", 200), ("evil.example.com", 403)] {
+                assert_eq!(
+                    exchange(address, "GET", "/metrics", host, "").await.0,
+                    status,
+                    "{host}"
+                );
+            }
+            assert_eq!(
+                exchange(address, "POST", "/metrics", "localhost", "").await.0,
+                405
+            );
+        }
+        served.abort();
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let served = tokio::spawn(serve_metrics(listener, metrics, std::future::pending()));
+    let (status, page) = exchange(address, "GET", "/metrics", "127.0.0.1", "").await;
+    assert_eq!(status, 200);
+    assert!(
+        page.contains(r#"toolplane_calls_total{tool="t",outcome="ok"} 2"#),
+        "{page}"
+    );
+    assert_eq!(exchange(address, "GET", "/", "127.0.0.1", "").await.0, 404);
+    assert_eq!(
+        exchange(address, "GET", "/metrics", "evil.example.com", "")
+            .await
+            .0,
+        403
+    );
     served.abort();
 }

@@ -127,9 +127,21 @@ async fn a_modern_upstream_gets_its_input_by_real_requests() {
             json!(true),
             "{capabilities}: {answer}"
         );
+        // It will never pass: the client is told what is missing, and not to come again.
+        let why = &answer["result"]["_meta"]["dev.toolplane/error"];
+        assert_eq!(why["kind"], json!("missing_capability"), "{answer}");
+        assert_eq!(why["retryable"], json!(false), "{answer}");
         assert_eq!(
-            answer["result"]["_meta"]["dev.toolplane/error"]["kind"],
-            json!("unavailable")
+            why["detail"],
+            json!({"requiredCapabilities": {"elicitation": {}}}),
+            "{answer}"
+        );
+        let text = answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(
+            text.contains("this needs the capability `elicitation.form`, which the client did not declare"),
+            "{text}"
         );
     }
 }

@@ -20,7 +20,7 @@ use toolplane::{
     Toolplane,
     core::{
         BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, OnUpdate, Source, SourceState, SourceStatus,
-        ToolError,
+        ToolError, Update,
     },
 };
 use toolplane_gateway::{
@@ -179,6 +179,20 @@ impl Http {
         self.post(&all, body).await
     }
 
+    /// The answer to a modern request to read a resource.
+    pub(crate) async fn read(&self, principal: &str, uri: &str) -> Value {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"{uri}",{MODERN}}}}}"#
+        );
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "resources/read"),
+            ("mcp-name", uri),
+            ("x-principal", principal),
+        ];
+        self.post(&headers, body).await
+    }
+
     /// The answer to a request of the legacy era outside of any session.
     pub(crate) async fn legacy(&self, method: &str, params: &str) -> Value {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
@@ -229,8 +243,13 @@ impl Changing {
 
     /// Tells that a resource has changed.
     pub(crate) fn update(&self, params: &str) {
+        self.tell(&Update::Resource(raw(params)));
+    }
+
+    /// Tells something of its own accord.
+    pub(crate) fn tell(&self, update: &Update) {
         for tell in &*self.tell.lock().expect("no test panics with it") {
-            tell(&raw(params));
+            tell(update);
         }
     }
 

@@ -1,6 +1,9 @@
 //! Clients that follow tasks: in the words of 2025-11-25, and of the extension of the modern era.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
@@ -8,13 +11,13 @@ use tool_testkit::TestTool;
 use toolplane::{
     Toolplane,
     core::{
-        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Question,
-        Reply, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError,
+        CallContext, ClientKey, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError,
+        Question, Reply, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError, Update,
     },
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
 
-use crate::support::{Client, modern, raw};
+use crate::support::{Changing, Client, modern, raw};
 
 /// Makes a task of every call for a caller that follows it. How it is at each look, a test says.
 #[derive(Clone, Default)]
@@ -24,6 +27,8 @@ struct Tasking(Arc<Seen>);
 struct Seen {
     looks: Mutex<Vec<String>>,
     asked: Mutex<Vec<String>>,
+    /// The tasks that calls became, and whose they are.
+    made: Mutex<Vec<(Task, ClientKey)>>,
 }
 
 const ID: &str = "upstream's own";
@@ -50,16 +55,26 @@ impl Tasking {
         raw(&look)
     }
 
-    fn handle(&self, state: RawJson) -> Outcome {
-        Outcome::Task(Box::new(TaskHandle {
-            task: Task {
-                id: ID.into(),
-                runner: Arc::new(self.clone()),
-            },
-            state,
-            result: None,
-        }))
+    fn task(&self) -> Task {
+        Task {
+            id: ID.into(),
+            runner: Arc::new(self.clone()),
+        }
     }
+
+    /// The tasks that were made, and whose they are.
+    fn made(&self) -> Vec<(Task, ClientKey)> {
+        self.0.made.lock().expect("no test panics with it").clone()
+    }
+
+    fn handle(&self, state: RawJson) -> Outcome {
+        handle(self.task(), state)
+    }
+}
+
+fn handle(task: Task, state: RawJson) -> Outcome {
+    let result = None;
+    Outcome::Task(Box::new(TaskHandle { task, state, result }))
 }
 
 impl Invoke for Tasking {
@@ -70,14 +85,20 @@ impl Invoke for Tasking {
                 Some(TaskWish::Wanted(wanted)) => format!("call {wanted}"),
                 _ => "call".to_owned(),
             });
-            return Ok(match cx.task {
-                None => Reply::value(RawJson::from(json!({"plain": true}))).into(),
-                Some(TaskWish::Wanted(_)) => self.handle(raw(&format!(
-                    r#"{{ "task":{},"_meta":{{"n":1e2}}}}"#,
-                    self.look()
-                ))),
-                Some(TaskWish::Welcome) => self.handle(self.look()),
-            });
+            if cx.task.is_some() {
+                let task = self.task();
+                let client = cx.client.clone().expect("the gateway says whose it is");
+                let made = (task.clone(), client);
+                self.0.made.lock().expect("no test panics with it").push(made);
+                let state = match &cx.task {
+                    Some(TaskWish::Wanted(_)) => {
+                        raw(&format!(r#"{{ "task":{},"_meta":{{"n":1e2}}}}"#, self.look()))
+                    }
+                    _ => self.look(),
+                };
+                return Ok(handle(task, state));
+            }
+            return Ok(Reply::value(RawJson::from(json!({"plain": true}))).into());
         };
         match request {
             TaskRequest::Look => {
@@ -133,12 +154,18 @@ impl Executor for Tasking {
 
 /// A gateway with a tool that can be called as a task, and one that cannot.
 fn gateway(tasking: &Tasking) -> Gateway {
+    telling(tasking, &Changing::new(&[]))
+}
+
+/// The same with a source that tells of its own accord.
+fn telling(tasking: &Tasking, source: &Arc<Changing>) -> Gateway {
     let mut work = TestTool::new("work");
     let definition =
         r#"{"name":"work","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"}}"#;
     work.descriptor.definition = Some(raw(definition));
     let plane = Toolplane::builder()
         .executor(Arc::new(tasking.clone()))
+        .source(source.clone())
         .tool(work.descriptor)
         .tool(TestTool::new("plain").descriptor)
         .build()
@@ -384,4 +411,147 @@ async fn a_modern_client_follows_a_task_when_it_says_so() {
         let answer = client.value(method, &params).await;
         assert_eq!(answer["error"]["code"], code, "{method}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn a_legacy_client_is_told_of_its_task_by_the_id_that_it_knows() {
+    let (tasking, source) = (Tasking::with(&[&state("working")]), Changing::new(&[]));
+    let gateway = telling(&tasking, &source);
+    let mut other = Client::on(gateway.clone());
+    other.initialize("{}").await;
+    make(&mut other).await;
+    let mut owner = Client::on(gateway);
+    owner.initialize("{}").await;
+    let id = make(&mut owner).await;
+    let (task, _) = tasking.made().remove(1);
+    source.tell(&Update::Task {
+        task,
+        state: raw(&state("completed")),
+    });
+    // Of a task that nobody follows here, nobody is told.
+    source.tell(&Update::Task {
+        task: tasking.task(),
+        state: raw(&state("failed")),
+    });
+    assert_eq!(
+        owner.receive().await,
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{}}}"#,
+            state("completed").replace(ID, &id)
+        )
+    );
+    for client in [&mut owner, &mut other] {
+        assert_eq!(client.result("ping", "").await, "{}", "nothing else came");
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_that_the_page_it_was_sent_to_was_visited() {
+    let (tasking, source) = (Tasking::with(&[&state("working")]), Changing::new(&[]));
+    let gateway = telling(&tasking, &source);
+    let mut other = Client::on(gateway.clone());
+    other.initialize("{}").await;
+    let mut owner = Client::on(gateway);
+    owner.initialize("{}").await;
+    make(&mut owner).await;
+    let params = r#"{ "elicitationId":"e1", "n":1e2 }"#;
+    let of_nobody = ClientKey::Principal("local".into());
+    for client in [tasking.made().remove(0).1, of_nobody] {
+        let params = raw(params);
+        source.tell(&Update::PageVisited { client, params });
+    }
+    assert_eq!(
+        owner.receive().await,
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{params}}}"#)
+    );
+    for client in [&mut owner, &mut other] {
+        assert_eq!(client.result("ping", "").await, "{}", "nothing else came");
+    }
+}
+
+/// The acknowledgement of a subscription to tasks.
+async fn watch(client: &mut Client, ids: &Value, capabilities: &str) -> Value {
+    let filter = format!(r#""notifications":{{"taskIds":{ids}}},{}"#, modern(capabilities));
+    client.value("subscriptions/listen", &filter).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_client_is_told_of_the_tasks_that_it_watches() {
+    let made = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e5 }"#.replace("ID", ID);
+    let look = |status: &str, more: &str| {
+        r#"{"resultType":"complete","taskId":"ID","status":"STATUS"MORE}"#
+            .replace("ID", ID)
+            .replace("STATUS", status)
+            .replace("MORE", more)
+    };
+    let asks = |method: &str| format!(r#","inputRequests":{{"q":{{"method":"{method}"}}}}"#);
+    let looks = [
+        made,
+        look("working", ""),
+        look("working", ""),
+        look("input_required", &asks("roots/list")),
+        look("input_required", &asks("elicitation/create")),
+        look("completed", r#","result":{"n":1e2}"#),
+        look("failed", ""),
+    ];
+    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
+    let gateway = gateway(&tasking);
+    let mut client = Client::on(gateway.clone());
+    let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
+    let made: Value = serde_json::from_str(&client.result("tools/call", &call).await).expect("it is there");
+    let id = made["taskId"].as_str().expect("it is there");
+    let watched = json!([id, ID, "another"]);
+
+    let refused = watch(&mut client, &watched, "{}").await;
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    let required = &refused["error"]["data"]["requiredCapabilities"]["extensions"];
+    assert_eq!(required, &json!({"io.modelcontextprotocol/tasks": {}}));
+    let mut other = Client::on(gateway);
+    let acknowledged = watch(&mut other, &watched, FOLLOWS).await;
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({}),
+        "{acknowledged}"
+    );
+    let acknowledged = watch(&mut client, &watched, FOLLOWS).await;
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({"taskIds": [id]}),
+        "{acknowledged}"
+    );
+
+    for (status, more) in [
+        ("working", String::new()),
+        // What the client did not declare, it is not asked in this way either.
+        ("input_required", asks("elicitation/create")),
+        ("completed", r#","result":{"n":1e2}"#.to_owned()),
+    ] {
+        let mark = r#""_meta":{"io.modelcontextprotocol/subscriptionId":1}"#;
+        assert_eq!(
+            client.receive().await,
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/tasks","params":{{"taskId":"{id}","status":"{status}"{more},{mark}}}}}"#
+            )
+        );
+    }
+    // It is over: nobody looks at it any more.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(tasking.asked().len(), 6, "{:?}", tasking.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_nobody_watches_any_more_is_left_alone() {
+    let working = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e8 }"#.replace("ID", ID);
+    let tasking = Tasking::with(&[&working]);
+    let mut client = Client::on(gateway(&tasking));
+    let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
+    let made: Value = serde_json::from_str(&client.result("tools/call", &call).await).expect("it is there");
+    watch(&mut client, &json!([made["taskId"]]), FOLLOWS).await;
+    client.receive().await;
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,META}}"#;
+    client.send(&cancelled.replace("META", &modern(FOLLOWS))).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let looked = tasking.asked().len();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(tasking.asked().len(), looked);
 }

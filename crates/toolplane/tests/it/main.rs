@@ -1,11 +1,11 @@
 //! The standard stack around scripted executors, and the facade around configurations.
 
-mod cache;
 mod chaos;
 #[cfg(feature = "exec-mock")]
 mod configured;
 mod events;
 mod health;
+mod idempotency;
 mod limits;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;

@@ -117,6 +117,18 @@ impl Server {
                 ))?;
                 result(&id, r#"{"content":[]}"#)
             }
+            "tell" => {
+                send(&format!(
+                    r#"{{"jsonrpc":"2.0","method":"{}","params":{}}}"#,
+                    text("method").unwrap_or_default(),
+                    arguments.get("params").unwrap_or_default()
+                ))?;
+                result(&id, r#"{"content":[]}"#)
+            }
+            "refuse" => send(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#,
+                arguments.get("error").unwrap_or_default()
+            )),
             "exit" => end(),
             _ => result(&id, &format!(r#"{{"content":[],"pid":{}}}"#, process::id())),
         }

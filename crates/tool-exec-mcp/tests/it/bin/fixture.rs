@@ -234,6 +234,17 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
             }
             result(id, r#"{"content":[]}"#)
         }
+        "tell" => {
+            let arguments = params.get("arguments").unwrap_or_default();
+            let (method, params) = (
+                text(&arguments, "method"),
+                arguments.get("params").unwrap_or_default(),
+            );
+            send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
+            ))?;
+            result(id, r#"{"content":[]}"#)
+        }
         "storm" => {
             for _ in 0..100 {
                 send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)?;

@@ -1,0 +1,149 @@
+use std::{
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tool_core::{BreakerState, ErrorKind, Event, Outcome, Scope, ToolError};
+
+use crate::{
+    conventions,
+    histogram::{BYTES, Histogram, SECONDS},
+};
+
+/// All that is counted of one tool: a fixed amount, however it is called.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    pub(crate) running: AtomicI64,
+    pub(crate) calls: Outcomes,
+    pub(crate) call_seconds: Histogram,
+    pub(crate) attempts: Outcomes,
+    pub(crate) attempt_seconds: Histogram,
+    pub(crate) retries: AtomicU64,
+    pub(crate) queue_seconds: Histogram,
+    pub(crate) rate_limited: [AtomicU64; 4],
+    pub(crate) shed: [AtomicU64; 4],
+    pub(crate) held_back: [AtomicU64; 4],
+    pub(crate) breaker: Breaker,
+    pub(crate) argument_bytes: Histogram,
+    pub(crate) result_bytes: Histogram,
+}
+
+/// The outcomes that are no kind of error, by the words of [`conventions::outcome`].
+const OTHERS: [&str; 6] = [
+    "ok",
+    conventions::TOOL_ERROR,
+    conventions::CANCELLED,
+    "needs_input",
+    "task",
+    "pending",
+];
+/// How many outcomes there are.
+const N_OUTCOMES: usize = OTHERS.len() + ErrorKind::ALL.len();
+
+/// How often something ended in which way.
+#[derive(Debug, Default)]
+pub(crate) struct Outcomes([AtomicU64; N_OUTCOMES]);
+
+/// What is known of a circuit breaker.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    changes: [AtomicU64; 3],
+    /// One more than the place of the state in [`BREAKER_STATES`]; 0 if it never was in another than the first.
+    state: AtomicU64,
+}
+
+/// The states of a breaker, in the order of the number that stands for each.
+pub(crate) const BREAKER_STATES: [BreakerState; 3] =
+    [BreakerState::Closed, BreakerState::HalfOpen, BreakerState::Open];
+
+impl Outcomes {
+    fn add(&self, result: Option<&Result<Outcome, ToolError>>) {
+        let place = match result {
+            Some(Err(error)) => OTHERS.len() + error.kind() as usize,
+            other => {
+                let word = conventions::outcome(other);
+                OTHERS.iter().position(|known| *known == word).unwrap_or_default()
+            }
+        };
+        self.0[place].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Each outcome that there was, and how often.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let kinds = ErrorKind::ALL.iter().map(|kind| kind.as_str());
+        let words = OTHERS.into_iter().chain(kinds);
+        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
+        words.zip(counts).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl Breaker {
+    pub(crate) fn enter(&self, state: BreakerState) {
+        if let Some(place) = BREAKER_STATES.iter().position(|known| *known == state) {
+            self.changes[place].fetch_add(1, Ordering::Relaxed);
+            self.state.store(place as u64 + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of its state; nothing for one that never moved.
+    pub(crate) fn state(&self) -> Option<u64> {
+        self.state.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let words = BREAKER_STATES.iter().map(|state| state.as_str());
+        words.zip(self.changes.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}
+
+impl Series {
+    /// Counts what happened to a call of this tool.
+    pub(crate) fn count(&self, event: &Event<'_>) {
+        let by_scope = |counts: &[AtomicU64; 4], scope: Scope| {
+            counts[scope as usize].fetch_add(1, Ordering::Relaxed);
+        };
+        match event {
+            Event::CallStarted { cx } => {
+                self.running.fetch_add(1, Ordering::Relaxed);
+                let n_bytes = cx.arguments.raw().len() as u64;
+                self.argument_bytes.add(&BYTES, n_bytes);
+            }
+            Event::CallFinished { result, elapsed, .. } => {
+                self.running.fetch_sub(1, Ordering::Relaxed);
+                self.calls.add(*result);
+                self.call_seconds.add(&SECONDS, microseconds(*elapsed));
+                if let Some(Ok(Outcome::Reply(reply))) = result {
+                    self.result_bytes.add(&BYTES, reply.raw().len() as u64);
+                }
+            }
+            Event::AttemptFinished { result, elapsed, .. } => {
+                self.attempts.add(*result);
+                self.attempt_seconds.add(&SECONDS, microseconds(*elapsed));
+            }
+            Event::Retried { .. } => {
+                self.retries.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Queued { waited, .. } => self.queue_seconds.add(&SECONDS, microseconds(*waited)),
+            Event::RateLimited { scope, .. } => by_scope(&self.rate_limited, *scope),
+            Event::Shed { scope, .. } => by_scope(&self.shed, *scope),
+            Event::HeldBack { scope, .. } => by_scope(&self.held_back, *scope),
+            Event::BreakerChanged {
+                scope: Scope::Tool,
+                state,
+                ..
+            } => self.breaker.enter(*state),
+            _ => {}
+        }
+    }
+}
+
+/// Each scope for which something was counted, and how often.
+pub(crate) fn scopes(counts: &[AtomicU64; 4]) -> impl Iterator<Item = (&'static str, u64)> {
+    let words = Scope::ALL.iter().map(|scope| scope.as_str());
+    let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+    words.zip(counts).filter(|(_, count)| *count > 0)
+}
+
+fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,178 @@
+//! What is counted, and under which names.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tool_core::{
+    BreakerState, Caller, ErrorKind, Event, Invoke, Layers, Observe, Observers, Scope, ToolError, ToolState,
+    Upstream,
+};
+use tool_observe::{Gauge, Metrics, Watch, WatchAttempt};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+/// Makes a call that is counted.
+async fn run(metrics: &Arc<Metrics>, name: &str, step: Step) {
+    let observers: Observers = [metrics.clone() as Arc<dyn Observe>].into_iter().collect();
+    let script = Script::new([step]);
+    let stack = Layers::outermost(Watch::new(observers.clone()))
+        .then(WatchAttempt::new(observers))
+        .around(script.clone());
+    let tool = TestTool::new(name).build(script);
+    let mut cx = call(tool, json!({"a": 1}), Arc::new(TokioClock::new()));
+    let _ = stack.invoke(&mut cx).await;
+}
+
+fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
+    let text = metrics.render();
+    text.lines()
+        .filter(|line| line.starts_with(prefix))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_and_attempts_are_counted_by_tool_and_outcome() {
+    let metrics = Arc::new(Metrics::new());
+    run(&metrics, "a", Step::After(Duration::from_millis(15), json!({}))).await;
+    run(
+        &metrics,
+        "a",
+        Step::Fail(ToolError::new(ErrorKind::Timeout, "late")),
+    )
+    .await;
+    run(&metrics, "b", Step::Echo).await;
+    assert_eq!(
+        lines(&metrics, "toolplane_calls_total{"),
+        [
+            r#"toolplane_calls_total{tool="a",outcome="ok"} 1"#,
+            r#"toolplane_calls_total{tool="a",outcome="timeout"} 1"#,
+            r#"toolplane_calls_total{tool="b",outcome="ok"} 1"#,
+        ]
+    );
+    assert_eq!(lines(&metrics, "toolplane_attempts_total{").len(), 3);
+    assert_eq!(
+        lines(&metrics, "toolplane_calls_running{"),
+        [
+            r#"toolplane_calls_running{tool="a"} 0"#,
+            r#"toolplane_calls_running{tool="b"} 0"#
+        ]
+    );
+    let durations = lines(&metrics, r#"toolplane_call_duration_seconds_bucket{tool="a""#);
+    let expected = [(0.01, 1), (0.02, 2), (300.0, 2)];
+    for (bound, count) in expected {
+        let line = format!(r#"toolplane_call_duration_seconds_bucket{{tool="a",le="{bound}"}} {count}"#);
+        assert!(durations.contains(&line), "{line} in {durations:?}");
+    }
+    assert_eq!(
+        lines(&metrics, r#"toolplane_call_duration_seconds_sum{tool="a"}"#),
+        [r#"toolplane_call_duration_seconds_sum{tool="a"} 0.015"#]
+    );
+    assert_eq!(
+        lines(&metrics, r#"toolplane_argument_bytes_sum{tool="b"}"#),
+        [r#"toolplane_argument_bytes_sum{tool="b"} 7"#]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_layers_tell_is_counted() {
+    let metrics = Metrics::new();
+    let upstream = Arc::new(Upstream::new("files"));
+    let mut tool = TestTool::new("t");
+    tool.state = Some(Arc::new(ToolState::new(Some(upstream))));
+    let cx = &call(
+        tool.build(Script::new([])),
+        json!({}),
+        Arc::new(TokioClock::new()),
+    );
+    let error = &ToolError::new(ErrorKind::Unavailable, "gone");
+    let (scope, second) = (Scope::Total, Duration::from_secs(1));
+    for event in [
+        Event::Retried {
+            cx,
+            error,
+            pause: second,
+        },
+        Event::RateLimited { cx, scope },
+        Event::Shed { cx, scope },
+        Event::HeldBack {
+            cx,
+            scope: Scope::Upstream,
+        },
+        Event::Queued { cx, waited: second },
+        Event::BreakerChanged {
+            cx,
+            scope: Scope::Tool,
+            state: BreakerState::Open,
+        },
+        Event::BreakerChanged {
+            cx,
+            scope: Scope::Upstream,
+            state: BreakerState::HalfOpen,
+        },
+        Event::Unresolved {
+            caller: &Caller::local(),
+            error,
+        },
+    ] {
+        metrics.observe(&event);
+    }
+    let text = metrics.render();
+    for line in [
+        r#"toolplane_retries_total{tool="t"} 1"#,
+        r#"toolplane_rate_limited_total{tool="t",scope="total"} 1"#,
+        r#"toolplane_shed_total{tool="t",scope="total"} 1"#,
+        r#"toolplane_held_back_total{tool="t",scope="upstream"} 1"#,
+        r#"toolplane_queue_wait_seconds_sum{tool="t"} 1"#,
+        r#"toolplane_breaker_state{tool="t"} 2"#,
+        r#"toolplane_breaker_changes_total{tool="t",state="open"} 1"#,
+        r#"toolplane_upstream_breaker_state{upstream="files"} 1"#,
+        r#"toolplane_unresolved_calls_total{kind="unavailable"} 1"#,
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_name_makes_more_series_than_there_is_room_for() {
+    let metrics = Arc::new(Metrics::new());
+    for n in 0..1005 {
+        run(&metrics, &format!("t{n}"), Step::Echo).await;
+    }
+    run(&metrics, "t7", Step::Echo).await;
+    assert_eq!(lines(&metrics, "toolplane_calls_total{").len(), 1001);
+    assert_eq!(
+        lines(&metrics, r#"toolplane_calls_total{tool="other""#),
+        [r#"toolplane_calls_total{tool="other",outcome="ok"} 5"#]
+    );
+    assert_eq!(
+        lines(&metrics, r#"toolplane_calls_total{tool="t7""#),
+        [r#"toolplane_calls_total{tool="t7",outcome="ok"} 2"#]
+    );
+}
+
+#[test]
+fn figures_of_others_are_read_when_somebody_looks() {
+    let metrics = Metrics::new();
+    metrics.gauge(Gauge {
+        name: "toolplane_server_up",
+        help: "Whether a server answers.",
+        label: Some("server"),
+        read: Box::new(|| vec![("a\"\\\n".to_owned(), 1.0)]),
+    });
+    let text = metrics.render();
+    let expected = "# HELP toolplane_server_up Whether a server answers.\n# TYPE toolplane_server_up gauge\n\
+                    toolplane_server_up{server=\"a\\\"\\\\\\n\"} 1\n";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+/// The page in the documentation promises these names.
+#[test]
+fn every_metric_is_documented() {
+    let page = include_str!("../../../../docs/src/how-to/observe.md");
+    let text = Metrics::new().render();
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    for name in names.filter_map(|line| line.split(' ').next()) {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not documented");
+    }
+}

@@ -1,0 +1,333 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    future::ready,
+    mem::size_of,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use raw_json::RawJson;
+use tokio::sync::watch;
+use tool_core::{
+    BoxFuture, Claim, Claimed, Clock, CorrelationId, ErrorKind, Instant, Ledger, LedgerEntry, LedgerState,
+    Reply, Settled, ToolError,
+};
+
+/// A [`Ledger`] in memory, which forgets everything with the process and holds no more than its [`LedgerLimits`].
+///
+/// # What is given up
+/// Entries whose time is over, and beyond the limits those whose time is over first. Answers are given up before
+/// entries: a call of which only the answer is gone is still not made twice. What is under way is never given up; when
+/// there is nothing else left, calls with a key are refused as overloaded.
+pub struct MemoryLedger {
+    limits: LedgerLimits,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+/// How much a [`MemoryLedger`] holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LedgerLimits {
+    /// How many calls.
+    pub max_entries: usize,
+    /// How many bytes, answers and all.
+    pub max_bytes: usize,
+}
+
+impl Default for LedgerLimits {
+    fn default() -> Self {
+        Self {
+            max_entries: 10_000,
+            max_bytes: 64 << 20,
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<CorrelationId, Entry>,
+    by_key: HashMap<Key, CorrelationId>,
+    /// What may be given up, that whose time is over first before the rest.
+    settled: BTreeMap<Place, CorrelationId>,
+    /// Those of them that have an answer.
+    answered: BTreeMap<Place, CorrelationId>,
+    n_bytes: usize,
+    next_number: u64,
+}
+
+/// Whose key, and which.
+type Key = (Arc<str>, Arc<str>, Arc<str>);
+/// When an entry's time is over, and its number among those of the same time.
+type Place = (Instant, u64);
+
+struct Entry {
+    claim: Claim,
+    begun: SystemTime,
+    progress: Progress,
+    n_bytes: usize,
+}
+
+enum Progress {
+    /// Dropping the sender wakes those who wait.
+    Running(watch::Sender<()>),
+    Settled(LedgerState, Place),
+}
+
+impl MemoryLedger {
+    /// An empty ledger, whose entries expire by this clock.
+    #[must_use]
+    pub fn new(limits: LedgerLimits, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            limits,
+            clock,
+            state: Mutex::default(),
+        }
+    }
+
+    /// How many calls are remembered now.
+    #[must_use]
+    pub fn n_entries(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// About how many bytes that takes.
+    #[must_use]
+    pub fn n_bytes(&self) -> usize {
+        self.lock().n_bytes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, claim: &Claim) -> Result<Claimed, ToolError> {
+        let mut state = self.lock();
+        state.expire(self.clock.now());
+        let known = key(claim).and_then(|key| state.by_key.get(&key).copied());
+        let Some(id) = known else {
+            state.make_room(&self.limits)?;
+            let running = Progress::Running(watch::Sender::new(()));
+            state.insert(claim.clone(), self.clock.wall(), running);
+            return Ok(Claimed::Granted(claim.id));
+        };
+        let Some(entry) = state.entries.get_mut(&id) else {
+            return Err(broken());
+        };
+        if entry.claim.tool != claim.tool || entry.claim.arguments != claim.arguments {
+            return Ok(Claimed::Conflict);
+        }
+        match &entry.progress {
+            Progress::Running(sender) => {
+                let mut end = sender.subscribe();
+                Ok(Claimed::Running(Box::pin(async move {
+                    let _ = end.changed().await;
+                })))
+            }
+            Progress::Settled(LedgerState::Open, _) => Ok(state.resume(id)),
+            Progress::Settled(LedgerState::Unknown(_), _) if claim.may_repeat => Ok(state.resume(id)),
+            Progress::Settled(..) => Ok(Claimed::Settled(Box::new(entry.view()))),
+        }
+    }
+}
+
+impl State {
+    fn insert(&mut self, claim: Claim, begun: SystemTime, progress: Progress) {
+        // Two calls with the same id cannot be told apart by it; the later one is the one to find.
+        self.remove(claim.id);
+        if let Some(key) = key(&claim) {
+            self.by_key.insert(key, claim.id);
+        }
+        let (id, n_bytes) = (claim.id, size_of::<Entry>() * 2 + texts(&claim));
+        self.n_bytes += n_bytes;
+        let entry = Entry {
+            claim,
+            begun,
+            progress,
+            n_bytes,
+        };
+        self.entries.insert(id, entry);
+    }
+
+    /// Lets an entry's call run again.
+    fn resume(&mut self, id: CorrelationId) -> Claimed {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            let running = Progress::Running(watch::Sender::new(()));
+            if let Progress::Settled(state, place) = std::mem::replace(&mut entry.progress, running) {
+                let n_bytes = size(&state);
+                entry.n_bytes -= n_bytes;
+                self.n_bytes -= n_bytes;
+                self.settled.remove(&place);
+                self.answered.remove(&place);
+            }
+        }
+        Claimed::Granted(id)
+    }
+
+    fn settle(&mut self, id: CorrelationId, end: LedgerState, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        let place = (now + entry.claim.ttl, self.next_number);
+        self.next_number += 1;
+        let n_bytes = size(&end);
+        entry.n_bytes += n_bytes;
+        self.n_bytes += n_bytes;
+        if matches!(end, LedgerState::Answered(Some(_))) {
+            self.answered.insert(place, id);
+        }
+        self.settled.insert(place, id);
+        entry.progress = Progress::Settled(end, place);
+    }
+
+    fn remove(&mut self, id: CorrelationId) {
+        let Some(entry) = self.entries.remove(&id) else {
+            return;
+        };
+        self.n_bytes -= entry.n_bytes;
+        if let Some(key) = key(&entry.claim) {
+            self.by_key.remove(&key);
+        }
+        if let Progress::Settled(_, place) = entry.progress {
+            self.settled.remove(&place);
+            self.answered.remove(&place);
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while let Some((place, id)) = self.settled.first_key_value().map(|(place, id)| (*place, *id))
+            && place.0 <= now
+        {
+            self.remove(id);
+        }
+    }
+
+    /// Makes room for one more.
+    fn make_room(&mut self, limits: &LedgerLimits) -> Result<(), ToolError> {
+        while self.entries.len() >= limits.max_entries.max(1) {
+            let Some(id) = self.settled.first_key_value().map(|(_, id)| *id) else {
+                let message = "too many calls with an idempotency key are under way";
+                return Err(ToolError::new(ErrorKind::Overloaded, message));
+            };
+            self.remove(id);
+        }
+        Ok(())
+    }
+
+    /// Gives up answers, and then entries, until what is left fits.
+    fn shrink(&mut self, limits: &LedgerLimits) {
+        while self.n_bytes > limits.max_bytes {
+            if let Some((_, id)) = self.answered.pop_first() {
+                self.forget_answer(id);
+            } else if let Some(id) = self.settled.first_key_value().map(|(_, id)| *id) {
+                self.remove(id);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn forget_answer(&mut self, id: CorrelationId) {
+        if let Some(entry) = self.entries.get_mut(&id)
+            && let Progress::Settled(state, _) = &mut entry.progress
+        {
+            let n_bytes = size(state);
+            *state = LedgerState::Answered(None);
+            entry.n_bytes -= n_bytes;
+            self.n_bytes -= n_bytes;
+        }
+    }
+}
+
+impl Entry {
+    fn view(&self) -> LedgerEntry {
+        let state = match &self.progress {
+            Progress::Running(_) => LedgerState::Running,
+            Progress::Settled(state, _) => state.clone(),
+        };
+        LedgerEntry::new(&self.claim, self.begun, state)
+    }
+}
+
+impl Ledger for MemoryLedger {
+    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Claimed, ToolError>> {
+        Box::pin(ready(self.take(claim)))
+    }
+
+    fn settle(&self, id: CorrelationId, end: Settled) {
+        let end = match end {
+            Settled::Free => {
+                self.lock().remove(id);
+                return;
+            }
+            Settled::Open => LedgerState::Open,
+            Settled::Answered(reply) => LedgerState::Answered(reply.map(detached)),
+            Settled::Failed(error) => LedgerState::Failed(error),
+            Settled::Unknown(error) => LedgerState::Unknown(error),
+        };
+        let mut state = self.lock();
+        state.settle(id, end, self.clock.now());
+        state.shrink(&self.limits);
+    }
+
+    fn record(&self, claim: Claim, unknown: ToolError) {
+        let mut state = self.lock();
+        let now = self.clock.now();
+        state.expire(now);
+        // Where everything is under way there is no place for this one.
+        if state.make_room(&self.limits).is_ok() {
+            let id = claim.id;
+            let claim = Claim::unkeyed(claim);
+            let running = Progress::Running(watch::Sender::new(()));
+            state.insert(claim, self.clock.wall(), running);
+            state.settle(id, LedgerState::Unknown(unknown), now);
+            state.shrink(&self.limits);
+        }
+    }
+
+    fn find(&self, id: CorrelationId) -> BoxFuture<'_, Option<LedgerEntry>> {
+        let mut state = self.lock();
+        state.expire(self.clock.now());
+        Box::pin(ready(state.entries.get(&id).map(Entry::view)))
+    }
+}
+
+fn key(claim: &Claim) -> Option<Key> {
+    let key = claim.key.clone()?;
+    Some((claim.tenant.clone(), claim.principal.clone(), key))
+}
+
+fn texts(claim: &Claim) -> usize {
+    let key = claim.key.as_ref().map_or(0, |key| key.len());
+    claim.tenant.len() + claim.principal.len() + key
+}
+
+/// What an end takes beside its entry.
+fn size(state: &LedgerState) -> usize {
+    match state {
+        LedgerState::Answered(Some(reply)) => reply.raw().len(),
+        LedgerState::Failed(error) | LedgerState::Unknown(error) => {
+            error.message().len() + error.detail().map_or(0, RawJson::len)
+        }
+        _ => 0,
+    }
+}
+
+/// The reply without the message that it was cut out of.
+fn detached(mut reply: Reply) -> Reply {
+    reply.detach();
+    reply
+}
+
+fn broken() -> ToolError {
+    ToolError::new(ErrorKind::Internal, "the ledger knows a key without its call")
+}
+
+impl fmt::Debug for MemoryLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLedger")
+            .field("limits", &self.limits)
+            .field("n_entries", &self.n_entries())
+            .finish_non_exhaustive()
+    }
+}
