@@ -2,14 +2,14 @@
 //!
 //! Whoever makes a request drives its connection too. A task for each connection, as a general client has it, is
 //! woken for every request and wakes the caller for every answer, and that costs more than the exchange itself.
+//!
+//! A connection is used on the runtime that it was made on, whose reactor tells what comes over it: on another one, every
+//! answer would come from a thread that has to be woken first, or never, when nobody drives that runtime any more.
 
 use std::{
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -25,7 +25,12 @@ use hyper::{
     },
 };
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
-use tokio::{net::TcpStream, task::unconstrained, time::sleep};
+use tokio::{
+    net::TcpStream,
+    runtime::{self, Handle},
+    task::{AbortHandle, unconstrained},
+    time::sleep,
+};
 use tower_service::Service;
 
 /// How long a connection without a request is kept, at least, and how many are.
@@ -37,7 +42,8 @@ pub(super) struct Pool {
     connector: HttpConnector,
     server: Uri,
     idle: Mutex<Vec<Idle>>,
-    is_swept: AtomicBool,
+    /// What closes connections that are not used any more.
+    sweeper: Mutex<Option<AbortHandle>>,
 }
 
 struct Idle {
@@ -65,6 +71,8 @@ pub(super) enum Failure {
 }
 
 struct Wire {
+    /// Where it was made.
+    runtime: runtime::Id,
     sender: SendRequest<Full<Bytes>>,
     /// Nothing once it has ended.
     connection: Option<Running>,
@@ -79,7 +87,7 @@ impl Pool {
             connector,
             server,
             idle: Mutex::default(),
-            is_swept: AtomicBool::new(false),
+            sweeper: Mutex::default(),
         })
     }
 
@@ -118,19 +126,30 @@ impl Pool {
         let io = self.connector.clone().call(self.server.clone()).await;
         let handshake = http1::handshake(io.map_err(Failure::Connect)?).await;
         let (sender, connection) = handshake.map_err(|error| Failure::Exchange { error, unsent: true })?;
-        if !self.is_swept.swap(true, Ordering::Relaxed) {
-            tokio::spawn(sweep(Arc::downgrade(self)));
-        }
+        self.keep_swept();
         Ok(Wire {
+            runtime: Handle::current().id(),
             sender,
             connection: Some(Box::new(connection)),
         })
     }
 
-    /// The connection that was used last, so that those which are too many grow old.
+    /// Starts the sweeper, unless there is one: it ends with the runtime on which it was started.
+    fn keep_swept(self: &Arc<Self>) {
+        let mut sweeper = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
+            *sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
+        }
+    }
+
+    /// The connection of this runtime that was used last, so that those which are too many grow old.
     fn take(&self) -> Option<Wire> {
+        let here = Handle::current().id();
         loop {
-            let mut wire = self.idle().pop()?.wire;
+            let mut idle = self.idle();
+            let last = idle.iter().rposition(|idle| idle.wire.runtime == here)?;
+            let mut wire = idle.remove(last).wire;
+            drop(idle);
             if wire.is_ready() {
                 return Some(wire);
             }

@@ -14,7 +14,10 @@ use mcp_client::{
 };
 use mcp_wire::Era;
 use raw_json::RawJson;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    runtime::Builder,
+    time::{Instant, timeout},
+};
 
 use crate::{
     http_server::{Reply, Seen, Server, json, modern_opening, opening, status, stream},
@@ -581,6 +584,28 @@ async fn changes_come_over_the_stream_that_is_listened_to() {
         .unwrap()
         .unwrap();
     assert_eq!(server.wait_for("GET").await.headers["mcp-session-id"], "s1");
+}
+
+/// A program that blocks on one runtime and then on another, without dropping the first.
+#[test]
+fn each_runtime_has_connections_of_its_own() {
+    let mut thread = Builder::new_multi_thread();
+    let thread = thread.worker_threads(1).enable_all().build().unwrap();
+    let server = thread.block_on(Server::start(|seen| {
+        modern_opening(seen).unwrap_or_else(|| json(&about(seen, r#"{"id":ID,"result":{}}"#)))
+    }));
+    let runtimes = [(); 2].map(|()| Builder::new_current_thread().enable_all().build().unwrap());
+    let opened = runtimes[0].block_on(connect(&server, ConnectionOptions::default()));
+    let connection = opened.unwrap();
+    for runtime in [0, 1, 0, 1] {
+        let called = runtimes[runtime].block_on(call(&connection, within(20)));
+        called.unwrap_or_else(|error| panic!("on runtime {runtime}: {error}"));
+    }
+    let calls = server.seen().into_iter();
+    let calls = calls.filter(|seen| seen.body["method"] == "tools/call");
+    let peers: Vec<_> = calls.map(|seen| seen.peer).collect();
+    assert_ne!(peers[0], peers[1]);
+    assert_eq!(peers[..2], peers[2..]);
 }
 
 #[test]
