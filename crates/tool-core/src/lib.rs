@@ -43,6 +43,7 @@ mod pattern;
 mod progress;
 mod schema;
 mod secret;
+mod secret_forms;
 mod source;
 mod state;
 mod task;
@@ -72,11 +73,12 @@ pub use self::{
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
-    overrides::{BreakerSettings, IdempotencySettings, Overrides, RetrySettings},
+    overrides::{BreakerSettings, IdempotencySettings, Overrides, Redaction, RetrySettings},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
+    secret_forms::{HIDDEN, names_secret, secret_forms},
     source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus, Update},
     state::{ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},

@@ -14,6 +14,8 @@ pub struct Overrides {
     pub arguments: Option<ArgumentHandling>,
     /// How long is remembered what came of its calls with an idempotency key.
     pub key_ttl: Option<Duration>,
+    /// What is hidden in what the tool gives back.
+    pub redaction: Option<Redaction>,
 }
 
 /// What becomes of a tool's calls with an idempotency key.
@@ -32,6 +34,19 @@ impl Default for IdempotencySettings {
             passes_key: false,
         }
     }
+}
+
+/// What is hidden in what a tool gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Redaction {
+    /// Nothing.
+    Off,
+    /// The values of the operator's own secrets, wherever they come back.
+    #[default]
+    Secrets,
+    /// Those, and whatever has the form of a well-known kind of credential, whoever it belongs to.
+    Credentials,
 }
 
 /// When failed calls are tried again.

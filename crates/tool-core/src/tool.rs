@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, IdempotencySettings,
-    Limits, Overrides, RetrySettings, ToolState,
+    Limits, Overrides, Redaction, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -46,6 +46,8 @@ pub struct Settings {
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
     pub arguments: ArgumentHandling,
+    /// What is hidden in what it gives back.
+    pub redaction: Redaction,
     /// How much it may be used.
     pub limits: Limits,
     /// What becomes of its calls with an idempotency key.
@@ -60,6 +62,7 @@ impl Default for Settings {
             retry: None,
             breaker: None,
             arguments: ArgumentHandling::Strict,
+            redaction: Redaction::Secrets,
             limits: Limits::default(),
             idempotency: IdempotencySettings::default(),
         }
@@ -77,6 +80,7 @@ impl Settings {
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
         self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
+        self.redaction = overrides.redaction.unwrap_or(self.redaction);
         self
     }
 }

@@ -5,7 +5,7 @@ use std::{
 
 use http::{HeaderName, Method};
 use raw_json::RawJson;
-use tool_core::{Descriptor, Reference};
+use tool_core::{Descriptor, Reference, names_secret};
 
 use crate::{
     HttpOptions,
@@ -18,7 +18,6 @@ use crate::{
     plan::{Content, Plan, Selection},
     problems::{Problems, nearest, pointer},
     query::Pair,
-    redact,
     settings::{RequestMapping, Settings},
     status::ExpectedStatus,
     text::Text,
@@ -225,11 +224,11 @@ impl Compiler<'_> {
         let mut secrets = HashSet::new();
         for header in headers.iter() {
             references.extend(header.value.references().cloned());
-            if redact::names_secret(header.name.as_str()) {
+            if names_secret(header.name.as_str()) {
                 secrets.extend(header.value.references().cloned());
             }
         }
-        let named = references.iter().filter(|reference| redact::is_secret(reference));
+        let named = references.iter().filter(|reference| reference.is_secret());
         secrets.extend(named.cloned());
         let mut seen = HashSet::new();
         references.retain(|reference| seen.insert(reference.clone()));

@@ -3,17 +3,8 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use base64::{
-    Engine,
-    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
-};
 use raw_json::{Kind, RawJson};
-use tool_core::{Provider, Reference, Secret};
-
-use crate::encode;
-
-/// What stands in the place of something hidden.
-pub(crate) const HIDDEN: &str = "[redacted]";
+use tool_core::{HIDDEN, Reference, Secret, secret_forms};
 
 /// The values that must not be shown in one call, in every form in which an upstream may give them back: as they
 /// are, percent-encoded, in base64 and as JSON strings.
@@ -37,10 +28,10 @@ impl Masks {
         for (reference, value) in values {
             let value = value.expose().trim();
             if value.len() >= MIN_LENGTH {
-                masks.all.extend(forms(value));
+                masks.all.extend(secret_forms(value));
             }
             if value.len() >= MIN_LENGTH_IN_RESULTS && secret.contains(reference) {
-                masks.secret.extend(forms(value));
+                masks.secret.extend(secret_forms(value));
             }
         }
         // A value that holds another one is hidden as a whole.
@@ -70,78 +61,6 @@ fn hide<'a>(text: &'a str, forms: &[String]) -> Cow<'a, str> {
         }
     }
     text
-}
-
-fn forms(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
-    let mut encoded = String::new();
-    encode::push_value(&mut encoded, value);
-    forms.push(lower_hex(&encoded));
-    forms.push(encoded.clone());
-    let mut path = String::new();
-    encode::push_path(&mut path, value);
-    forms.push(path);
-    forms.push(encoded.replace("%20", "+"));
-    // As a JSON string, and as one within another: upstreams like to say back a body as text.
-    let once = json_inside(value);
-    forms.push(json_inside(&once));
-    forms.push(once.replace('/', "\\/"));
-    forms.push(once);
-    // In the middle of something encoded, a value begins at one of three offsets within a group of four characters.
-    for offset in 0..3 {
-        let mut bytes = vec![0; offset];
-        bytes.extend_from_slice(value.as_bytes());
-        let whole = bytes.len() / 3 * 4;
-        let start = [0, 2, 3][offset];
-        for text in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
-            if whole > start + MIN_LENGTH {
-                forms.push(text[start..whole].to_owned());
-            }
-        }
-    }
-    forms.sort();
-    forms.dedup();
-    forms
-}
-
-/// A text as it stands between the quotes of a JSON string.
-fn json_inside(text: &str) -> String {
-    let json = RawJson::from(text);
-    json.as_str()[1..json.len() - 1].to_owned()
-}
-
-/// Percent-encoded text with small hexadecimal digits.
-fn lower_hex(encoded: &str) -> String {
-    let mut left = 0;
-    let lowered = encoded.chars().map(|next| {
-        let digit = left > 0;
-        left = if next == '%' { 2 } else { left.max(1) - 1 };
-        if digit { next.to_ascii_lowercase() } else { next }
-    });
-    lowered.collect()
-}
-
-/// Whether a value is a secret: it comes from a secret store or a file, or its name says so.
-pub(crate) fn is_secret(reference: &Reference) -> bool {
-    reference.provider != Provider::Environment || names_secret(&reference.name)
-}
-
-/// Whether a variable's or a header's name says that its value is a secret.
-pub(crate) fn names_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [
-        "key",
-        "token",
-        "secret",
-        "passw",
-        "auth",
-        "credential",
-        "cookie",
-        "webhook",
-        "signature",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
 }
 
 /// A value with every member of these names hidden, at any depth; all else keeps its own bytes.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ArgumentHandling, BreakerSettings, Overrides, RetrySettings};
+use tool_core::{ArgumentHandling, BreakerSettings, Overrides, Redaction, RetrySettings};
 
 use crate::{
     field::Field,
@@ -61,12 +61,24 @@ pub(crate) enum ArgumentsWord {
     Sanitize,
 }
 
+/// What is hidden in what a tool gives back: `secrets`, the values of your own `${…}` secrets wherever they come back;
+/// `credentials`, those and whatever has the form of a well-known kind of key or token; `off`, nothing.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Redaction")]
+pub(crate) enum RedactionWord {
+    Off,
+    Secrets,
+    Credentials,
+}
+
 /// The keys of these settings, as they stand among others.
 #[derive(Debug, Default)]
 pub(crate) struct OverrideFields {
     pub(crate) retry: Field<RetryBody>,
     pub(crate) breaker: Field<BreakerBody>,
     pub(crate) arguments: Field<ArgumentsWord>,
+    pub(crate) redaction: Field<RedactionWord>,
 }
 
 /// Makes settings from what a file says.
@@ -78,6 +90,11 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
             ArgumentsWord::Strict => ArgumentHandling::Strict,
             ArgumentsWord::Coerce => ArgumentHandling::Coerce,
             ArgumentsWord::Sanitize => ArgumentHandling::Sanitize,
+        }),
+        redaction: fields.redaction.get().map(|word| match word {
+            RedactionWord::Off => Redaction::Off,
+            RedactionWord::Secrets => Redaction::Secrets,
+            RedactionWord::Credentials => Redaction::Credentials,
         }),
         ..Overrides::default()
     }

@@ -9,7 +9,7 @@ use crate::{
     idempotency::{self, IdempotenciesBody},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
-    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
+    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     place::Cx,
     units::{Bytes, Listen, Period},
 };
@@ -37,6 +37,8 @@ pub(crate) struct DefaultsBody {
     /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
     /// its place.
     arguments: Field<ArgumentsWord>,
+    /// What is hidden in what tools give back; `secrets` if it is not given. That of a server or tool is in its place.
+    redaction: Field<RedactionWord>,
     /// How often tools may be called; as often as one likes if it is not given.
     rate_limit: Field<RateLimitsBody>,
     /// How many calls may run at once; any number if it is not given.
@@ -111,6 +113,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
             retry: body.retry,
             breaker: body.breaker,
             arguments: body.arguments,
+            redaction: body.redaction,
         },
     );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);

@@ -10,7 +10,7 @@ use crate::{
     idempotency::{self, ServerIdempotencyBody},
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
-    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
+    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     place::Cx,
     suggest,
     transport::{Written, transport},
@@ -206,6 +206,8 @@ pub(crate) struct ServerBody {
     pub(crate) breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     pub(crate) arguments: Field<ArgumentsWord>,
+    /// What is hidden in what its tools give back, in the place of what `defaults` say.
+    pub(crate) redaction: Field<RedactionWord>,
     /// How often its tools may be called in all.
     #[serde(alias = "rateLimit")]
     pub(crate) rate_limit: Field<RateLimitBody>,
@@ -287,6 +289,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
                     retry: body.retry,
                     breaker: body.breaker,
                     arguments: body.arguments,
+                    redaction: body.redaction,
                 },
             )
         },

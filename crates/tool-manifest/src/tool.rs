@@ -12,7 +12,7 @@ use crate::{
     limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
-    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RetryBody},
+    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     place::{Cx, Place},
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
@@ -52,6 +52,8 @@ pub(crate) struct ToolBody {
     arguments: Field<ArgumentsWord>,
     /// What becomes of its calls with an idempotency key.
     idempotency: Field<IdempotencyBody>,
+    /// What is hidden in what it gives back, in the place of what `defaults` say.
+    redaction: Field<RedactionWord>,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -230,6 +232,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                     retry: body.retry,
                     breaker: body.breaker,
                     arguments: body.arguments,
+                    redaction: body.redaction,
                 },
             )
         },

@@ -20,6 +20,8 @@ mod circuit;
 mod limiter;
 mod plain_uri;
 mod rate_limit;
+mod redact;
+mod redactor;
 mod rules;
 mod shared_rules;
 mod validate;
@@ -29,6 +31,8 @@ pub use self::{
     breaker::{Breaker, BreakerPeek, Breaking, Peeking},
     circuit::{Circuit, HeldBack, Permit, Verdict},
     rate_limit::{RateLimit, RateLimiting},
+    redact::{Redact, Redacting},
+    redactor::Redactor,
     rules::{Refusal, Rules},
     shared_rules::SharedRules,
     validate::{Validate, ValidateResult, Validating, ValidatingResult},

@@ -7,7 +7,7 @@ use toolplane::{
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
-use crate::{command::Options, failure::Failure, output::Console};
+use crate::{command::Options, failure::Failure, logging, output::Console};
 
 /// The configuration's files: those on the command line, or the first one that is found.
 pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
@@ -45,7 +45,10 @@ pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Fail
 /// The toolplane of the configuration. Needs a runtime; starts nothing.
 pub(crate) fn open(options: &Options, console: Console) -> Result<(Loaded, Toolplane), Failure> {
     let loaded = read(files(options)?, console)?;
-    let plane = Toolplane::builder().loaded(&loaded).build()?;
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .redactor(logging::redactor())
+        .build()?;
     Ok((loaded, plane))
 }
 

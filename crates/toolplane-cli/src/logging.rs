@@ -1,5 +1,10 @@
-use std::io;
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    sync::LazyLock,
+};
 
+use toolplane::policy::Redactor;
 use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
 
 use crate::{
@@ -9,12 +14,41 @@ use crate::{
     output::Console,
 };
 
+/// The secrets that were used so far: no log tells them, whoever writes it.
+static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+
+/// What is to know every secret that is used.
+pub(crate) fn redactor() -> Redactor {
+    SECRETS.clone()
+}
+
+/// A text for people.
+pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
+    SECRETS.text(text)
+}
+
+/// The standard error, without secrets.
+struct Stderr;
+
+impl Write for Stderr {
+    /// Writes a whole event, which is how they come.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        io::stderr().write_all(SECRETS.text(&text).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
 /// Sends logs to stderr, which is never protocol or data.
 pub(crate) fn start(options: &Options, default_level: &str, console: Console) -> Result<(), Failure> {
     let filter = filter(options, default_level)?;
     let builder = fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| Stderr)
         .with_ansi(console.stderr_color());
     let json = match options.log_format {
         LogFormat::Auto => options.output == Format::Json,

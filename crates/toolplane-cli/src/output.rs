@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::{
     command::{Color, Format, Options},
     failure::Failure,
+    logging,
     text::{self, table::Table},
 };
 
@@ -133,6 +134,7 @@ impl Console {
     }
 
     pub(crate) fn stderr(self, text: &str) {
+        let text = logging::without_secrets(text);
         let mut stderr = AutoStream::new(io::stderr().lock(), self.color);
         // There is nowhere left to say that this failed.
         let _ = writeln!(stderr, "{text}");

@@ -9,7 +9,7 @@ use tool_chaos::Chaos;
 use tool_core::{Caller, Clock, Descriptor, Executor, Ledger, Observe, Observers, Secrets, Settings, Source};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
 use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
-use tool_policy::{Rules, SharedRules};
+use tool_policy::{Redactor, Rules, SharedRules};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
 
@@ -34,6 +34,7 @@ pub struct Builder {
     observers: Vec<Arc<dyn Observe>>,
     tracer: Option<Tracer>,
     secrets: Option<Arc<dyn Secrets>>,
+    redactor: Redactor,
     clock: Option<Arc<dyn Clock>>,
     chaos: Chaos,
     ledger: Option<Arc<dyn Ledger>>,
@@ -97,6 +98,12 @@ impl Builder {
         self
     }
 
+    /// Has this know every secret that is used, so that the program can hide them elsewhere as well, such as in its logs.
+    pub fn redactor(mut self, redactor: Redactor) -> Self {
+        self.redactor = redactor;
+        self
+    }
+
     /// Takes the time from this: without it, from tokio.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -121,7 +128,7 @@ impl Builder {
         let secrets = self
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
-        let reloading = Reloading::new(self.own, secrets);
+        let reloading = Reloading::new(self.own, secrets, &self.redactor);
         let (parts, running) = reloading.parts(&configuration, &Running::default())?;
         let registry = Registry::new(parts);
         registry.follow();
@@ -146,7 +153,9 @@ impl Builder {
                     tracer: self.tracer,
                 },
                 rules.clone(),
-                Guards::new(ledger.clone()).with_chaos(self.chaos.clone()),
+                Guards::new(ledger.clone())
+                    .with_chaos(self.chaos.clone())
+                    .with_redactor(self.redactor.clone()),
                 Run,
             ),
             dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
@@ -161,6 +170,7 @@ impl Builder {
             reloading,
             watch,
             chaos: self.chaos,
+            redactor: self.redactor,
         }))
     }
 }

@@ -1,4 +1,5 @@
 use std::{
+    borrow::Cow,
     fmt,
     num::NonZeroUsize,
     path::PathBuf,
@@ -11,10 +12,10 @@ use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
     Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Ledger,
-    LedgerEntry, Note, Observers, Outcome, SourceStatus, Target, Tool, ToolError,
+    LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::SharedRules;
+use tool_policy::{Redactor, SharedRules};
 use tool_registry::{Refused, Registry, Snapshot};
 
 use crate::{
@@ -58,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) reloading: Reloading,
     pub(crate) watch: Watch,
     pub(crate) chaos: Chaos,
+    pub(crate) redactor: Redactor,
 }
 
 /// Those whom edges call for unless they know better.
@@ -317,7 +319,20 @@ impl Toolplane {
     /// How each source of tools is: the configuration's own tools first, then each server.
     #[must_use]
     pub fn sources(&self) -> Vec<(String, SourceStatus)> {
-        self.0.registry.status()
+        let mut sources = self.0.registry.status();
+        // What a program wrote to its standard error may hold what it was given.
+        let hide = |text: &mut String| {
+            if let Cow::Owned(hidden) = self.0.redactor.text(text) {
+                *text = hidden;
+            }
+        };
+        for (_, status) in &mut sources {
+            status.detail.as_mut().map(hide);
+            if let SourceState::Failed(reason) = &mut status.state {
+                hide(reason);
+            }
+        }
+        sources
     }
 
     /// How many connections single clients have for themselves, by server.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
+use tool_policy::Redactor;
 use tool_registry::RegistryParts;
 
 use crate::{
@@ -16,7 +17,9 @@ use crate::{
 /// What a reload needs of what was there from the start.
 pub(crate) struct Reloading {
     own: Own,
-    secrets: Arc<SharedSecrets>,
+    shared: Arc<SharedSecrets>,
+    /// The same, with every secret known to whoever hides them.
+    secrets: Arc<dyn Secrets>,
     /// Held while a configuration is put in the place of another: one at a time.
     let_go: Mutex<LetGo>,
 }
@@ -25,10 +28,12 @@ pub(crate) struct Reloading {
 struct SharedSecrets(ArcSwap<Arc<dyn Secrets>>);
 
 impl Reloading {
-    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>) -> Self {
+    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor) -> Self {
+        let shared = Arc::new(SharedSecrets(ArcSwap::from_pointee(secrets)));
         Self {
             own,
-            secrets: Arc::new(SharedSecrets(ArcSwap::from_pointee(secrets))),
+            secrets: redactor.watching(shared.clone()),
+            shared,
             let_go: Mutex::default(),
         }
     }
@@ -78,7 +83,7 @@ impl Toolplane {
         let before = inner.running.load_full();
         let (parts, running) = reloading.parts(configuration, &before)?;
         // Before the tools that need the new values.
-        reloading.secrets.0.store(Arc::new(Arc::new(loaded.secrets())));
+        reloading.shared.0.store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
         let rules = rules(configuration);
         let callers = callers(configuration);

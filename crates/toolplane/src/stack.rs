@@ -7,7 +7,9 @@ use tool_core::{
     CallContext, DynInvoke, Invoke, Layers, Ledger, Observers, Outcome, PendingCall, Target, ToolError,
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
-use tool_policy::{Admit, Breaker, BreakerPeek, RateLimit, SharedRules, Validate, ValidateResult};
+use tool_policy::{
+    Admit, Breaker, BreakerPeek, RateLimit, Redact, Redactor, SharedRules, Validate, ValidateResult,
+};
 use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Timeout};
 
 /// Who watches calls: nobody in a dry run.
@@ -24,6 +26,7 @@ pub(crate) struct Guards {
     rate_limit: RateLimit,
     concurrency: Concurrency,
     chaos: Chaos,
+    redactor: Redactor,
 }
 
 impl Guards {
@@ -34,7 +37,13 @@ impl Guards {
             rate_limit: RateLimit::new(),
             concurrency: Concurrency::new(),
             chaos: Chaos::default(),
+            redactor: Redactor::default(),
         }
+    }
+
+    /// The same, hiding what is known there.
+    pub(crate) fn with_redactor(self, redactor: Redactor) -> Self {
+        Self { redactor, ..self }
     }
 
     /// The same, with these faults on purpose.
@@ -49,6 +58,7 @@ impl Guards {
             rate_limit: RateLimit::dry(),
             concurrency: Concurrency::dry(),
             chaos: Chaos::default(),
+            redactor: Redactor::default(),
         }
     }
 }
@@ -100,8 +110,8 @@ pub(crate) fn stack(
         .then(WatchAttempt::new(observers).tracer(tracer))
         // Bounds the tool alone: everything above may take its time within the deadline.
         .then(Timeout)
-        // Redact: before anyone above sees the result.
-        //
+        // Before anyone above sees, keeps or logs the result, and around the words of what checks it.
+        .then(Redact::new(guards.redactor))
         // Innermost, so that an invalid result is a failed attempt.
         .then(ValidateResult)
         // In the place of the world: every layer meets faults on purpose as it would meet real ones.

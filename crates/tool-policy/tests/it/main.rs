@@ -3,6 +3,7 @@
 mod arguments;
 mod breaker;
 mod rate_limit;
+mod redact;
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -14,6 +14,7 @@ use crate::{
     config,
     exit::Exit,
     failure::Failure,
+    logging,
     output::Console,
     runtime::{Signals, block_on},
     text,
@@ -103,7 +104,10 @@ async fn examine(
     };
     findings.extend(probe::programs(&loaded).await);
     findings.push(probe::port(loaded.configuration.gateway.listen));
-    let plane = Toolplane::builder().loaded(&loaded).build()?;
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .redactor(logging::redactor())
+        .build()?;
     let caller = plane.local_caller();
     let result = tokio::select! {
         _ = plane.list(&caller) => Ok(()),

@@ -123,3 +123,55 @@ tools:
         .collect();
     assert!(said.contains(&"`/n` was coerced (string to integer)"), "{said:?}");
 }
+
+#[tokio::test]
+async fn a_secret_that_was_used_is_hidden_wherever_it_comes_back() {
+    use std::{collections::BTreeMap, sync::Arc};
+    use toolplane::{
+        core::Template,
+        manifest::{LoadOptions, ProcessSecrets, Syntax, load},
+    };
+
+    const TOOLS: &str = r#"
+secrets: {token: "${env:TOKEN}"}
+tools:
+  echo:
+    description: Says it back.
+    input_schema: {type: object}
+    executor: {kind: mock, template: '{"said": {{ said }}}'}
+  open:
+    description: Says it back.
+    redaction: "off"
+    input_schema: {type: object}
+    executor: {kind: mock, template: '{"said": {{ said }}}'}
+"#;
+
+    let loaded = load(&LoadOptions::new().text("configuration", Syntax::Yaml, TOOLS)).expect("usable");
+    let redactor = toolplane::policy::Redactor::default();
+    let secrets = ProcessSecrets::fixed(
+        [("TOKEN", "hunter2-hunter2")],
+        loaded.configuration.secrets.clone(),
+    );
+    // What an executor does with it when it is needed.
+    let known = redactor.watching(Arc::new(secrets));
+    let template = Template::parse("${secret:token}").expect("valid");
+    template.resolve(&*known).await.expect("there is a value");
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .secrets(Arc::new(ProcessSecrets::fixed([("A", "b")], BTreeMap::new())))
+        .redactor(redactor)
+        .build()
+        .expect("usable");
+    for (tool, expected) in [("echo", "it is [redacted]"), ("open", "it is hunter2-hunter2")] {
+        let request = CallRequest::new(tool)
+            .json(json!({"said": "it is hunter2-hunter2"}).to_string())
+            .expect("valid");
+        let Ok(Outcome::Reply(reply)) = plane.call(request).await else {
+            panic!("no reply")
+        };
+        assert_eq!(
+            reply.raw().to::<serde_json::Value>().expect("JSON"),
+            json!({ "said": expected })
+        );
+    }
+}

@@ -1,0 +1,147 @@
+use std::sync::LazyLock;
+
+use raw_json::RawJson;
+use regex::Regex;
+use tool_core::{Body, CallContext, HIDDEN, Invoke, Layer, Outcome, Redaction, Reply, ToolError};
+
+use crate::Redactor;
+
+/// Hides secrets in what a tool gives back: in its result, in what it asks for and in its error. How much is the tool's
+/// setting, see [`Redaction`].
+///
+/// # Order
+/// It stands inside everything that keeps or shares results, so that nobody above ever sees what is hidden, and around
+/// the checks of results, whose words may quote them.
+#[derive(Debug, Clone, Default)]
+pub struct Redact {
+    redactor: Redactor,
+}
+
+/// The layer of [`Redact`].
+#[derive(Debug, Clone)]
+pub struct Redacting<S> {
+    redactor: Redactor,
+    inner: S,
+}
+
+impl Redact {
+    /// A layer that hides what is known there.
+    #[must_use]
+    pub fn new(redactor: Redactor) -> Self {
+        Self { redactor }
+    }
+}
+
+impl<S> Layer<S> for Redact {
+    type Invoke = Redacting<S>;
+
+    fn layer(self, inner: S) -> Redacting<S> {
+        Redacting {
+            redactor: self.redactor,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for Redacting<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let result = self.inner.invoke(cx).await;
+        let redaction = cx.tool().settings().redaction;
+        let knows = !self.redactor.is_empty();
+        if redaction == Redaction::Off || !(knows || redaction == Redaction::Credentials) {
+            return result;
+        }
+        let hide = Hide {
+            redactor: &self.redactor,
+            credentials: redaction == Redaction::Credentials,
+        };
+        match result {
+            Ok(mut outcome) => {
+                if hide.outcome(&mut outcome) {
+                    cx.note("redact", || "secrets were hidden in the result".to_owned());
+                }
+                Ok(outcome)
+            }
+            Err(error) => {
+                let hidden = hide.error(error);
+                Err(hidden)
+            }
+        }
+    }
+}
+
+struct Hide<'a> {
+    redactor: &'a Redactor,
+    credentials: bool,
+}
+
+impl Hide<'_> {
+    /// Whether something was hidden.
+    fn outcome(&self, outcome: &mut Outcome) -> bool {
+        match outcome {
+            Outcome::Reply(reply) => self.reply(reply),
+            Outcome::NeedsInput(needed) => self.json(&mut needed.requests),
+            Outcome::Task(handle) => handle.result.as_mut().is_some_and(|reply| self.reply(reply)),
+            _ => false,
+        }
+    }
+
+    fn reply(&self, reply: &mut Reply) -> bool {
+        match &mut reply.body {
+            Body::Value(raw) | Body::Result(raw) => self.json(raw),
+        }
+    }
+
+    fn json(&self, raw: &mut RawJson) -> bool {
+        let mut hidden = self.redactor.json(raw);
+        if self.credentials {
+            let text = hidden.as_ref().unwrap_or(raw).as_str();
+            if let std::borrow::Cow::Owned(text) = CREDENTIALS.replace_all(text, HIDDEN) {
+                // What is found has none of the characters that end a string, so it stands within one.
+                hidden = RawJson::parse(text).ok().or(hidden);
+            }
+        }
+        hidden.map(|hidden| *raw = hidden).is_some()
+    }
+
+    fn error(&self, error: ToolError) -> ToolError {
+        let text = self.redactor.text(error.message());
+        let text = if self.credentials {
+            CREDENTIALS.replace_all(&text, HIDDEN).into_owned()
+        } else {
+            text.into_owned()
+        };
+        let mut detail = error.detail().cloned();
+        let is_detail_hidden = detail.as_mut().is_some_and(|detail| self.json(detail));
+        let error = if text == error.message() {
+            error
+        } else {
+            error.with_message(text)
+        };
+        match detail {
+            Some(detail) if is_detail_hidden => error.with_detail(detail),
+            _ => error,
+        }
+    }
+}
+
+/// Well-known kinds of credentials by their forms, as their issuers document them: keys of AWS, GitHub, GitLab, Slack,
+/// OpenAI and Anthropic, Google, Stripe and npm, JSON Web Tokens (RFC 7519), private keys in PEM (RFC 7468) and bearer
+/// tokens (RFC 6750).
+static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
+    let kinds = [
+        r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+        r"\bgh[pousr]_[A-Za-z0-9]{36,255}\b",
+        r"\bgithub_pat_[A-Za-z0-9_]{22,255}\b",
+        r"\bglpat-[A-Za-z0-9_-]{20,}",
+        r"\bxox[abeprs]-[A-Za-z0-9-]{10,}",
+        r"\bsk-[A-Za-z0-9_-]{20,}",
+        r"\bAIza[A-Za-z0-9_-]{35}",
+        r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
+        r"\bnpm_[A-Za-z0-9]{36}\b",
+        r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+        r#"-----BEGIN [A-Z ]*PRIVATE KEY-----[^"]*?-----END [A-Z ]*PRIVATE KEY-----"#,
+        r"\b[Bb]earer [A-Za-z0-9._~+/-]{20,}=*",
+    ];
+    Regex::new(&kinds.join("|")).expect("the pattern is valid, which a test shows")
+});

@@ -1,0 +1,178 @@
+//! Secrets that come back.
+
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{
+    BoxFuture, ErrorKind, Invoke, Layer, Outcome, Redaction, Reference, Reply, Secret, SecretError, Secrets,
+    Template, ToolError,
+};
+use tool_policy::{Redact, Redactor};
+use tool_testkit::{Script, Step, TestTool};
+
+use crate::context;
+
+const SECRET: &str = "s3cr/t \"quoted\"+val=ue";
+
+/// Every reference has the same value.
+struct One;
+
+impl Secrets for One {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async { Ok(Some(Secret::new(SECRET))) })
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(true)
+    }
+}
+
+async fn knowing() -> Redactor {
+    let redactor = Redactor::default();
+    let secrets = redactor.watching(Arc::new(One));
+    let template = Template::parse("${secret:token}").expect("valid");
+    template.resolve(&*secrets).await.expect("there is a value");
+    redactor
+}
+
+async fn came(redactor: Redactor, redaction: Redaction, step: Step) -> Result<Outcome, ToolError> {
+    let script = Script::new([step]);
+    let mut tool = TestTool::new("t");
+    tool.settings.redaction = redaction;
+    let mut cx = context(tool, &script, json!({}));
+    Redact::new(redactor).layer(script).invoke(&mut cx).await
+}
+
+async fn shown(redactor: &Redactor, redaction: Redaction, result: &str) -> String {
+    let reply = Reply::value(RawJson::parse(result.to_owned()).expect("JSON"));
+    let outcome = came(redactor.clone(), redaction, Step::Reply(reply)).await;
+    let Ok(Outcome::Reply(reply)) = outcome else {
+        panic!("{outcome:?}")
+    };
+    reply.raw().to_string()
+}
+
+#[tokio::test]
+async fn a_secret_is_hidden_in_every_form_and_the_rest_keeps_its_bytes() {
+    let redactor = knowing().await;
+    let quoted = RawJson::from(SECRET).to_string();
+    let within = RawJson::from(&*format!("{{\"a\": {quoted}}}")).to_string();
+    let cases = [
+        (
+            format!("{{\"a\" : {quoted}, \"n\":1e2}}"),
+            r#"{"a" : "[redacted]", "n":1e2}"#,
+        ),
+        (format!("[{within}]"), r#"["{\"a\": \"[redacted]\"}"]"#),
+        (
+            r#""s3cr%2Ft%20%22quoted%22%2Bval%3Due""#.to_owned(),
+            r#""[redacted]""#,
+        ),
+        (r#""czNjci90ICJxdW90ZWQiK3ZhbD11""#.to_owned(), r#""[redacted]""#),
+        (
+            r#"{"other":  12345678901234567890123}"#.to_owned(),
+            r#"{"other":  12345678901234567890123}"#,
+        ),
+    ];
+    for (result, expected) in cases {
+        assert_eq!(
+            shown(&redactor, Redaction::Secrets, &result).await,
+            expected,
+            "{result}"
+        );
+        assert_eq!(shown(&redactor, Redaction::Off, &result).await, result);
+    }
+}
+
+#[tokio::test]
+async fn a_secret_of_digits_leaves_json_behind() {
+    let redactor = Redactor::default();
+    redactor.learn("1234567890");
+    redactor.learn("98765");
+    let shown = shown(
+        &redactor,
+        Redaction::Secrets,
+        r#"{"a":[-1234567890.5, 98765],"1234567890":"\u0041 1234567890"}"#,
+    )
+    .await;
+    assert_eq!(shown, r#"{"a":["[redacted]",98765],"[redacted]":"A [redacted]"}"#);
+    assert_eq!(
+        redactor.text("pin 98765"),
+        "pin [redacted]",
+        "shorter ones are hidden in messages"
+    );
+    redactor.learn("abc");
+    assert_eq!(redactor.text("abc"), "abc", "too short to be told from chance");
+}
+
+#[tokio::test]
+async fn errors_are_without_them_in_words_and_data() {
+    let quoted = RawJson::from(SECRET);
+    let error = ToolError::new(ErrorKind::Auth, format!("`{SECRET}` is not accepted"))
+        .with_detail(RawJson::parse(format!("{{\"token\":{quoted}}}")).expect("JSON"));
+    let hidden = came(knowing().await, Redaction::Secrets, Step::Fail(error))
+        .await
+        .expect_err("it fails");
+    assert_eq!(
+        (hidden.kind(), hidden.message()),
+        (ErrorKind::Auth, "`[redacted]` is not accepted")
+    );
+    assert_eq!(
+        hidden.detail().map(RawJson::as_str),
+        Some(r#"{"token":"[redacted]"}"#)
+    );
+}
+
+#[tokio::test]
+async fn credentials_of_well_known_kinds_are_hidden_where_that_is_asked_for() {
+    let digits = |n: usize| "a1B2c3D4e5".repeat(8)[..n].to_owned();
+    let credentials = [
+        format!("AKIA{}", "ABCDEFGH12345678"),
+        format!("ghp_{}", digits(36)),
+        format!("github_pat_{}", digits(40)),
+        format!("glpat-{}", digits(20)),
+        format!("xoxb-{}", digits(20)),
+        format!("sk-ant-{}", digits(40)),
+        format!("AIza{}", digits(35)),
+        format!("sk_live_{}", digits(24)),
+        format!("npm_{}", digits(36)),
+        format!("eyJ{0}.eyJ{0}.{0}", digits(20)),
+        format!("Bearer {}", digits(30)),
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA PRIVATE KEY-----".to_owned(),
+    ];
+    let nothing = Redactor::default();
+    for credential in credentials {
+        let result = json!({ "text": format!("it is {credential}, they say"), "n": 1 }).to_string();
+        let value: Value =
+            serde_json::from_str(&shown(&nothing, Redaction::Credentials, &result).await).expect("JSON");
+        assert_eq!(
+            value,
+            json!({"text": "it is [redacted], they say", "n": 1}),
+            "{credential}"
+        );
+        assert_eq!(shown(&nothing, Redaction::Secrets, &result).await, result);
+    }
+    for plain in [
+        "AKIA",
+        "task-force-of-many-people-and-more",
+        "a Bearer of news",
+        "eyJust.a.word",
+    ] {
+        let result = json!({ "text": plain }).to_string();
+        assert_eq!(shown(&nothing, Redaction::Credentials, &result).await, result);
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_is_bounded_and_new_values_count() {
+    let redactor = Redactor::default();
+    for index in 0..1_100 {
+        redactor.learn(&format!("secret-{index:05}"));
+    }
+    assert_eq!(redactor.text("secret-01099"), "[redacted]");
+    assert_eq!(
+        redactor.text("secret-00099"),
+        "secret-00099",
+        "the oldest is forgotten"
+    );
+}
