@@ -105,10 +105,12 @@ pub(crate) enum Verb {
     Call(Call),
     /// Serve all tools over MCP
     Serve(Serve),
+    /// Ask a running gateway whether it is ready and how its tools and servers are
+    Health(Health),
     /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
     MockServer(MockServer),
-    /// Print the JSON Schema of the configuration, for editors
-    Schema,
+    /// Print the JSON Schema of the configuration, or of another file, for editors
+    Schema(Schema),
     /// Print the completions of a shell
     Completions(Completions),
     /// Print the version
@@ -216,12 +218,43 @@ pub(crate) struct Serve {
     /// Serve metrics for Prometheus at this address, in place of the configuration's `gateway.metrics_listen`
     #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Have calls fail on purpose as this file says, to see what becomes of them: for tests, never for real work
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chaos: Option<PathBuf>,
     /// How long calls may go on after a signal to end
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration, default_value = "30s")]
     pub(crate) drain: Duration,
     /// Do not load the configuration again when its files change; SIGHUP still does
     #[arg(long)]
     pub(crate) no_reload: bool,
+}
+
+/// `toolplane health`
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// Where the gateway listens, in place of the configuration's `gateway.listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::text::address)]
+    pub(crate) address: Option<SocketAddr>,
+    /// Ask no gateway: start the servers, and check them and the health check endpoints of tools once
+    #[arg(long, conflicts_with = "address")]
+    pub(crate) direct: bool,
+}
+
+/// `toolplane schema`
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Which file it is of
+    #[arg(value_enum, default_value_t = SchemaOf::Configuration)]
+    pub(crate) of: SchemaOf,
+}
+
+/// A kind of file that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// The configuration
+    Configuration,
+    /// A chaos file, for `serve --chaos`
+    Chaos,
 }
 
 /// `toolplane mock-server`

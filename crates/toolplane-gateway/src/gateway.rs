@@ -153,7 +153,8 @@ impl Gateway {
     }
 
     /// Serves clients over HTTP until `shutdown` comes: MCP at the path of the options, `/mcp` unless they say
-    /// otherwise, and `/healthz` and `/readyz` for whoever watches over the process.
+    /// otherwise, and `/healthz`, `/readyz` and `/health` for whoever watches over the process: whether it lives, whether
+    /// it is ready, and how tools and servers are.
     ///
     /// The address that the listener is bound to is among the names that the server answers to.
     ///

@@ -42,6 +42,7 @@ mod dialogue;
 mod fault;
 mod followed;
 mod gateway;
+mod health;
 mod legacy;
 mod list;
 mod metrics;

@@ -32,6 +32,7 @@ mod checks;
 mod error;
 mod executors;
 mod health;
+mod health_page;
 mod news;
 #[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
 mod outbound;

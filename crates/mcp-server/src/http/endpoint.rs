@@ -119,13 +119,7 @@ impl<S: Service> Endpoint<S> {
 
     /// The checks that need nothing but the head, and whose request it is.
     fn admit(&self, parts: &Parts) -> Result<Principal, Box<Answered>> {
-        let refuse = |status, message: &str| Err(Box::new(response::refuse(status, message)));
-        if !guard::is_host_allowed(&parts.headers, &parts.uri, &self.options.allowed_hosts) {
-            return refuse(StatusCode::FORBIDDEN, "this host name is not served here");
-        }
-        if !guard::is_origin_allowed(&parts.headers, &self.options.allowed_origins) {
-            return refuse(StatusCode::FORBIDDEN, "this origin is not allowed");
-        }
+        self.check_names(parts)?;
         if self
             .options
             .path
@@ -133,8 +127,30 @@ impl<S: Service> Endpoint<S> {
             .is_some_and(|path| path != parts.uri.path())
             && !self.is_for_old_clients(parts)
         {
-            return refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
+            let message = "nothing is served at this path";
+            return Err(Box::new(response::refuse(StatusCode::NOT_FOUND, message)));
         }
+        self.identify(parts)
+    }
+
+    /// The same checks for what is served at another path.
+    pub(super) fn admit_beside(&self, parts: &Parts) -> Result<Principal, Box<Answered>> {
+        self.check_names(parts)?;
+        self.identify(parts)
+    }
+
+    fn check_names(&self, parts: &Parts) -> Result<(), Box<Answered>> {
+        let refuse = |message: &str| Err(Box::new(response::refuse(StatusCode::FORBIDDEN, message)));
+        if !guard::is_host_allowed(&parts.headers, &parts.uri, &self.options.allowed_hosts) {
+            return refuse("this host name is not served here");
+        }
+        if !guard::is_origin_allowed(&parts.headers, &self.options.allowed_origins) {
+            return refuse("this origin is not allowed");
+        }
+        Ok(())
+    }
+
+    fn identify(&self, parts: &Parts) -> Result<Principal, Box<Answered>> {
         match &self.options.identify {
             Some(identify) => identify(parts).map_err(|refusal| Box::new(response::refusal(refusal))),
             None => Ok(self.anonymous.clone()),

@@ -8,14 +8,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Response;
+use http::{Response, request::Parts};
 use hyper::body::Body;
 
 use super::{
     HttpOptions, ResponseBody,
     endpoint::{Answered, Endpoint},
 };
-use crate::Service;
+use crate::{Principal, Service};
 
 /// A [`Service`] behind the Streamable HTTP transport, both eras on one endpoint.
 ///
@@ -45,6 +45,15 @@ impl<S: Service> HttpService<S> {
     #[must_use]
     pub fn n_sessions(&self) -> usize {
         self.0.sessions.len()
+    }
+
+    /// Checks a request for something that is served beside MCP as one for MCP is checked: the name that the server is
+    /// called by, the origin of the page that asks, and whose request it is.
+    ///
+    /// # Errors
+    /// The answer of a request that is refused.
+    pub fn admit(&self, head: &Parts) -> Result<Principal, Box<Response<ResponseBody>>> {
+        self.0.admit_beside(head)
     }
 
     /// Prepares for the end of the server: ends the streams on which clients listen and opens no more, so that

@@ -1,5 +1,4 @@
 //! What chaos does to attempts, and that it does it again.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod docs;
 pub(crate) mod doctor;
+pub(crate) mod health;
 pub(crate) mod init;
 pub(crate) mod mock_server;
 pub(crate) mod schema;

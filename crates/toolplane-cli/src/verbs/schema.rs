@@ -1,15 +1,18 @@
 use toolplane::RawJson;
 
 use crate::{
-    command::Format,
+    command::{Format, Schema, SchemaOf},
     exit::Exit,
     failure::Failure,
     output::Console,
     text::{json::pretty, yaml::yaml},
 };
 
-pub(crate) fn run(console: Console) -> Result<Exit, Failure> {
-    let schema = schema();
+pub(crate) fn run(of: &Schema, console: Console) -> Result<Exit, Failure> {
+    let schema = match of.of {
+        SchemaOf::Configuration => schema(),
+        SchemaOf::Chaos => toolplane::manifest::chaos_schema(),
+    };
     match console.format {
         Format::Yaml => console.data(&yaml(&schema))?,
         _ => console.data(&pretty(&schema))?,

@@ -10,9 +10,10 @@ use std::{
 use serde_json::json;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use toolplane::{
-    Builder, Toolplane,
+    Builder, Toolplane, chaos_plan,
     core::SourceState,
-    manifest::{GatewaySpec, Loaded},
+    faults::Chaos,
+    manifest::{GatewaySpec, Loaded, load_chaos},
     observe::Metrics,
 };
 use toolplane_gateway::{
@@ -31,14 +32,22 @@ use crate::{
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, Failure> {
     block_on_all_cores(async {
         let mut signals = Signals::listen()?;
+        let chaos = chaos(serve, console)?;
         let files = config::files(options)?;
         let loaded = config::read(files.clone(), console)?;
         let metrics = MetricsChoice::of(serve, &loaded.configuration.gateway);
-        let plane = metrics.count(Toolplane::builder().loaded(&loaded)).build()?;
+        let builder = Toolplane::builder().loaded(&loaded).chaos(chaos);
+        let plane = metrics.count(builder).build()?;
         let reloads = reload::follow(&loaded, &plane, files, !serve.no_reload, console)?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
-        let served = serve_until(&loaded, &plane, serve, metrics, console, stop.clone());
+        let served = async {
+            tokio::select! {
+                served = serve_until(&loaded, &plane, serve, metrics, console, stop.clone()) => served,
+                // Never ends.
+                () = plane.watch_health() => Ok(()),
+            }
+        };
         let mut served = std::pin::pin!(served);
         let result = tokio::select! {
             result = &mut served => result,
@@ -113,6 +122,25 @@ impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// The faults that there are to be on purpose. Whoever reads the terminal or the log must not miss that there are.
+fn chaos(serve: &Serve, console: Console) -> Result<Chaos, Failure> {
+    let Some(file) = &serve.chaos else {
+        return Ok(Chaos::default());
+    };
+    let plan = chaos_plan(&load_chaos(file)?);
+    console.warn(&format!(
+        "CHAOS: calls fail on purpose, by `{}` with seed {}; `/readyz` says so as well",
+        file.display(),
+        plan.seed
+    ));
+    tracing::warn!(
+        seed = plan.seed,
+        n_rules = plan.rules.len(),
+        "chaos: calls fail on purpose"
+    );
+    Ok(Chaos::new(plan))
 }
 
 async fn serve_until(

@@ -15,6 +15,7 @@ fn help() {
         "servers ls",
         "call",
         "serve",
+        "health",
         "mock-server",
         "schema",
     ] {

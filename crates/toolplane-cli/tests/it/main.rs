@@ -6,6 +6,7 @@ mod binary;
 mod call;
 mod exits;
 mod flow;
+mod health;
 mod help;
 mod lists;
 mod mock_server;

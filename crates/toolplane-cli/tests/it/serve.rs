@@ -169,6 +169,8 @@ pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) address: String,
     pub(crate) stderr: BufReader<std::process::ChildStderr>,
+    /// What it said before it said where it is.
+    pub(crate) said: String,
 }
 
 impl Served {
@@ -184,16 +186,24 @@ impl Served {
             .spawn()
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
-        let address = line
-            .strip_prefix("serving at http://")
-            .and_then(|rest| rest.strip_suffix("/mcp\n"));
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        let mut said = String::new();
+        let address = loop {
+            let mut line = String::new();
+            let n_read = stderr.read_line(&mut line).unwrap();
+            let address = line
+                .strip_prefix("serving at http://")
+                .and_then(|rest| rest.strip_suffix("/mcp\n"));
+            if let Some(address) = address {
+                break address.to_owned();
+            }
+            said.push_str(&line);
+            assert!(n_read > 0, "{said}");
+        };
         Self {
             child,
             address,
             stderr,
+            said,
         }
     }
 

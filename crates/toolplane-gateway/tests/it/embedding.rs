@@ -240,3 +240,45 @@ async fn metrics_are_served_where_they_are_asked_for() {
     );
     served.abort();
 }
+
+#[tokio::test]
+async fn pages_of_health_name_tools_only_to_those_who_may_know() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let plane = Toolplane::builder()
+        .executor(Arc::new(Script::new([Step::Echo])))
+        .source(Changing::new(&["a"]))
+        .tool(TestTool::new("t").descriptor)
+        .build()
+        .expect("it can be set up");
+    let gateway = Gateway::new(plane, GatewayOptions::default());
+    let served = tokio::spawn(async move {
+        let never = std::future::pending();
+        gateway
+            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), never)
+            .await
+    });
+    let ask = |path, host| exchange(address, "GET", path, host, "");
+    exchange(address, "POST", "/mcp", "localhost", CALL).await;
+    let page = |text: String| serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+    let (status, body) = ask("/readyz", "localhost").await;
+    let body = page(body);
+    assert_eq!(
+        (status, &body["status"], &body["reasons"]),
+        (200, &"ready".into(), &serde_json::json!([]))
+    );
+    assert_eq!(body["servers"].as_object().expect("an object").len(), 1);
+    let (status, body) = ask("/health", "localhost").await;
+    let body = page(body);
+    assert_eq!((status, &body["tools"][0]["name"]), (200, &"t".into()));
+    // By a name that someone else has made point here.
+    assert_eq!(
+        ask("/health", "evil.example.com").await,
+        (403, r#"{"status":"refused"}"#.to_owned())
+    );
+    assert_eq!(
+        ask("/readyz", "evil.example.com").await,
+        (200, r#"{"status":"ready"}"#.to_owned())
+    );
+    served.abort();
+}

@@ -1,0 +1,85 @@
+//! Health as data for edges.
+
+use std::collections::HashSet;
+
+use raw_json::RawJson;
+use serde_json::{Map, Value, json};
+use tool_core::{AlertSubject, Caller};
+use tool_observe::health_record;
+
+use crate::{Readiness, Toolplane};
+
+impl Toolplane {
+    /// How everything is of which anything is known, as far as this caller may see it, as one JSON object:
+    ///
+    /// - `status`: `ready` or `not_ready`, and `reasons` for the latter;
+    /// - `window_s`: how far back attempts count, in seconds;
+    /// - `servers`: each server with its `name`, its `state` and its figures, then the hosts of HTTP tools;
+    /// - `tools`: each tool that was called or checked, with its `name`, its `server` and its figures;
+    /// - `chaos`, with its `seed`, while faults are injected on purpose.
+    ///
+    /// The figures are those of [`health_record`].
+    #[must_use]
+    pub fn health_page(&self, caller: &Caller) -> RawJson {
+        let readiness = self.readiness();
+        let mut page = json!({
+            "status": if readiness.is_ready() { "ready" } else { "not_ready" },
+            "reasons": readiness.reasons,
+            "window_s": self.health().window().as_secs(),
+            "servers": servers(self, &readiness),
+            "tools": tools(self, caller),
+        });
+        if let (Some(seed), Value::Object(page)) = (readiness.chaos, &mut page) {
+            page.insert("chaos".to_owned(), json!({"seed": seed}));
+        }
+        RawJson::from(page)
+    }
+}
+
+fn servers(plane: &Toolplane, readiness: &Readiness) -> Vec<Value> {
+    let book = plane.health();
+    let of_servers = readiness.servers.iter().map(|(name, state)| {
+        let report = book.report(&AlertSubject::Upstream(name.as_str().into()));
+        let figures = report.as_ref().map(health_record);
+        let figures = figures.unwrap_or_else(|| json!({"status": "unknown", "calls": 0, "failures": 0}));
+        row(name, ("state", Some(state)), figures)
+    });
+    let is_server = |name: &str| readiness.servers.iter().any(|(server, _)| server == name);
+    let hosts = book
+        .reports()
+        .into_iter()
+        .filter_map(|(subject, _, report)| match subject {
+            AlertSubject::Upstream(name) if !is_server(&name) => {
+                Some(row(&name, ("state", None), health_record(&report)))
+            }
+            _ => None,
+        });
+    of_servers.chain(hosts).collect()
+}
+
+fn tools(plane: &Toolplane, caller: &Caller) -> Vec<Value> {
+    let view = plane.known(caller);
+    let seen: HashSet<_> = view.tools().iter().map(|tool| tool.name()).collect();
+    let reports = plane.health().reports().into_iter();
+    reports
+        .filter_map(|(subject, upstream, report)| match subject {
+            AlertSubject::Tool(name) if seen.contains(&name) => Some(row(
+                &name,
+                ("server", upstream.as_deref()),
+                health_record(&report),
+            )),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Figures with the name of what they are of before them.
+fn row(name: &str, (key, value): (&str, Option<&str>), figures: Value) -> Value {
+    let mut row = Map::new();
+    row.insert("name".to_owned(), name.into());
+    row.extend(value.map(|value| (key.to_owned(), value.into())));
+    if let Value::Object(figures) = figures {
+        row.extend(figures);
+    }
+    Value::Object(row)
+}
