@@ -220,6 +220,14 @@ impl Served {
     }
 
     fn send(&self, host: &str, headers: &str, message: &Value) -> String {
+        let mut answer = String::new();
+        let mut stream = self.begin(host, headers, message);
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Sends a message over a connection of its own, which brings the answer and ends.
+    pub(crate) fn begin(&self, host: &str, headers: &str, message: &Value) -> TcpStream {
         let body = message.to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
@@ -229,9 +237,7 @@ impl Served {
             body.len()
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream
     }
 }
 

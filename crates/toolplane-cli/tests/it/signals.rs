@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
     process::{Child, ChildStdout, Stdio},
 };
 
@@ -156,4 +157,80 @@ fn http_ends_in_order() {
     let mut said = String::new();
     served.stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains("ending: "), "{said}");
+}
+
+/// The gateway says that it is about to end.
+fn until_it_ends(served: &mut Served) {
+    let mut line = String::new();
+    served.stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("ending: "), "{line}");
+}
+
+/// A tool that is an HTTP API of the test's own, so that its calls last as long as the test wants, beside a server.
+fn held() -> (Place, TcpListener) {
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", upstream.local_addr().unwrap());
+    let place = slow(1);
+    let executor = json!({"kind": "http", "url": url, "allow_private": true});
+    let configuration = json!({
+        "tools": {"api": {"description": "d", "executor": executor}},
+        "servers": {"inner": {"command": BINARY, "args": ["-c", "inner.yaml", "serve", "--stdio"]}},
+    });
+    place.write("toolplane.yaml", configuration.to_string());
+    (place, upstream)
+}
+
+/// Calls that are under way: the clients' ends of them, and the API's.
+fn begun(served: &Served, upstream: &TcpListener) -> (Vec<TcpStream>, Vec<TcpStream>) {
+    let message = call(1, "api", &json!({}));
+    let begin = |_| served.begin(&served.address, "", &message);
+    let calls = (0..4).map(begin).collect();
+    let mut requests: Vec<_> = (0..4).map(|_| upstream.accept().unwrap().0).collect();
+    for request in &mut requests {
+        assert!(request.read(&mut [0; 4096]).unwrap() > 0);
+    }
+    (calls, requests)
+}
+
+#[test]
+fn calls_over_http_are_answered_before_the_end() {
+    let (place, upstream) = held();
+    let mut served = Served::start(&place);
+    let (calls, requests) = begun(&served, &upstream);
+    signal(served.child.id(), Signal::TERM);
+    until_it_ends(&mut served);
+    for mut request in requests {
+        let done = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\ndone";
+        request.write_all(done.as_bytes()).unwrap();
+    }
+    for mut call in calls {
+        let mut answer = String::new();
+        call.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("done"), "{answer}");
+    }
+    assert_eq!(end_of(&mut served.child), 0);
+}
+
+#[test]
+fn a_second_signal_cuts_off_calls_over_http() {
+    let (place, upstream) = held();
+    let mut served = Served::start(&place);
+    let (calls, _requests) = begun(&served, &upstream);
+    eventually("the start of the server", || {
+        !children(served.child.id()).is_empty()
+    });
+    let servers = children(served.child.id());
+    signal(served.child.id(), Signal::TERM);
+    until_it_ends(&mut served);
+    signal(served.child.id(), Signal::INT);
+    assert_eq!(end_of(&mut served.child), 130);
+    for mut call in calls {
+        // Closed or reset.
+        let mut answer = String::new();
+        let _ = call.read_to_string(&mut answer);
+        assert_eq!(answer, "");
+    }
+    for server in servers {
+        eventually("the end of the server", || !is_alive(server));
+    }
 }
