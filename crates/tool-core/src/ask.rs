@@ -25,6 +25,12 @@ pub trait Ask: Send + Sync {
     /// When the client cannot be asked this, does not answer, or answers with an error.
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>>;
 
+    /// Whether the client rather takes what a call needs as the answer to it, and makes the call again: see
+    /// [`Outcome::NeedsInput`](crate::Outcome::NeedsInput). Then nothing has to wait for it here.
+    fn takes_rounds(&self) -> bool {
+        false
+    }
+
     /// The lowest level of log messages that the client wants with this call, such as `info`; nothing if it wants
     /// none.
     fn log_level(&self) -> Option<Arc<str>>;

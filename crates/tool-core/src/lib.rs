@@ -19,6 +19,7 @@
 
 mod adapt;
 mod alert;
+mod approval;
 mod arguments;
 mod ask;
 mod caller;
@@ -54,6 +55,9 @@ mod trace;
 pub use self::{
     adapt::{Adapted, ArgumentHandling, Change, ChangeKind},
     alert::{Alert, AlertKind, AlertPhase, AlertSubject},
+    approval::{
+        Approval, ApprovalCall, ApprovalNews, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
+    },
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
     caller::Caller,

@@ -62,6 +62,8 @@ pub struct PendingCall {
     pub handle: Arc<str>,
     /// What it waits for.
     pub reason: String,
+    /// What programs are told about it, as one object.
+    pub detail: Option<RawJson>,
 }
 
 impl Reply {

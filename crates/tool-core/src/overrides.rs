@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::ArgumentHandling;
+use crate::{ApprovalRule, ArgumentHandling};
 
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
@@ -16,6 +16,8 @@ pub struct Overrides {
     pub key_ttl: Option<Duration>,
     /// What is hidden in what the tool gives back.
     pub redaction: Option<Redaction>,
+    /// Whether its calls need approval.
+    pub approval: Option<ApprovalRule>,
 }
 
 /// What becomes of a tool's calls with an idempotency key.

@@ -4,8 +4,8 @@ use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature, IdempotencySettings,
-    Limits, Overrides, Redaction, RetrySettings, ToolState,
+    ApprovalRule, ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature,
+    IdempotencySettings, Limits, Overrides, Redaction, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -52,6 +52,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What becomes of its calls with an idempotency key.
     pub idempotency: IdempotencySettings,
+    /// Whether each call of it needs approval.
+    pub approval: ApprovalRule,
 }
 
 impl Default for Settings {
@@ -65,6 +67,7 @@ impl Default for Settings {
             redaction: Redaction::Secrets,
             limits: Limits::default(),
             idempotency: IdempotencySettings::default(),
+            approval: ApprovalRule::Never,
         }
     }
 }
@@ -81,6 +84,7 @@ impl Settings {
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
         self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
         self.redaction = overrides.redaction.unwrap_or(self.redaction);
+        self.approval = overrides.approval.unwrap_or(self.approval);
         self
     }
 }

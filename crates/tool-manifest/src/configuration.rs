@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use tool_core::{Descriptor, Limits, Overrides, Pattern, Template};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tool_core::{ApprovalRule, Descriptor, Limits, Overrides, Pattern, Template};
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec};
 
@@ -81,7 +83,7 @@ pub enum KeyPlace {
 }
 
 /// Who may call what.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PolicySpec {
     /// Tools that nobody may call, by the names that agents see.
@@ -90,6 +92,66 @@ pub struct PolicySpec {
     pub allowlist: Option<Vec<Pattern>>,
     /// What each principal is permitted.
     pub permissions: BTreeMap<String, Vec<String>>,
+    /// Which calls somebody must approve, and how.
+    pub approval: ApprovalSpec,
+    /// Whether a model may, must or must not call tools.
+    pub tool_choice: ToolChoiceSpec,
+    /// How much may be called in a turn and in a conversation.
+    pub limits: CallLimitsSpec,
+}
+
+/// Whether a model may, must or must not call tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ToolChoice")]
+pub enum ToolChoiceSpec {
+    /// It may.
+    #[default]
+    Auto,
+    /// It must, in each turn. A gateway does not see the ends of turns: this is for programs that run the loop of an agent.
+    Required,
+    /// It must not: no tool is shown, and none can be called.
+    None,
+}
+
+/// How much may be called in a turn and in a conversation. What is absent is not limited.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct CallLimitsSpec {
+    /// Calls in one turn.
+    pub calls_per_turn: Option<u32>,
+    /// Calls in one conversation.
+    pub calls_per_conversation: Option<u32>,
+    /// The same call in one conversation.
+    pub identical_calls: Option<u32>,
+    /// What the calls of one turn may cost, in US dollars.
+    pub cost_per_turn: Option<f64>,
+    /// What the calls of one conversation may cost, in US dollars.
+    pub cost_per_conversation: Option<f64>,
+}
+
+/// Which calls somebody must approve, beside those of tools and servers whose own settings say so, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ApprovalSpec {
+    /// What nobody calls without approval, by the names that agents see.
+    pub required: Vec<Pattern>,
+    /// Whether somebody else than the caller must decide.
+    pub separate_approver: bool,
+    /// How long an approval can be given and used; 10 min if absent.
+    pub expires_after: Option<Duration>,
+}
+
+impl Configuration {
+    /// Whether any call may need somebody's approval, as far as is written here.
+    #[must_use]
+    pub fn may_need_approval(&self) -> bool {
+        let servers = self.servers.iter().map(|server| &server.overrides);
+        let tools = self.tools.iter().map(|tool| &tool.overrides);
+        let mut overrides = servers.chain(tools).chain([&self.defaults.overrides]);
+        !self.policy.approval.required.is_empty()
+            || overrides.any(|overrides| overrides.approval == Some(ApprovalRule::Required))
+    }
 }
 
 /// How tools are served over HTTP.

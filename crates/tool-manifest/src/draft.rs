@@ -134,6 +134,8 @@ impl Draft {
             }
             self.allowlist.get_or_insert(place);
         }
+        sections::approval(cx, body.approval, &mut self.policy.approval);
+        sections::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
         for (principal, permissions) in sections::permissions(body.permissions) {
             self.policy
                 .permissions
@@ -184,6 +186,8 @@ impl Draft {
             }
             self.allowlist.get_or_insert(place);
         }
+        sections::merge_approval(&mut self.policy.approval, other.policy.approval);
+        sections::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
         for (principal, permissions) in other.policy.permissions {
             self.policy
                 .permissions

@@ -44,7 +44,10 @@ mod yaml;
 
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
-    configuration::{Configuration, Defaults, GatewaySpec, KeyPlace, PolicySpec},
+    configuration::{
+        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, KeyPlace, PolicySpec,
+        ToolChoiceSpec,
+    },
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},
     load::{LoadOptions, Loaded, Part, load},

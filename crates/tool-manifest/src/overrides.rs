@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ArgumentHandling, BreakerSettings, Overrides, Redaction, RetrySettings};
+use tool_core::{ApprovalRule, ArgumentHandling, BreakerSettings, Overrides, Redaction, RetrySettings};
 
 use crate::{
     field::Field,
@@ -79,6 +79,18 @@ pub(crate) struct OverrideFields {
     pub(crate) breaker: Field<BreakerBody>,
     pub(crate) arguments: Field<ArgumentsWord>,
     pub(crate) redaction: Field<RedactionWord>,
+    pub(crate) approval: Field<ApprovalWord>,
+}
+
+/// Whether somebody must approve each call.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ApprovalRule")]
+pub(crate) enum ApprovalWord {
+    /// Somebody must approve each call.
+    Required,
+    /// Nobody need approve, unless the policy's `approval` says so.
+    Never,
 }
 
 /// Makes settings from what a file says.
@@ -95,6 +107,10 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
             RedactionWord::Off => Redaction::Off,
             RedactionWord::Secrets => Redaction::Secrets,
             RedactionWord::Credentials => Redaction::Credentials,
+        }),
+        approval: fields.approval.get().map(|word| match word {
+            ApprovalWord::Required => ApprovalRule::Required,
+            ApprovalWord::Never => ApprovalRule::Never,
         }),
         ..Overrides::default()
     }

@@ -10,7 +10,7 @@ use crate::{
     idempotency::{self, ServerIdempotencyBody},
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
-    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
+    overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     place::Cx,
     suggest,
     transport::{Written, transport},
@@ -208,6 +208,8 @@ pub(crate) struct ServerBody {
     pub(crate) arguments: Field<ArgumentsWord>,
     /// What is hidden in what its tools give back, in the place of what `defaults` say.
     pub(crate) redaction: Field<RedactionWord>,
+    /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
+    pub(crate) approval: Field<ApprovalWord>,
     /// How often its tools may be called in all.
     #[serde(alias = "rateLimit")]
     pub(crate) rate_limit: Field<RateLimitBody>,
@@ -290,6 +292,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
                     breaker: body.breaker,
                     arguments: body.arguments,
                     redaction: body.redaction,
+                    approval: body.approval,
                 },
             )
         },

@@ -12,7 +12,7 @@ use crate::{
     limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
-    overrides::{self, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
+    overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     place::{Cx, Place},
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
@@ -54,6 +54,8 @@ pub(crate) struct ToolBody {
     idempotency: Field<IdempotencyBody>,
     /// What is hidden in what it gives back, in the place of what `defaults` say.
     redaction: Field<RedactionWord>,
+    /// Whether somebody must approve each call, in the place of what `defaults` say.
+    approval: Field<ApprovalWord>,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -233,6 +235,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                     breaker: body.breaker,
                     arguments: body.arguments,
                     redaction: body.redaction,
+                    approval: body.approval,
                 },
             )
         },

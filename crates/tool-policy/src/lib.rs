@@ -1,5 +1,5 @@
 //! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
-//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`RateLimit`] bounds how often tools
+//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`Approve`] has somebody decide on calls that need it; [`RateLimit`] bounds how often tools
 //! are called, and [`Breaker`] holds them back after failures. Each works alone around anything that implements
 //! [`tool_core::Invoke`].
 //!
@@ -15,9 +15,16 @@
 //! ```
 
 mod admit;
+mod allowance;
+mod approval_call;
+mod approval_desk;
+mod approval_text;
+mod approve;
 mod breaker;
 mod circuit;
+mod ledger;
 mod limiter;
+mod memory_approvals;
 mod plain_uri;
 mod rate_limit;
 mod redact;
@@ -28,12 +35,17 @@ mod validate;
 
 pub use self::{
     admit::{Admit, Admitting},
+    allowance::{Allowance, Allowing, CallLimits, Micros},
+    approval_desk::{ApprovalDesk, ApprovalVerdict, DecideError},
+    approval_text::{approval_json, harmless_text, readable_json},
+    approve::{Approve, Approving},
     breaker::{Breaker, BreakerPeek, Breaking, Peeking},
     circuit::{Circuit, HeldBack, Permit, Verdict},
+    memory_approvals::MemoryApprovals,
     rate_limit::{RateLimit, RateLimiting},
     redact::{Redact, Redacting},
     redactor::Redactor,
-    rules::{Refusal, Rules},
+    rules::{ApprovalRules, Refusal, Rules, ToolChoice},
     shared_rules::SharedRules,
     validate::{Validate, ValidateResult, Validating, ValidatingResult},
 };

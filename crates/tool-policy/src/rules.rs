@@ -1,21 +1,65 @@
-use tool_core::{Caller, Pattern, Target, Tool};
+use std::{borrow::Cow, time::Duration};
 
-use crate::plain_uri::plain_uri;
+use tool_core::{ApprovalRule, Caller, Feature, Pattern, Target, Tool};
+
+use crate::{CallLimits, plain_uri::plain_uri};
 
 /// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
 /// lists and for calls, and always for the resolved tool, whatever name it was asked for by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
+    /// Whether tools may be called at all, and whether a model must call one.
+    pub tool_choice: ToolChoice,
     /// Tools that no one may call.
     pub blocklist: Vec<Pattern>,
     /// The only tools that may be called; all of them if absent.
     pub allowlist: Option<Vec<Pattern>>,
+    /// How much may be called in a turn and in a conversation.
+    pub limits: CallLimits,
+    /// Which calls somebody must approve.
+    pub approval: ApprovalRules,
+}
+
+/// Whether a model may, must or must not call tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ToolChoice {
+    /// It may.
+    #[default]
+    Auto,
+    /// It must, in each turn. A single call cannot break this: who runs the loop of an agent asks at the end of a turn.
+    Required,
+    /// It must not: no tool is shown, and none can be called.
+    None,
+}
+
+/// Which calls somebody must approve, beside those of tools whose own settings say so, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRules {
+    /// Tools, prompts and resources that nobody calls without approval, whatever their own settings say.
+    pub required: Vec<Pattern>,
+    /// Whether somebody else than the caller must decide: then the caller's own client is not asked.
+    pub separate_approver: bool,
+    /// How long an approval that is asked for can be given and used: 10 min.
+    pub expires_after: Duration,
+}
+
+impl Default for ApprovalRules {
+    fn default() -> Self {
+        Self {
+            required: Vec::new(),
+            separate_approver: false,
+            expires_after: Duration::from_secs(10 * 60),
+        }
+    }
 }
 
 /// Why a caller may not call a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
+    /// No tool may be called.
+    #[error("the policy forbids to call tools: its `tool_choice` is `none`")]
+    NoTools,
     /// The tool is on the blocklist.
     #[error("`{tool}` is blocked by the policy rule `{rule}`")]
     Blocked {
@@ -52,7 +96,7 @@ impl Rules {
     /// Decides whether a caller may see and call a tool.
     ///
     /// # Errors
-    /// The first rule that speaks against it: blocklist, allow-list, permissions.
+    /// The first rule that speaks against it: tool choice, blocklist, allow-list, permissions.
     pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
         self.admit_as(tool.name(), tool, caller)
     }
@@ -79,6 +123,35 @@ impl Rules {
         self.admit_as(&name, tool, caller)
     }
 
+    /// Why somebody must approve a call of this target, in words that follow "because"; nothing if nobody need. What
+    /// completes an argument, and what asks about a task that was approved, needs no approval.
+    #[must_use]
+    pub fn approval_of(&self, target: &Target) -> Option<Cow<'static, str>> {
+        let tool = target.tool();
+        if matches!(target, Target::Completion(_) | Target::Task { .. }) {
+            return None;
+        }
+        // Before any name is made: most tools need none.
+        let is_set = tool.settings().approval == ApprovalRule::Required && tool.feature() == Feature::Tool;
+        if is_set {
+            return Some("the tool is set up so".into());
+        }
+        if self.approval.required.is_empty() {
+            return None;
+        }
+        let rule_of = |name: &str| self.approval.required.iter().find(|rule| rule.matches(name));
+        let name = target.name();
+        let mut rule = rule_of(&name).or_else(|| rule_of(tool.name()));
+        if let (None, Target::Resource { uri, .. }) = (rule, target) {
+            let Some(plain) = plain_uri(uri) else {
+                return Some("nobody can tell which rules its name fits".into());
+            };
+            let prefix = name.strip_suffix(&**uri).unwrap_or_default();
+            rule = rule_of(&format!("{prefix}{plain}"));
+        }
+        rule.map(|rule| format!("of the policy rule `{}`", rule.as_str()).into())
+    }
+
     /// Whether no rule speaks of names.
     fn is_empty(&self) -> bool {
         self.blocklist.is_empty() && self.allowlist.is_none()
@@ -95,6 +168,9 @@ impl Rules {
     }
 
     fn admit_as(&self, name: &str, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
+        if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
+            return Err(Refusal::NoTools);
+        }
         self.not_blocked(name)?;
         if self
             .allowlist

@@ -107,6 +107,9 @@ pub(crate) enum Verb {
     Serve(Serve),
     /// Ask a running gateway whether it is ready and how its tools and servers are
     Health(Health),
+    /// Look at calls that wait for somebody's approval in the gateways that run here, and decide
+    #[command(subcommand)]
+    Approvals(Approvals),
     /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
     MockServer(MockServer),
     /// Print the JSON Schema of the configuration, or of another file, for editors
@@ -197,6 +200,9 @@ pub(crate) struct Call {
     /// Go through everything that a call would, and stop where it would be sent
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Approve the call yourself if it needs approval, unless somebody else must
+    #[arg(long)]
+    pub(crate) approve: bool,
     /// Give up after this time, such as `500ms`, `5s` or `1m`
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
     pub(crate) timeout: Option<Duration>,
@@ -255,6 +261,40 @@ pub(crate) enum SchemaOf {
     Configuration,
     /// A chaos file, for `serve --chaos`
     Chaos,
+}
+
+/// `toolplane approvals`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List the calls that wait, and those that were decided
+    Ls,
+    /// Show everything about one
+    Show {
+        /// Its handle, or the beginning of it
+        #[arg(value_name = "HANDLE")]
+        handle: String,
+    },
+    /// Let the call be made, once
+    Approve {
+        /// Its handle, or the beginning of it
+        #[arg(value_name = "HANDLE")]
+        handle: String,
+        /// Who decides, for the record
+        #[arg(long = "as", value_name = "NAME")]
+        by: Option<String>,
+    },
+    /// Refuse the call
+    Deny {
+        /// Its handle, or the beginning of it
+        #[arg(value_name = "HANDLE")]
+        handle: String,
+        /// Who decides, for the record
+        #[arg(long = "as", value_name = "NAME")]
+        by: Option<String>,
+        /// Why, for whoever called
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
 }
 
 /// `toolplane mock-server`

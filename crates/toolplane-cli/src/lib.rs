@@ -10,6 +10,7 @@ mod logging;
 mod output;
 mod run;
 mod runtime;
+mod sockets;
 mod text;
 mod verbs;
 

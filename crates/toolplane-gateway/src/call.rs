@@ -40,6 +40,12 @@ pub(crate) async fn answer(
     let reply = match run(gateway, &subject, request, cx).await {
         Ok(Done::Answer(answer)) => return Ok(answer),
         Ok(Done::Outcome(Outcome::Task(task))) => return task_requests::made(gateway, cx, *task),
+        Ok(Done::Outcome(Outcome::Pending(pending))) => {
+            return match subject {
+                Subject::Tool => Ok(render::pending(&pending)),
+                _ => Err(fault::pending(&pending)),
+            };
+        }
         Ok(Done::Outcome(outcome)) => render::finished(outcome),
         Err(Failure::Call(error)) => Err(error),
         Err(Failure::Protocol(error)) => return Err(error),

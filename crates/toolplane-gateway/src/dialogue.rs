@@ -183,6 +183,10 @@ impl Ask for Dialogue {
         })
     }
 
+    fn takes_rounds(&self) -> bool {
+        true
+    }
+
     fn log_level(&self) -> Option<Arc<str>> {
         Some(self.request().log_level()?.as_str().into())
     }

@@ -2,12 +2,14 @@
 
 use mcp_wire::{Era, RpcError, code};
 use raw_json::{Kind, RawJson};
-use toolplane::core::{ErrorKind, ToolError};
+use toolplane::core::{ErrorKind, PendingCall, ToolError};
 
 use crate::render::object;
 
 /// Under which key a client finds why a call failed: in `_meta` of a result, in `data` of an error.
 pub(crate) const ERROR: &str = "dev.toolplane/error";
+/// Under which key a client finds what a call waits for, in the same places.
+pub(crate) const PENDING: &str = "dev.toolplane/pending";
 /// What an upstream says about an error is passed on up to this size.
 const MAX_DETAIL: usize = 16 * 1024;
 /// Codes that speak of one hop: from a server of ours they would tell the client something about us.
@@ -58,6 +60,25 @@ pub(crate) fn why(error: &ToolError) -> RawJson {
         why.push(("detail", detail.clone()));
     }
     object(&why)
+}
+
+/// What a call waits for, for programs.
+pub(crate) fn waits_for(pending: &PendingCall) -> RawJson {
+    pending.detail.clone().unwrap_or_else(|| {
+        object(&[
+            ("handle", RawJson::from(&*pending.handle)),
+            ("reason", RawJson::from(pending.reason.as_str())),
+        ])
+    })
+}
+
+/// The error that answers a request for anything but a tool when it waits for somebody's decision.
+pub(crate) fn pending(pending: &PendingCall) -> RpcError {
+    let message = format!(
+        "the call waits for {}, asked for as `{}`",
+        pending.reason, pending.handle
+    );
+    RpcError::new(code::INVALID_REQUEST, message).with_data(object(&[(PENDING, waits_for(pending))]))
 }
 
 /// The error that a server answered with, as it wrote it.

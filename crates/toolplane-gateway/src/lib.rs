@@ -36,6 +36,8 @@
 //! # }
 //! ```
 
+mod approvals;
+mod approvals_client;
 mod call;
 mod client;
 mod dialogue;
@@ -63,6 +65,7 @@ pub use mcp_server::{
 };
 
 pub use self::{
+    approvals_client::{ApprovalsClient, ApprovalsClientError},
     gateway::{Callers, Gateway, GatewayOptions},
     metrics::serve_metrics,
 };

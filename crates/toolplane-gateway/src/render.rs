@@ -4,7 +4,7 @@ use mcp_server::Answer;
 use mcp_wire::Era;
 use raw_json::{Kind, RawJson};
 use serde::Serialize;
-use toolplane::core::{Body, ErrorKind, Outcome, Reply, ToolError};
+use toolplane::core::{Body, ErrorKind, Outcome, PendingCall, Reply, ToolError};
 
 use crate::fault;
 
@@ -104,6 +104,20 @@ fn value(value: &RawJson, reply: &Reply, era: Era) -> Answer {
 /// A call that failed: in words for the model, and in `_meta` for programs.
 pub(crate) fn error(error: &ToolError) -> Answer {
     Answer::untyped(failure(error).raw().clone())
+}
+
+/// A call that waits for somebody's decision: in words for the model, and in `_meta` for programs.
+pub(crate) fn pending(pending: &PendingCall) -> Answer {
+    let text = format!(
+        "pending: nothing was done yet; the call waits for {}, asked for as `{}`. Tell the user; when it is given, make the same call again, unchanged",
+        pending.reason, pending.handle
+    );
+    Answer::untyped(object(&[
+        ("content", content(&text)),
+        // Nothing was done: a client must not look for what the output schema promises.
+        ("isError", RawJson::from(true)),
+        ("_meta", object(&[(fault::PENDING, fault::waits_for(pending))])),
+    ]))
 }
 
 /// A call that failed, as the result of a tool.

@@ -6,10 +6,13 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tool_chaos::Chaos;
-use tool_core::{Caller, Clock, Descriptor, Executor, Ledger, Observe, Observers, Secrets, Settings, Source};
+use tool_core::{
+    ApprovalNews, Approvals, Clock, Descriptor, Executor, Ledger, Observe, Observers, Secrets, Settings,
+    Source,
+};
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
 use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
-use tool_policy::{Redactor, Rules, SharedRules};
+use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
 
@@ -19,7 +22,8 @@ use crate::{
     executors::{Primitives, Running},
     health::Watch,
     outbound::{Outbound, hook},
-    plane::{Callers, Inner},
+    plane::Inner,
+    policies,
     reload::Reloading,
     stack::{DryRun, Guards, Run, Watchers, stack},
     views::Views,
@@ -38,6 +42,8 @@ pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
     chaos: Chaos,
     ledger: Option<Arc<dyn Ledger>>,
+    approvals: Option<Arc<dyn Approvals>>,
+    approval_news: Vec<Arc<dyn ApprovalNews>>,
 }
 
 impl Builder {
@@ -116,6 +122,18 @@ impl Builder {
         self
     }
 
+    /// Keeps approvals here: without it, in memory.
+    pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
+        self.approvals = Some(approvals);
+        self
+    }
+
+    /// Tells this of every approval that is asked for or decided.
+    pub fn approval_news(mut self, news: Arc<dyn ApprovalNews>) -> Self {
+        self.approval_news.push(news);
+        self
+    }
+
     /// Puts it together. Nothing is started.
     ///
     /// # Errors
@@ -140,32 +158,42 @@ impl Builder {
             observers.push(webhook(outbound, spec, clock.clone())?);
         }
         let observers: Observers = observers.into_iter().chain(self.observers).collect();
-        let rules = SharedRules::new(rules(&configuration));
+        let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self.ledger.unwrap_or_else(|| {
             let limits = ledger_limits(&configuration);
             Arc::new(MemoryLedger::new(limits, clock.clone()))
         });
-        let dry = Guards::dry(ledger.clone());
+        let approvals = self
+            .approvals
+            .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
+        let desk = ApprovalDesk::new(approvals, self.approval_news, clock.clone());
+        let guards = Guards::new(
+            ledger.clone(),
+            Allowance::new(rules.clone()),
+            Approve::new(rules.clone(), desk.clone()),
+        );
+        let dry = guards.dry(ledger.clone());
         Ok(Toolplane::from_inner(Inner {
+            dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
             stack: stack(
                 Watchers {
                     observers: observers.clone(),
                     tracer: self.tracer,
                 },
                 rules.clone(),
-                Guards::new(ledger.clone())
+                guards
                     .with_chaos(self.chaos.clone())
                     .with_redactor(self.redactor.clone()),
                 Run,
             ),
-            dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
             ledger,
+            desk,
             registry,
             rules,
             observers,
             views: Views::default(),
             clock,
-            callers: ArcSwap::from_pointee(callers(&configuration)),
+            callers: ArcSwap::from_pointee(policies::callers(&configuration)),
             running: ArcSwap::from_pointee(running),
             reloading,
             watch,
@@ -292,31 +320,6 @@ fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<Stri
         (server.name.clone(), settings)
     });
     servers.collect()
-}
-
-pub(crate) fn rules(configuration: &Configuration) -> Rules {
-    Rules {
-        blocklist: configuration.policy.blocklist.clone(),
-        allowlist: configuration.policy.allowlist.clone(),
-    }
-}
-
-/// Those whom edges call for unless they know better.
-pub(crate) fn callers(configuration: &Configuration) -> Callers {
-    let policy = &configuration.policy;
-    Callers {
-        local: Arc::new(caller(policy, Caller::local())),
-        anonymous: Arc::new(caller(policy, Caller::anonymous())),
-    }
-}
-
-/// The caller with what the policy permits it.
-fn caller(policy: &tool_manifest::PolicySpec, caller: Caller) -> Caller {
-    let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
-    Caller {
-        permissions: granted.map(|permission| permission.as_str().into()).collect(),
-        ..caller
-    }
 }
 
 impl fmt::Debug for Builder {

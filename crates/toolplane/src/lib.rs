@@ -37,9 +37,11 @@ mod news;
 #[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
 mod outbound;
 mod plane;
+mod policies;
 mod reload;
 mod request;
 mod stack;
+mod turn;
 mod view;
 mod views;
 
@@ -59,5 +61,6 @@ pub use self::{
     health::Readiness,
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
+    turn::Turn,
     view::View,
 };

@@ -15,7 +15,7 @@ use tool_core::{
     LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::{Redactor, SharedRules};
+use tool_policy::{ApprovalDesk, Redactor, SharedRules};
 use tool_registry::{Refused, Registry, Snapshot};
 
 use crate::{
@@ -50,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) rules: SharedRules,
     pub(crate) observers: Observers,
     pub(crate) views: Views,
+    pub(crate) desk: ApprovalDesk,
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -314,6 +315,12 @@ impl Toolplane {
             None => format!("there is no {kind} `{name}`"),
         };
         ToolError::new(ErrorKind::NotFound, message)
+    }
+
+    /// The calls that wait for somebody's approval, to be looked at and decided.
+    #[must_use]
+    pub fn approvals(&self) -> &ApprovalDesk {
+        &self.0.desk
     }
 
     /// How each source of tools is: the configuration's own tools first, then each server.

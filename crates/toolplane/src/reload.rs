@@ -10,8 +10,9 @@ use tool_registry::RegistryParts;
 
 use crate::{
     BuildError, Toolplane,
-    builder::{Own, callers, required, rules},
+    builder::{Own, required},
     executors::{self, LetGo, Running},
+    policies::{callers, rules},
 };
 
 /// What a reload needs of what was there from the start.

@@ -5,6 +5,7 @@ use tool_core::{
     Arguments, Ask, Caller, ClientKey, Feature, Progress, Resume, Task, TaskRequest, TaskWish, ToolError,
     TraceContext,
 };
+use tool_policy::Approve;
 
 /// A call to be made.
 #[derive(Clone)]
@@ -173,6 +174,19 @@ impl CallRequest {
     /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
     pub fn meta(mut self, meta: RawJson) -> Self {
         self.meta = Some(meta);
+        self
+    }
+
+    /// Makes the call with the approval of this handle, which [`Outcome::Pending`](tool_core::Outcome::Pending) named.
+    pub fn approval(self, handle: &str) -> Self {
+        self.more_meta(&[(Approve::META_KEY, RawJson::from(handle))])
+    }
+
+    /// Adds members to what is passed on beside the arguments.
+    pub(crate) fn more_meta(mut self, members: &[(&str, RawJson)]) -> Self {
+        let meta = self.meta.take().unwrap_or_else(RawJson::object);
+        // What is no object has no members, and stays as it is.
+        self.meta = Some(meta.with_members(members).unwrap_or(meta));
         self
     }
 

@@ -8,7 +8,8 @@ use tool_core::{
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{
-    Admit, Breaker, BreakerPeek, RateLimit, Redact, Redactor, SharedRules, Validate, ValidateResult,
+    Admit, Allowance, Approve, Breaker, BreakerPeek, RateLimit, Redact, Redactor, SharedRules, Validate,
+    ValidateResult,
 };
 use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Timeout};
 
@@ -23,6 +24,8 @@ pub(crate) struct Watchers {
 #[derive(Debug)]
 pub(crate) struct Guards {
     idempotency: Idempotency,
+    allowance: Allowance,
+    approve: Approve,
     rate_limit: RateLimit,
     concurrency: Concurrency,
     chaos: Chaos,
@@ -31,9 +34,11 @@ pub(crate) struct Guards {
 
 impl Guards {
     /// Those of calls, which are remembered in this ledger.
-    pub(crate) fn new(ledger: Arc<dyn Ledger>) -> Self {
+    pub(crate) fn new(ledger: Arc<dyn Ledger>, allowance: Allowance, approve: Approve) -> Self {
         Self {
             idempotency: Idempotency::new(ledger),
+            allowance,
+            approve,
             rate_limit: RateLimit::new(),
             concurrency: Concurrency::new(),
             chaos: Chaos::default(),
@@ -51,10 +56,12 @@ impl Guards {
         Self { chaos, ..self }
     }
 
-    /// Those of dry runs, which count nothing.
-    pub(crate) fn dry(ledger: Arc<dyn Ledger>) -> Self {
+    /// Those of dry runs, which count nothing and ask nobody.
+    pub(crate) fn dry(&self, ledger: Arc<dyn Ledger>) -> Self {
         Self {
             idempotency: Idempotency::dry(ledger),
+            allowance: self.allowance.clone().dry(),
+            approve: self.approve.clone().dry(),
             rate_limit: RateLimit::dry(),
             concurrency: Concurrency::dry(),
             chaos: Chaos::default(),
@@ -88,7 +95,11 @@ pub(crate) fn stack(
         // Inside Validate, since only valid arguments make keys; outside Degrade, so that primary and fallback never both run
         // under one key, and outside Approve, so that nobody is asked about what has run already.
         .then(guards.idempotency)
-        // Approve: a person decides on valid arguments, once for all attempts.
+        // Outside approval, so that nobody is asked about a call beyond its limits; inside Idempotency, so that a call which
+        // is answered by its key costs nothing.
+        .then(guards.allowance)
+        // A person decides on valid arguments, once for all attempts, and never on what another caller's call came to.
+        .then(guards.approve)
         // Degrade: outside Share, so that a fallback's answer is never cached as the primary's.
         // Share: outside Retry, so that all who wait for one result share its attempts as well.
         //
@@ -153,6 +164,7 @@ impl Invoke for DryRun {
         Ok(Outcome::Pending(Box::new(PendingCall {
             handle: "dry-run".into(),
             reason: "a dry run sends nothing".to_owned(),
+            detail: None,
         })))
     }
 }

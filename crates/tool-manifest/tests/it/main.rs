@@ -10,6 +10,7 @@ mod idempotency;
 mod limits;
 mod loading;
 mod places;
+mod policy;
 mod schema;
 mod secrets;
 mod short_form;

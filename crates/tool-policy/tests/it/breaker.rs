@@ -339,6 +339,7 @@ async fn what_waits_for_a_person_closes_nothing() {
             Ok(Outcome::Pending(Box::new(PendingCall {
                 handle: "dry-run".into(),
                 reason: "nothing is sent".to_owned(),
+                detail: None,
             })))
         }
     }

@@ -1,5 +1,7 @@
 //! Each policy layer alone, around a scripted executor.
 
+mod allowance;
+mod approve;
 mod arguments;
 mod breaker;
 mod rate_limit;

@@ -421,6 +421,7 @@ fn pending() -> Outcome {
     Outcome::Pending(Box::new(PendingCall {
         handle: "a1".into(),
         reason: "someone decides".to_owned(),
+        detail: None,
     }))
 }
 

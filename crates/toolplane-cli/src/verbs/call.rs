@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{Arguments, ErrorKind, Note, Outcome, Progress, Tool, ToolError},
+    policy::ApprovalVerdict,
 };
 
 use super::on_plane;
@@ -95,11 +96,15 @@ async fn make(
     let (result, notes) = if call.dry_run {
         let explained = plane.dry_run(request).await;
         (explained.result, Some(explained.notes))
-    } else if call.explain {
-        let explained = plane.call_explained(request).await;
-        (explained.result, Some(explained.notes))
     } else {
-        (plane.call(request).await, None)
+        let made = once(plane, call, request.clone()).await;
+        match &made.0 {
+            Ok(Outcome::Pending(pending)) if call.approve => {
+                approve(plane, &pending.handle).await?;
+                once(plane, call, request.approval(&pending.handle)).await
+            }
+            _ => made,
+        }
     };
     match (result, notes) {
         (Ok(_), Some(notes)) if call.dry_run => {
@@ -111,14 +116,40 @@ async fn make(
     }
 }
 
+/// How a call ended, and what the layers decided if that is to be shown.
+type Made = (Result<Outcome, ToolError>, Option<Vec<Note>>);
+
+async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> Made {
+    if call.explain {
+        let explained = plane.call_explained(request).await;
+        (explained.result, Some(explained.notes))
+    } else {
+        (plane.call(request).await, None)
+    }
+}
+
+/// Approves a call of one's own: who calls here may decide here, unless somebody else must.
+async fn approve(plane: &Toolplane, handle: &str) -> Result<(), Failure> {
+    let by = &plane.local_caller().principal;
+    let decided = plane
+        .approvals()
+        .decide(handle, ApprovalVerdict::Approve, by)
+        .await;
+    decided.map(|_| ()).map_err(|error| {
+        Failure::new(Exit::Denied, "denied", "the call cannot be approved here").with_source(&error)
+    })
+}
+
 fn finished(outcome: &Outcome, notes: Option<&[Note]>, console: Console) -> Result<Exit, Failure> {
     let reply = match outcome {
         Outcome::Reply(reply) => reply,
         Outcome::Pending(pending) => {
-            return Err(unfinished(&format!(
+            let failure = unfinished(&format!(
                 "it waits for {}, as `{}`",
                 pending.reason, pending.handle
-            )));
+            ));
+            // Nobody else can reach what this process keeps: a gateway is for that.
+            return Err(failure.with_hint("`--approve` approves it, unless somebody else must"));
         }
         Outcome::NeedsInput(_) => return Err(unfinished("the tool asks for more than its arguments")),
         _ => return Err(unfinished("the tool works on in the background")),
@@ -231,6 +262,7 @@ mod tests {
             Outcome::Pending(Box::new(PendingCall {
                 handle: "a1".into(),
                 reason: "an approval".to_owned(),
+                detail: None,
             })),
             Outcome::NeedsInput(Box::new(InputRequest {
                 requests,

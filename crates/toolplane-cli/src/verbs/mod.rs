@@ -1,5 +1,6 @@
 //! What each verb does, one file for each.
 
+pub(crate) mod approvals;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;

@@ -2,7 +2,7 @@ pub(super) mod pipes;
 mod reload;
 
 use std::{
-    future::Future,
+    future::{Future, pending},
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
@@ -27,6 +27,7 @@ use crate::{
     failure::Failure,
     output::Console,
     runtime::{Signals, block_on_all_cores},
+    sockets::{self, Socket},
 };
 
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, Failure> {
@@ -156,6 +157,7 @@ async fn serve_until(
     let _metrics = metrics.serve(console).await?;
     gateway_options.metrics = metrics.counted;
     let gateway = Gateway::new(plane.clone(), gateway_options);
+    let _approvals = serve_approvals(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
     if serve.stdio {
         tokio::spawn(start_servers(plane.clone(), console));
@@ -167,6 +169,30 @@ async fn serve_until(
     announce(&listener, console)?;
     tokio::spawn(start_servers(plane.clone(), console));
     serve_http(&gateway, listener, spec, serve, stopped).await
+}
+
+/// Lets those in who approve calls. The socket is there as long as what is returned, whether any call needs approval now
+/// or only after the configuration is loaded again.
+fn serve_approvals(loaded: &Loaded, gateway: &Gateway, console: Console) -> Option<Socket> {
+    match sockets::open() {
+        Ok(mut socket) => {
+            let listener = socket.listener.take()?;
+            let gateway = gateway.clone();
+            tokio::spawn(async move { gateway.serve_approvals(listener, pending()).await });
+            Some(socket)
+        }
+        // What a client is asked works without it, and everything else stays unapproved.
+        Err(error) if loaded.configuration.may_need_approval() => {
+            console.warn(&format!(
+                "`toolplane approvals` cannot reach this gateway: {error}"
+            ));
+            None
+        }
+        Err(error) => {
+            tracing::info!(%error, "`toolplane approvals` cannot reach this gateway");
+            None
+        }
+    }
 }
 
 /// Starts every server now, so that the first list need not wait for more than the slowest of them.

@@ -16,6 +16,9 @@ fn help() {
         "call",
         "serve",
         "health",
+        "approvals",
+        "approvals approve",
+        "approvals deny",
         "mock-server",
         "schema",
     ] {

@@ -1,6 +1,7 @@
 //! The binary as its users meet it: what it prints, where, and how it ends.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod approvals;
 mod bad_input;
 mod binary;
 mod call;

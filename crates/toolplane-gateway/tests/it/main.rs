@@ -1,6 +1,7 @@
 //! The gateway in front of scripted and mock tools, with messages as bytes.
 
 mod acting;
+mod approving;
 mod beside_tools;
 mod calls;
 mod embedding;

@@ -1,5 +1,6 @@
 //! The standard stack around scripted executors, and the facade around configurations.
 
+mod approval;
 mod chaos;
 #[cfg(feature = "exec-mock")]
 mod configured;
@@ -11,3 +12,4 @@ mod limits;
 mod reload;
 mod resilience;
 mod stack;
+mod turns;

@@ -1,0 +1,127 @@
+use std::time::Duration;
+
+use tool_core::{ApprovalRule, Pattern};
+use tool_manifest::{Configuration, LoadOptions, Syntax, ToolChoiceSpec, load};
+
+fn configuration(texts: &[&str]) -> Configuration {
+    let options = texts
+        .iter()
+        .enumerate()
+        .fold(LoadOptions::new(), |options, (n, text)| {
+            options.text(format!("{n}.yaml"), Syntax::Yaml, *text)
+        });
+    load(&options)
+        .unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+        .configuration
+}
+
+fn problem(text: &str) -> String {
+    match load(&LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)) {
+        Ok(loaded) => panic!("usable: {:?}", loaded.configuration),
+        Err(problems) => problems.render(false),
+    }
+}
+
+#[test]
+fn what_needs_approval_is_said_by_default_for_servers_for_tools_and_in_the_policy() {
+    let loaded = configuration(&["
+defaults: {approval: required}
+servers:
+  files: {command: files, approval: never}
+tools:
+  pay: {description: Pays, approval: required, executor: {kind: mock, result: 1}}
+  look: {description: Looks, executor: {kind: mock, result: 1}}
+policy:
+  approval: {required: [pay*], separate_approver: true, expires_after: 5m}
+"]);
+    assert!(loaded.may_need_approval());
+    assert_eq!(loaded.defaults.overrides.approval, Some(ApprovalRule::Required));
+    assert_eq!(loaded.servers[0].overrides.approval, Some(ApprovalRule::Never));
+    let tools: Vec<_> = loaded.tools.iter().map(|tool| tool.overrides.approval).collect();
+    assert_eq!(tools, [Some(ApprovalRule::Required), None]);
+    let approval = &loaded.policy.approval;
+    assert_eq!(approval.required, [Pattern::new("pay*")]);
+    assert_eq!(
+        (approval.separate_approver, approval.expires_after),
+        (true, Some(Duration::from_secs(300)))
+    );
+    assert!(!configuration(&["servers: {files: {command: files, approval: never}}"]).may_need_approval());
+}
+
+#[test]
+fn turns_and_conversations_have_limits() {
+    let loaded = configuration(&["
+policy:
+  tool_choice: required
+  limits: {calls_per_turn: 10, calls_per_conversation: 100, identical_calls: 3, cost_per_turn: 0.5, cost_per_conversation: 2}
+"]);
+    let limits = loaded.policy.limits;
+    assert_eq!(loaded.policy.tool_choice, ToolChoiceSpec::Required);
+    assert_eq!(
+        (
+            limits.calls_per_turn,
+            limits.calls_per_conversation,
+            limits.identical_calls
+        ),
+        (Some(10), Some(100), Some(3))
+    );
+    assert_eq!(
+        (limits.cost_per_turn, limits.cost_per_conversation),
+        (Some(0.5), Some(2.0))
+    );
+}
+
+#[test]
+fn of_what_several_files_say_the_strictest_counts() {
+    let policies = [
+        "policy: {tool_choice: required, limits: {calls_per_turn: 10, cost_per_turn: 3}, approval: {required: [a], expires_after: 5m}}",
+        "apiVersion: toolplane.dev/v1\nkind: Policy\nmetadata: {name: strict}\nspec: {tool_choice: none, limits: {calls_per_turn: 20, cost_per_turn: 2}, approval: {required: [b], separate_approver: true, expires_after: 9m}}",
+        "policy: {limits: {identical_calls: 2}}",
+    ];
+    let [one, two, three] = policies;
+    for order in [[one, two, three], [three, two, one], [two, one, three]] {
+        let policy = configuration(&order).policy;
+        assert_eq!(policy.tool_choice, ToolChoiceSpec::None);
+        let limits = policy.limits;
+        assert_eq!(
+            (
+                limits.calls_per_turn,
+                limits.cost_per_turn,
+                limits.identical_calls
+            ),
+            (Some(10), Some(2.0), Some(2))
+        );
+        assert_eq!(policy.approval.required.len(), 2);
+        assert!(policy.approval.separate_approver);
+        assert_eq!(policy.approval.expires_after, Some(Duration::from_secs(300)));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    for (text, line, expected) in [
+        ("policy:\n  tool_choice: sometimes", 2, "sometimes"),
+        (
+            "policy:\n  limits: {calls_per_turn: 0}",
+            2,
+            "no call could ever be made",
+        ),
+        ("policy:\n  limits: {cost_per_turn: -1}", 2, "no amount of money"),
+        ("policy:\n  limits: {calls: 1}", 2, "unknown"),
+        (
+            "policy:\n  approval: {expires_after: 0s}",
+            2,
+            "nobody could decide in no time",
+        ),
+        (
+            "policy:\n  approval: {separate_aprover: true}",
+            2,
+            "did you mean `separate_approver`?",
+        ),
+        ("defaults:\n  approval: always", 2, "always"),
+    ] {
+        let problem = problem(text);
+        assert!(problem.contains(expected), "{problem}");
+        assert!(problem.contains(&format!("toolplane.yaml:{line}")), "{problem}");
+    }
+}

@@ -1,0 +1,206 @@
+use std::{fmt, sync::Arc};
+
+use raw_json::RawJson;
+use serde_json::json;
+use tool_core::{
+    CallContext, ClientKey, DispatchState, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, Trust,
+};
+
+use crate::{
+    SharedRules,
+    ledger::{Call, Key, Ledger},
+};
+
+/// How many calls of tools an agent may make in a turn and in a conversation, and what they may cost. Nothing is limited
+/// that is not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CallLimits {
+    /// Calls in one turn, which is one answer of a model.
+    pub calls_per_turn: Option<u32>,
+    /// Calls in one conversation.
+    pub calls_per_conversation: Option<u32>,
+    /// Calls of the same tool with the same arguments in one conversation, among the last 64 different ones.
+    pub identical_calls: Option<u32>,
+    /// What the calls of one turn may cost.
+    pub cost_per_turn: Option<Micros>,
+    /// What the calls of one conversation may cost.
+    pub cost_per_conversation: Option<Micros>,
+}
+
+/// An amount of money in millionths of a US dollar: whole numbers, whose sums are exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Micros(pub u64);
+
+/// Refuses calls of tools beyond the [`CallLimits`] that the rules set for turns and conversations.
+///
+/// # Turns and conversations
+/// The protocol knows neither, so who calls says them in `_meta`, under [`Allowance::TURN`] and
+/// [`Allowance::CONVERSATION`]: any value that is another for another. Without a conversation, all calls of a session are
+/// one, and without a session all calls of a principal. Calls without a turn count in their conversation alone. A
+/// caller's conversations are its own: others that say the same have another.
+///
+/// # What counts
+/// A call that was made, also if it failed or was withdrawn. What is refused, waits for approval or needs something from
+/// the caller first does not count until it is made; however many arrive at once, no more are made than the limit says.
+///
+/// # Memory
+/// A conversation that nobody goes on with is forgotten after a day, and then begins anew. There is room for 16,384
+/// conversations, and for 1,024 of one principal; when there is no more, the one that was idle for the longest time makes
+/// room, if that was five minutes at least. Otherwise a new one is refused: a budget that is being used is never reset.
+#[derive(Debug, Clone)]
+pub struct Allowance {
+    rules: SharedRules,
+    ledger: Arc<Ledger>,
+    is_dry: bool,
+}
+
+/// The layer of [`Allowance`].
+#[derive(Debug, Clone)]
+pub struct Allowing<S> {
+    settings: Allowance,
+    inner: S,
+}
+
+impl Micros {
+    /// So many dollars, to the nearest millionth; what is not free costs at least one.
+    #[must_use]
+    pub fn from_dollars(dollars: f64) -> Self {
+        if !dollars.is_finite() || dollars <= 0.0 {
+            return Self(0);
+        }
+        // A number beyond the largest becomes the largest.
+        Self(((dollars * 1e6).round() as u64).max(1))
+    }
+}
+
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        let digits = format!("{rest:06}");
+        let cents = digits.trim_end_matches('0');
+        write!(f, "{whole}.{cents:0<2}")
+    }
+}
+
+impl CallLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Allowance {
+    /// Where in `_meta` a caller says which turn a call belongs to.
+    pub const TURN: &str = "dev.toolplane/turn";
+    /// Where in `_meta` a caller says which conversation a call belongs to.
+    pub const CONVERSATION: &str = "dev.toolplane/conversation";
+
+    /// A layer in which no calls were made yet, which goes by these rules and by others as soon as they are put in their
+    /// place. What was used stays used.
+    #[must_use]
+    pub fn new(rules: impl Into<SharedRules>) -> Self {
+        Self {
+            rules: rules.into(),
+            ledger: Arc::default(),
+            is_dry: false,
+        }
+    }
+
+    /// The same layer for dry runs: it counts nothing, and says what would be refused.
+    #[must_use]
+    pub fn dry(mut self) -> Self {
+        self.is_dry = true;
+        self
+    }
+}
+
+impl<S> Layer<S> for Allowance {
+    type Invoke = Allowing<S>;
+
+    fn layer(self, inner: S) -> Allowing<S> {
+        Allowing {
+            settings: self,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for Allowing<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let Allowance {
+            rules,
+            ledger,
+            is_dry,
+        } = &self.settings;
+        let limits = rules.load().limits;
+        if limits.is_empty() || !matches!(cx.target, Target::Tool(_)) {
+            return self.inner.invoke(cx).await;
+        }
+        let (key, call) = (key(cx), call(cx));
+        let taken = if *is_dry {
+            ledger.look(&key, &call, &limits)
+        } else {
+            ledger.take(&key, &call, &limits)
+        };
+        if let Err(refusal) = taken {
+            cx.note("allowance", || format!("refused: {refusal}"));
+            return Err(refusal.into());
+        }
+        cx.note("allowance", || "within the limits of its conversation".to_owned());
+        let result = self.inner.invoke(cx).await;
+        if !is_dry && !was_made(cx, &result) {
+            ledger.give_back(&key, &call);
+            cx.note("allowance", || "not counted: the call was not made".to_owned());
+        }
+        result
+    }
+}
+
+/// Whose conversation a call belongs to.
+fn key(cx: &CallContext) -> Key {
+    let said = |key| cx.meta.as_ref().and_then(|meta| meta.get(key));
+    let conversation = match (said(Allowance::CONVERSATION), &cx.client) {
+        (Some(said), _) => raw_json::digest(&RawJson::from(json!(["said", said.as_str()]))),
+        (None, Some(ClientKey::Session(session))) => {
+            raw_json::digest(&RawJson::from(json!(["session", &**session])))
+        }
+        _ => [0; 32],
+    };
+    Key {
+        owner: (cx.caller.tenant.clone(), cx.caller.principal.clone()),
+        conversation,
+        turn: said(Allowance::TURN).map(|turn| raw_json::digest(&turn)),
+    }
+}
+
+fn call(cx: &CallContext) -> Call {
+    let tool = cx.tool();
+    let descriptor = tool.descriptor();
+    // What a server says of its own tools counts for nothing.
+    let cost = descriptor
+        .metadata
+        .cost_per_call
+        .filter(|_| descriptor.origin.trust == Trust::Operator);
+    Call {
+        now: cx.clock.now(),
+        cost: Micros::from_dollars(cost.unwrap_or_default()),
+        identity: raw_json::digest(&RawJson::from(json!([&**tool.name(), cx.arguments.digest()]))),
+    }
+}
+
+/// Whether a call was made, however it ended.
+fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
+    let error = match result {
+        Ok(Outcome::NeedsInput(_) | Outcome::Pending(_)) => return false,
+        Ok(_) => return true,
+        Err(error) => error,
+    };
+    let was_begun = cx.attempt > 1 || cx.dispatch().state() != DispatchState::NotSent;
+    let is_refusal = matches!(
+        error.kind(),
+        ErrorKind::Denied | ErrorKind::ToolChanged | ErrorKind::RateLimited | ErrorKind::Overloaded
+    );
+    was_begun || !is_refusal
+}

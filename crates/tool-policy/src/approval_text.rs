@@ -1,0 +1,281 @@
+//! An approval in words: for people who decide, and as data for programs. What a caller wrote can do nothing to
+//! whatever shows it: no terminal sequence, no text that runs the other way, no markup.
+
+use std::{
+    fmt::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use raw_json::RawJson;
+use tool_core::{Approval, ApprovalState};
+
+/// How many bytes of arguments are put before a person in a question: what does not fit is looked at elsewhere, never
+/// approved without having been seen.
+const MAX_SHOWN: usize = 4 * 1024;
+
+/// The question whether a call may be made; nothing when its arguments are too long to be read there.
+pub(crate) fn question(approval: &Approval, left: Duration) -> Option<String> {
+    let call = &approval.call;
+    let arguments = readable_json(&call.arguments);
+    if arguments.len() > MAX_SHOWN {
+        return None;
+    }
+    let mut text = format!(
+        "Approve this call? It needs approval because {}.\n\nTool: {}",
+        harmless_text(&call.reason),
+        harmless_text(&call.tool)
+    );
+    if let Some(version) = &call.version {
+        let _ = write!(text, " (version {})", harmless_text(version));
+    }
+    let _ = write!(text, "\nAsked by: {}", harmless_text(&call.principal));
+    for risk in &call.risks {
+        let _ = write!(text, "\nNote: {}", harmless_text(risk));
+    }
+    text.push_str("\nArguments:\n\n");
+    for line in arguments.lines() {
+        // Indented, it is no markup to whoever knows markup, and readable to everybody else.
+        let _ = writeln!(text, "    {line}");
+    }
+    let _ = write!(text, "\nIt can be approved for {} s.", left.as_secs_f64().ceil());
+    Some(text)
+}
+
+/// An approval as one object: who wants to call what with which arguments, and how far that is.
+#[must_use]
+pub fn approval_json(approval: &Approval) -> RawJson {
+    let call = &approval.call;
+    let text = |text: &str| RawJson::from(text);
+    let mut members = vec![
+        ("handle", text(&approval.handle)),
+        ("state", text(approval.state.as_str())),
+        ("tool", text(&call.tool)),
+    ];
+    members.extend(call.version.as_deref().map(|version| ("version", text(version))));
+    members.extend([
+        ("arguments", call.arguments.clone()),
+        ("principal", text(&call.principal)),
+        ("tenant", text(&call.tenant)),
+        ("reason", text(&call.reason)),
+        ("risks", RawJson::from(serde_json::json!(call.risks))),
+        ("by_another", RawJson::from(call.by_another)),
+        ("asked_at", text(&timestamp(call.asked_at))),
+        ("expires_at", text(&timestamp(call.expires_at))),
+        ("tool_digest", text(&hex(&call.tool_digest))),
+        ("arguments_digest", text(&hex(&call.arguments_digest))),
+    ]);
+    match &approval.state {
+        ApprovalState::Approved { by } => members.push(("decided_by", text(by))),
+        ApprovalState::Denied { by, reason } => {
+            members.push(("decided_by", text(by)));
+            members.extend(reason.as_deref().map(|reason| ("denial", text(reason))));
+        }
+        _ => {}
+    }
+    RawJson::object()
+        .with_members(&members)
+        .expect("an empty object is an object")
+}
+
+/// JSON with a line for each member and item, in which every character is one that can be seen for what it is: the
+/// others are written as escapes, which mean the same.
+#[must_use]
+pub fn readable_json(json: &RawJson) -> String {
+    let mut text = String::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let mut characters = json.as_str().chars().peekable();
+    let break_line = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                text.push('"');
+                while let Some(character) = characters.next() {
+                    let next = characters.peek().copied();
+                    put(&mut text, character, next);
+                    match character {
+                        '"' => break,
+                        // Whatever is escaped ends no text.
+                        '\\' => text.extend(characters.next()),
+                        _ => {}
+                    }
+                }
+            }
+            '{' | '[' => {
+                text.push(character);
+                while characters.next_if(char::is_ascii_whitespace).is_some() {}
+                if let Some(end) = characters.next_if(|next| matches!(next, '}' | ']')) {
+                    text.push(end);
+                } else {
+                    depth += 1;
+                    break_line(&mut text, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                break_line(&mut text, depth);
+                text.push(character);
+            }
+            ',' => {
+                text.push(',');
+                break_line(&mut text, depth);
+            }
+            ':' => text.push_str(": "),
+            space if space.is_ascii_whitespace() => {}
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Puts a character of a JSON text, as an escape if it could be taken for something else.
+fn put(text: &mut String, character: char, next: Option<char>) {
+    let is_link = character == ']' && next == Some('(');
+    if is_link || matches!(character, '<' | '>' | '`') || is_deceptive(character) {
+        let mut units = [0; 2];
+        for unit in character.encode_utf16(&mut units) {
+            let _ = write!(text, "\\u{unit:04x}");
+        }
+    } else {
+        text.push(character);
+    }
+}
+
+/// A line of words in which nothing deceives: see [`readable_json`].
+#[must_use]
+pub fn harmless_text(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        // Backticks come from our own words, around names.
+        if character == '`' {
+            safe.push('`');
+        } else {
+            put(&mut safe, character, characters.peek().copied());
+        }
+    }
+    safe
+}
+
+/// Whether a character shows nothing, or changes how others are shown: controls, marks of direction, spaces without
+/// width, fillers, tags and selectors.
+fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// A time of day as RFC 3339 writes it, in UTC and whole seconds.
+fn timestamp(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // After Howard Hinnant's algorithm: years that begin in March, in eras of 400.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z",
+        second % 60
+    )
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_caller_writes_deceives_who_reads_it() {
+        let cases = [
+            (r#"{"a":1e2,"b":[]}"#, "{\n  \"a\": 1e2,\n  \"b\": []\n}"),
+            (r#"{ }"#, "{}"),
+            (
+                r#"["x", {"y":null}]"#,
+                "[\n  \"x\",\n  {\n    \"y\": null\n  }\n]",
+            ),
+            (
+                r#"{"a":"say \"yes\", {x}: [y]\\"}"#,
+                "{\n  \"a\": \"say \\\"yes\\\", {x}: [y]\\\\\"\n}",
+            ),
+            // A text that runs the other way, one without width, a terminal's sequence, a tag.
+            ("[\"a\u{202e}b\"]", "[\n  \"a\\u202eb\"\n]"),
+            ("[\"a\u{200b}b\"]", "[\n  \"a\\u200bb\"\n]"),
+            ("[\"a\u{9b}31mb\"]", "[\n  \"a\\u009b31mb\"\n]"),
+            ("[\"a\u{7f}\"]", "[\n  \"a\\u007f\"\n]"),
+            ("[\"\u{e0041}\"]", "[\n  \"\\udb40\\udc41\"\n]"),
+            // Markup.
+            (
+                r#"["![x](https://e.example/p.png)"]"#,
+                "[\n  \"![x\\u005d(https://e.example/p.png)\"\n]",
+            ),
+            (r#"["<img src=x>"]"#, "[\n  \"\\u003cimg src=x\\u003e\"\n]"),
+            (r#"["``` [x]"]"#, "[\n  \"\\u0060\\u0060\\u0060 [x]\"\n]"),
+            // What people write.
+            ("[\"Grüße, 你好 🎉\"]", "[\n  \"Grüße, 你好 🎉\"\n]"),
+        ];
+        for (json, expected) in cases {
+            let json = RawJson::parse(json.to_owned()).unwrap();
+            let shown = readable_json(&json);
+            assert_eq!(shown, expected);
+            let again = RawJson::parse(shown).unwrap();
+            assert_eq!(
+                raw_json::canonical(&again),
+                raw_json::canonical(&json),
+                "it means the same"
+            );
+        }
+    }
+
+    #[test]
+    fn words_stay_in_their_line() {
+        assert_eq!(harmless_text("ann\nTool: other"), "ann\\u000aTool: other");
+        assert_eq!(harmless_text("the rule `a*`"), "the rule `a*`");
+        assert_eq!(harmless_text("a\u{2028}b\u{1b}[2J"), "a\\u2028b\\u001b[2J");
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_795_255_445, "2026-11-21T10:04:05Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(timestamp(time), expected);
+        }
+    }
+}

@@ -1,0 +1,484 @@
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use tool_core::{
+    Approval, ApprovalCall, ApprovalState, ApprovalsError, Asker, CallContext, DispatchState, ErrorKind,
+    InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
+};
+use uuid::Uuid;
+
+use crate::{
+    ApprovalDesk, SharedRules, approval_call,
+    approval_text::{approval_json, question},
+};
+
+/// Lets calls pass that somebody has approved, where the [`Rules`](crate::Rules) or a tool's settings ask for that.
+///
+/// # Who decides
+/// The person at the client of the call, if that client can be asked by a form and [`ApprovalRules`](crate::ApprovalRules)
+/// do not want another to decide: a client that takes rounds is asked by [`Outcome::NeedsInput`], any other through
+/// [`CallContext::ask`]. Otherwise the call ends as [`Outcome::Pending`] with a handle, and somebody decides at the
+/// [`ApprovalDesk`]; then the same call is made again, with the handle in its `_meta` under [`Approve::META_KEY`] or
+/// without it.
+///
+/// # What an approval is good for
+/// One call by this caller of this tool as it is, with these arguments, under these rules, until it expires. Rounds that
+/// the tool asks for belong to that call. It is given back only when nothing of the call was begun.
+///
+/// # Order
+/// Inside validation, so that nobody is asked about a call that cannot be made; outside whatever repeats or replaces
+/// attempts, so that somebody decides once for all of them.
+#[derive(Debug, Clone)]
+pub struct Approve {
+    rules: SharedRules,
+    desk: ApprovalDesk,
+    is_dry: bool,
+}
+
+/// The layer of [`Approve`].
+#[derive(Debug, Clone)]
+pub struct Approving<S> {
+    settings: Approve,
+    inner: S,
+}
+
+/// Under which key a question and its answer are, of all that a round may ask.
+const QUESTION: &str = "approval";
+
+/// Whether a call may pass now.
+enum Standing {
+    /// It may.
+    Approved(Granted),
+    /// It must wait, and this is its outcome.
+    Open(Outcome),
+}
+
+/// An approval that a call has taken.
+struct Granted {
+    approval: Approval,
+    /// Who gave it.
+    by: Arc<str>,
+    /// The round of the call.
+    round: u32,
+}
+
+/// What the caller brings from an earlier round.
+struct Brought {
+    handle: Arc<str>,
+    /// The round of the tool's own; nothing if it was ours.
+    round: Option<u32>,
+    resume: Arc<Resume>,
+    /// What the tool wants back.
+    state: Option<RawJson>,
+}
+
+impl Approve {
+    /// Where in `_meta` a caller says which approval it comes with.
+    pub const META_KEY: &str = "dev.toolplane/approval";
+
+    /// A layer that goes by these rules, and by others as soon as they are put in their place, with the desk at which
+    /// those decide who cannot be asked at once.
+    #[must_use]
+    pub fn new(rules: impl Into<SharedRules>, desk: ApprovalDesk) -> Self {
+        Self {
+            rules: rules.into(),
+            desk,
+            is_dry: false,
+        }
+    }
+
+    /// The same layer for dry runs: it asks nobody and says that it would.
+    #[must_use]
+    pub fn dry(mut self) -> Self {
+        self.is_dry = true;
+        self
+    }
+
+    async fn stand(&self, cx: &mut CallContext, reason: String) -> Result<Standing, ToolError> {
+        // One set of rules for all of it, whatever is put in its place meanwhile.
+        let rules = Arc::clone(&self.rules.load());
+        let (by_another, lifetime) = (rules.approval.separate_approver, rules.approval.expires_after);
+        let policy_digest = raw_json::digest(&RawJson::from(format!("{rules:?}").as_str()));
+        let call = approval_call::of(cx, reason, policy_digest, by_another, lifetime)?;
+        let brought = Brought::take(cx);
+        let handle = take_handle(cx);
+        if let Some(handle) = brought.as_ref().map(|brought| brought.handle.clone()).or(handle) {
+            let approval = self.known(&handle, &call, cx).await?;
+            return match brought {
+                Some(brought) => self.go_on(cx, approval, brought).await,
+                None => self.decided(cx, approval).await,
+            };
+        }
+        let mut asked = Approval {
+            handle: Uuid::new_v4().simple().to_string().into(),
+            call: Arc::new(call),
+            expiry: cx.clock.now() + lifetime,
+            state: ApprovalState::Pending,
+        };
+        if way_to_ask(cx, &asked).is_some() {
+            // Two calls of the same are two questions: each answer is for one.
+            asked.state = ApprovalState::Asked;
+        }
+        let handle = asked.handle.clone();
+        let kept = self.desk.approvals().ask(asked, cx.clock.now()).await;
+        let approval = kept.map_err(not_kept)?;
+        if approval.handle == handle {
+            self.desk.tell(&approval);
+        }
+        self.decided(cx, approval).await
+    }
+
+    /// The approval that a caller comes with, if it is for this very call.
+    async fn known(
+        &self,
+        handle: &str,
+        call: &ApprovalCall,
+        cx: &CallContext,
+    ) -> Result<Approval, ToolError> {
+        let found = self.desk.approvals().get(handle).await.map_err(not_kept)?;
+        let approval = found.ok_or_else(|| approval_call::unknown(handle))?;
+        approval_call::check(&approval.call, call, handle)?;
+        if approval.expiry <= cx.clock.now() {
+            return Err(approval_call::unknown(handle));
+        }
+        Ok(approval)
+    }
+
+    /// Goes on with a call whose caller comes back from an earlier round.
+    async fn go_on(
+        &self,
+        cx: &mut CallContext,
+        approval: Approval,
+        brought: Brought,
+    ) -> Result<Standing, ToolError> {
+        if let Some(round) = brought.round {
+            cx.resume = Some(Arc::new(Resume {
+                responses: brought.resume.responses.clone(),
+                state: brought.state,
+            }));
+            let waiting = ApprovalState::Waiting { round };
+            return self.pass(cx, &waiting, approval, round).await;
+        }
+        cx.resume = None;
+        let is_ours = approval.state.is_undecided() && !approval.call.by_another;
+        match brought.resume.responses.get(QUESTION).filter(|_| is_ours) {
+            Some(answer) => self.answered(cx, approval, &answer).await,
+            None => self.decided(cx, approval).await,
+        }
+    }
+
+    /// What follows from how far an approval is: what is not decided is asked.
+    async fn decided(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, ToolError> {
+        match approval.state.clone() {
+            state @ ApprovalState::Approved { .. } => self.pass(cx, &state, approval, 0).await,
+            state if state.is_undecided() => self.ask(cx, approval).await,
+            _ => Err(refused(&approval)),
+        }
+    }
+
+    /// Asks the person at the client where that is possible, or else says what is waited for.
+    async fn ask(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, ToolError> {
+        if let Some((asker, message)) = way_to_ask(cx, &approval) {
+            let params = form(&message);
+            if asker.client().takes_rounds() {
+                cx.note("approve", || format!("asks its client, as `{}`", approval.handle));
+                return Ok(Standing::Open(asked(&approval, params)));
+            }
+            let question = Question {
+                method: "elicitation/create".to_owned(),
+                params: Some(params),
+            };
+            match asker.ask(question).await {
+                Ok(answer) => return self.answered(cx, approval, &answer).await,
+                Err(error) => cx.note("approve", || format!("its client was asked in vain: {error}")),
+            }
+        }
+        cx.note("approve", || {
+            format!("waits for a decision, as `{}`", approval.handle)
+        });
+        let outcome = pending(&approval);
+        if approval.state == ApprovalState::Asked {
+            // Whoever makes the same call again finds it.
+            self.replace(&ApprovalState::Asked, approval, ApprovalState::Pending)
+                .await?;
+        }
+        Ok(Standing::Open(outcome))
+    }
+
+    /// What the person at the client said.
+    async fn answered(
+        &self,
+        cx: &mut CallContext,
+        approval: Approval,
+        answer: &RawJson,
+    ) -> Result<Standing, ToolError> {
+        // Others may have decided while the person looked at it.
+        let known = self.known(&approval.handle, &approval.call, cx).await?;
+        if !known.state.is_undecided() && !matches!(known.state, ApprovalState::Approved { .. }) {
+            return Err(refused(&known));
+        }
+        let action = answer.get("action").and_then(|action| action.string());
+        let is_yes = |content: RawJson| content.get("approve").is_some_and(|yes| yes.as_str() == "true");
+        let is_approved = action.as_deref() == Some("accept") && answer.get("content").is_some_and(is_yes);
+        if is_approved {
+            let state = known.state.clone();
+            let standing = self.pass(cx, &state, known.clone(), 0).await?;
+            let by = cx.caller.principal.clone();
+            self.desk.tell(&Approval {
+                state: ApprovalState::Approved { by },
+                ..known
+            });
+            return Ok(standing);
+        }
+        let why = match action.as_deref() {
+            Some("cancel") => "was asked to approve the call and did not decide",
+            _ => "did not approve the call",
+        };
+        // The next call may ask again: only what is decided at the desk stays so.
+        self.replace(&known.state.clone(), known, ApprovalState::Ended)
+            .await?;
+        cx.note("approve", || "refused: its client said no".to_owned());
+        Err(denied(format!("the user {why}")))
+    }
+
+    /// Takes the approval, which only one call can.
+    async fn pass(
+        &self,
+        cx: &mut CallContext,
+        from: &ApprovalState,
+        approval: Approval,
+        round: u32,
+    ) -> Result<Standing, ToolError> {
+        let by = match from {
+            ApprovalState::Approved { by } => by.clone(),
+            _ => cx.caller.principal.clone(),
+        };
+        let running = ApprovalState::Running { round };
+        let taken = self.replace(from, approval.clone(), running).await?;
+        let approval = taken.ok_or_else(|| used(&approval))?;
+        cx.note("approve", || {
+            format!("`{by}` approved it, as `{}`", approval.handle)
+        });
+        Ok(Standing::Approved(Granted { approval, by, round }))
+    }
+
+    /// Changes how far an approval is; nothing if somebody else did first.
+    async fn replace(
+        &self,
+        from: &ApprovalState,
+        approval: Approval,
+        state: ApprovalState,
+    ) -> Result<Option<Approval>, ToolError> {
+        let new = Approval { state, ..approval };
+        let is_done = self.desk.approvals().replace(from, new.clone()).await;
+        Ok(is_done.map_err(not_kept)?.then_some(new))
+    }
+
+    /// Ends the use of an approval by how its call ended.
+    async fn settle(
+        &self,
+        cx: &CallContext,
+        granted: Granted,
+        result: &mut Result<Outcome, ToolError>,
+    ) -> Result<(), ToolError> {
+        let Granted { approval, by, round } = granted;
+        let running = ApprovalState::Running { round };
+        let is_untouched = cx.attempt <= 1 && cx.dispatch().state() == DispatchState::NotSent;
+        match result {
+            Ok(Outcome::NeedsInput(input)) => {
+                let round = round + 1;
+                input.state = Some(state(&approval.handle, Some(round), input.state.take()));
+                let waiting = Approval {
+                    // The tool's question may be answered as long as an approval may be given.
+                    expiry: cx.clock.now() + self.rules.load().approval.expires_after,
+                    ..approval
+                };
+                self.replace(&running, waiting, ApprovalState::Waiting { round })
+                    .await?;
+            }
+            // Nothing of the call was begun: who repeats it need not ask again.
+            Err(_) if round == 0 && is_untouched => {
+                self.replace(&running, approval, ApprovalState::Approved { by })
+                    .await?;
+            }
+            _ => {
+                self.replace(&running, approval, ApprovalState::Ended).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S> Layer<S> for Approve {
+    type Invoke = Approving<S>;
+
+    fn layer(self, inner: S) -> Approving<S> {
+        Approving {
+            settings: self,
+            inner,
+        }
+    }
+}
+
+impl<S: Invoke> Invoke for Approving<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let Some(reason) = self.settings.rules.load().approval_of(&cx.target) else {
+            return self.inner.invoke(cx).await;
+        };
+        if self.settings.is_dry {
+            cx.note("approve", || format!("would ask for approval, because {reason}"));
+            return self.inner.invoke(cx).await;
+        }
+        // Boxed, so that calls which need no approval carry nothing of it.
+        let standing = Box::pin(self.settings.stand(cx, reason.into_owned())).await;
+        let granted = match standing {
+            Ok(Standing::Approved(granted)) => granted,
+            Ok(Standing::Open(outcome)) => return Ok(outcome),
+            Err(error) => {
+                cx.note("approve", || format!("refused: {error}"));
+                return Err(error);
+            }
+        };
+        let mut result = self.inner.invoke(cx).await;
+        let settled = self.settings.settle(cx, granted, &mut result);
+        // What the call came to is told in any case; an approval that cannot be settled stays used.
+        if let Err(error) = Box::pin(settled).await {
+            cx.note("approve", || {
+                format!("the approval could not be settled: {error}")
+            });
+        }
+        result
+    }
+}
+
+impl Brought {
+    /// Takes what is ours out of what a caller brings from an earlier round.
+    fn take(cx: &CallContext) -> Option<Self> {
+        let resume = cx.resume.clone()?;
+        let ours = resume.state.as_ref()?.get(Approve::META_KEY)?;
+        Some(Self {
+            handle: ours.get("handle")?.string()?.into(),
+            round: ours.get("round").and_then(|round| round.to().ok()),
+            state: resume.state.as_ref()?.get("state"),
+            resume,
+        })
+    }
+}
+
+/// What a caller brings back in the next round.
+fn state(handle: &str, round: Option<u32>, inner: Option<RawJson>) -> RawJson {
+    let mut ours = vec![("handle", RawJson::from(handle))];
+    ours.extend(round.map(|round| ("round", RawJson::from(u64::from(round)))));
+    let mut members = vec![(Approve::META_KEY, object(&ours))];
+    members.extend(inner.map(|inner| ("state", inner)));
+    object(&members)
+}
+
+/// The handle that a caller comes with. It is ours: whoever runs the tool may ask for approvals of its own.
+fn take_handle(cx: &mut CallContext) -> Option<Arc<str>> {
+    let meta = cx.meta.as_ref()?;
+    let handle = meta.get(Approve::META_KEY)?.string()?;
+    cx.meta = meta
+        .without_members(&[Approve::META_KEY])
+        .ok()
+        .filter(|left| left.members().next().is_some());
+    Some(handle.into())
+}
+
+/// The way to the person at the client and what to say there, if that one may decide and can be asked all of it.
+fn way_to_ask(cx: &CallContext, approval: &Approval) -> Option<(Asker, String)> {
+    let asker = cx.ask.clone().filter(|_| !approval.call.by_another)?;
+    let left = approval.expiry.since(cx.clock.now());
+    takes_forms(&asker)
+        .then(|| question(approval, left))
+        .flatten()
+        .map(|message| (asker, message))
+}
+
+/// Whether the person at a client can be asked by a form.
+fn takes_forms(asker: &Asker) -> bool {
+    let capabilities = asker.client().capabilities();
+    let Some(elicitation) = capabilities.get("elicitation") else {
+        return false;
+    };
+    // Before there was anything but forms, a client declared just that.
+    elicitation.get("form").is_some() || elicitation.members().next().is_none()
+}
+
+/// The form in which somebody says yes or no. Nothing is approved by sending it back as it is.
+fn form(message: &str) -> RawJson {
+    RawJson::from(serde_json::json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "approve": {
+                    "type": "boolean",
+                    "title": "Approve this call",
+                    "description": "Whether the call may be made, once.",
+                    "default": false,
+                },
+            },
+            "required": ["approve"],
+        },
+    }))
+}
+
+/// The outcome that has the client ask the person and call again.
+fn asked(approval: &Approval, params: RawJson) -> Outcome {
+    let request = object(&[
+        ("method", RawJson::from("elicitation/create")),
+        ("params", params),
+    ]);
+    Outcome::NeedsInput(Box::new(InputRequest {
+        requests: object(&[(QUESTION, request)]),
+        state: Some(state(&approval.handle, None, None)),
+    }))
+}
+
+fn pending(approval: &Approval) -> Outcome {
+    Outcome::Pending(Box::new(PendingCall {
+        handle: approval.handle.clone(),
+        reason: "somebody's approval".to_owned(),
+        detail: Some(approval_json(approval)),
+    }))
+}
+
+fn denied(message: String) -> ToolError {
+    ToolError::new(ErrorKind::Denied, message)
+}
+
+/// Why a call cannot be made with this approval.
+fn refused(approval: &Approval) -> ToolError {
+    let ApprovalState::Denied { by, reason } = &approval.state else {
+        return used(approval);
+    };
+    let reason = reason
+        .as_ref()
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
+    denied(format!("`{by}` denied the call{reason}"))
+}
+
+fn used(approval: &Approval) -> ToolError {
+    denied(format!(
+        "the approval `{}` was used already; it is good for one call",
+        approval.handle
+    ))
+}
+
+/// Where approvals cannot be kept, nothing is approved.
+fn not_kept(error: ApprovalsError) -> ToolError {
+    let kind = match error {
+        ApprovalsError::Full { .. } => ErrorKind::Overloaded,
+        _ => ErrorKind::Unavailable,
+    };
+    ToolError::new(kind, format!("the call needs approval, but {error}")).with_source(error)
+}
+
+fn object(members: &[(&str, RawJson)]) -> RawJson {
+    RawJson::object()
+        .with_members(members)
+        .expect("an empty object is an object")
+}

@@ -1,0 +1,324 @@
+//! How many calls a turn and a conversation may make, and what they may cost.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{
+    CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Invoke, Layer, Metadata, Outcome,
+    PendingCall, Target, ToolError, Trust,
+};
+use tool_policy::{Allowance, Allowing, CallLimits, Micros, Rules};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+/// The layer around a scripted tool.
+struct Bench {
+    stack: Allowing<Script>,
+    script: Script,
+    clock: Arc<dyn Clock>,
+}
+
+fn limits(change: impl FnOnce(&mut CallLimits)) -> Rules {
+    let mut rules = Rules::default();
+    change(&mut rules.limits);
+    rules
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut CallLimits)) -> Self {
+        Self::with([Step::Echo], change)
+    }
+
+    fn with(steps: impl IntoIterator<Item = Step>, change: impl FnOnce(&mut CallLimits)) -> Self {
+        let script = Script::new(steps);
+        Self {
+            stack: Allowance::new(limits(change)).layer(script.clone()),
+            script,
+            clock: Arc::new(TokioClock::new()),
+        }
+    }
+
+    fn context(&self, meta: Value) -> CallContext {
+        let tool = TestTool::new("search").build(self.script.clone());
+        let mut cx = call(tool, json!({}), self.clock.clone());
+        cx.meta = Some(RawJson::from(meta));
+        cx
+    }
+
+    async fn call(&self, meta: Value) -> Option<ErrorKind> {
+        let result = self.stack.invoke(&mut self.context(meta)).await;
+        result.err().map(|error| error.kind())
+    }
+
+    /// How many of so many calls are made.
+    async fn n_made(&self, n_calls: usize, meta: Value) -> usize {
+        let mut n_made = 0;
+        for _ in 0..n_calls {
+            n_made += usize::from(self.call(meta.clone()).await.is_none());
+        }
+        n_made
+    }
+}
+
+fn of(conversation: impl Into<Value>, turn: impl Into<Value>) -> Value {
+    json!({Allowance::CONVERSATION: conversation.into(), Allowance::TURN: turn.into()})
+}
+
+#[tokio::test]
+async fn turns_and_conversations_have_their_limits() {
+    let bench = Bench::new(|limits| {
+        limits.calls_per_turn = Some(3);
+        limits.calls_per_conversation = Some(5);
+    });
+    for (meta, expected) in [
+        (of("a", 1), 3),
+        (of("a", 2), 2),
+        (of("b", 1), 3),
+        // A text is another than a number, and calls without a turn are in none.
+        (of("b", "1"), 2),
+        (json!({Allowance::CONVERSATION: "c"}), 5),
+        // Without a conversation, all calls are of one.
+        (json!({}), 5),
+        (json!({"other": 1}), 0),
+    ] {
+        assert_eq!(bench.n_made(9, meta.clone()).await, expected, "{meta}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_a_conversation_and_everybody_has_their_own() {
+    let bench = Bench::new(|limits| limits.calls_per_conversation = Some(2));
+    let context = |principal: &str, client: Option<ClientKey>| {
+        let mut cx = bench.context(json!({}));
+        cx.caller = Arc::new(Caller::new(principal));
+        cx.client = client;
+        cx
+    };
+    let session = |name: &str| Some(ClientKey::Session(name.into()));
+    let principal = |name: &str| Some(ClientKey::Principal(name.into()));
+    for (who, client, expected) in [
+        ("ann", session("1"), 2),
+        ("ann", session("2"), 2),
+        ("ann", session("1"), 0),
+        ("bob", session("1"), 2),
+        ("ann", principal("ann"), 2),
+        ("ann", None, 0),
+    ] {
+        let mut n_made = 0;
+        for _ in 0..4 {
+            n_made += usize::from(
+                bench
+                    .stack
+                    .invoke(&mut context(who, client.clone()))
+                    .await
+                    .is_ok(),
+            );
+        }
+        assert_eq!(n_made, expected, "{who} {client:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_a_thousand_calls_at_once_as_many_are_made_as_the_limit_says() {
+    let bench = Arc::new(Bench::new(|limits| limits.calls_per_turn = Some(100)));
+    let n_made = Arc::new(AtomicUsize::new(0));
+    let calls: Vec<_> = (0..1000)
+        .map(|_| {
+            let (bench, n_made) = (bench.clone(), n_made.clone());
+            tokio::spawn(async move {
+                if bench.call(of("a", 1)).await.is_none() {
+                    n_made.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        call.await.unwrap();
+    }
+    assert_eq!(
+        (n_made.load(Ordering::SeqCst), bench.script.n_calls()),
+        (100, 100)
+    );
+}
+
+#[tokio::test]
+async fn the_same_call_is_made_no_more_often_than_is_said() {
+    let bench = Bench::new(|limits| limits.identical_calls = Some(2));
+    let call = async |arguments: &str, conversation: &str| {
+        let mut cx = bench.context(json!({Allowance::CONVERSATION: conversation}));
+        cx.arguments = Arc::new(tool_core::Arguments::parse(arguments.to_owned()).unwrap());
+        bench
+            .stack
+            .invoke(&mut cx)
+            .await
+            .err()
+            .map(|error| error.to_string())
+    };
+    assert_eq!(call(r#"{"q":"a","n":1}"#, "x").await, None);
+    assert_eq!(call(r#"{ "n": 1.0, "q": "a" }"#, "x").await, None);
+    assert_eq!(
+        call(r#"{"q":"a","n":1}"#, "x").await.as_deref(),
+        Some("the same call was made 2 times in this conversation already")
+    );
+    assert_eq!(call(r#"{"q":"b","n":1}"#, "x").await, None);
+    assert_eq!(call(r#"{"q":"a","n":1}"#, "y").await, None);
+}
+
+#[tokio::test]
+async fn what_calls_cost_is_summed_exactly() {
+    let bench = Bench::new(|limits| {
+        limits.cost_per_turn = Some(Micros::from_dollars(0.3));
+        limits.cost_per_conversation = Some(Micros::from_dollars(0.5));
+    });
+    let context = |cost: Option<f64>, trust: Trust, turn: u32| {
+        let mut tool = TestTool::new("search").metadata(Metadata {
+            cost_per_call: cost,
+            ..Metadata::default()
+        });
+        tool.descriptor.origin.trust = trust;
+        let mut cx = bench.context(of("a", turn));
+        cx.target = Target::Tool(tool.build(bench.script.clone()));
+        cx
+    };
+    // As sums of doubles, three tenths are more than 0.3.
+    for (cost, trust, turn, is_made) in [
+        (Some(0.1), Trust::Operator, 1, true),
+        (Some(0.1), Trust::Operator, 1, true),
+        (Some(0.1), Trust::Operator, 1, true),
+        (Some(0.000_001), Trust::Operator, 1, false),
+        // What is free can be called, and what a server says of itself is nothing.
+        (None, Trust::Operator, 1, true),
+        (Some(9.0), Trust::Upstream, 1, true),
+        (Some(0.15), Trust::Operator, 2, true),
+        (Some(0.051), Trust::Operator, 2, false),
+        (Some(0.05), Trust::Operator, 2, true),
+        (Some(0.01), Trust::Operator, 3, false),
+    ] {
+        let result = bench.stack.invoke(&mut context(cost, trust, turn)).await;
+        assert_eq!(result.is_ok(), is_made, "{cost:?} {trust:?} {turn}: {result:?}");
+    }
+    let error = bench
+        .stack
+        .invoke(&mut context(Some(0.01), Trust::Operator, 3))
+        .await;
+    assert_eq!(
+        error.unwrap_err().message(),
+        "the limit of 0.50 US dollars in one conversation would be exceeded: 0.50 are used and the call costs 0.01"
+    );
+}
+
+#[test]
+fn dollars_become_whole_millionths() {
+    for (dollars, micros, shown) in [
+        (0.0, 0, "0.00"),
+        (-1.0, 0, "0.00"),
+        (f64::NAN, 0, "0.00"),
+        (0.1, 100_000, "0.10"),
+        (0.000_001, 1, "0.000001"),
+        (1e-9, 1, "0.000001"),
+        (12.345, 12_345_000, "12.345"),
+        (1e300, u64::MAX, "18446744073709.551615"),
+    ] {
+        let amount = Micros::from_dollars(dollars);
+        assert_eq!(
+            (amount, amount.to_string().as_str()),
+            (Micros(micros), shown),
+            "{dollars}"
+        );
+    }
+}
+
+/// Ends as it is told.
+struct Ends(Result<Outcome, ToolError>);
+
+impl Invoke for Ends {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if let Err(error) = &self.0
+            && error.message() == "sent"
+        {
+            cx.next_attempt();
+            cx.dispatch().sent();
+        }
+        self.0.clone()
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_made_is_not_counted() {
+    let error = |kind, message: &str| Err(ToolError::new(kind, message));
+    let cases: [(Result<Outcome, ToolError>, bool); 9] = [
+        (
+            Ok(Outcome::NeedsInput(Box::new(InputRequest {
+                requests: RawJson::object(),
+                state: None,
+            }))),
+            false,
+        ),
+        (
+            Ok(Outcome::Pending(Box::new(PendingCall {
+                handle: "h".into(),
+                reason: "a decision".to_owned(),
+                detail: None,
+            }))),
+            false,
+        ),
+        (error(ErrorKind::Denied, "not approved"), false),
+        (error(ErrorKind::ToolChanged, "changed"), false),
+        (error(ErrorKind::RateLimited, "too often"), false),
+        (error(ErrorKind::Overloaded, "too many"), false),
+        // A failed call counts, and so does one that its server refuses.
+        (error(ErrorKind::Unavailable, "no connection"), true),
+        (error(ErrorKind::Timeout, "sent"), true),
+        (error(ErrorKind::RateLimited, "sent"), true),
+    ];
+    for (ended, counts) in cases {
+        let shown = format!("{ended:?}");
+        let bench = Bench::new(|_| {});
+        let change = |limits: &mut CallLimits| {
+            limits.calls_per_turn = Some(1);
+            limits.identical_calls = Some(1);
+            limits.calls_per_conversation = Some(1);
+        };
+        let stack = Allowance::new(limits(change)).layer(Ends(ended));
+        let first = stack.invoke(&mut bench.context(of("a", 1))).await;
+        let again = stack.invoke(&mut bench.context(of("a", 1))).await;
+        let is_refused = again.is_err_and(|error| error.message().starts_with("the limit of 1 calls"));
+        assert_eq!(is_refused, counts, "{shown}: {first:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_counts_nothing_and_says_what_would_be_refused() {
+    let bench = Bench::new(|_| {});
+    let layer = Allowance::new(limits(|limits| limits.calls_per_conversation = Some(1)));
+    let (stack, dry) = (
+        layer.clone().layer(bench.script.clone()),
+        layer.dry().layer(bench.script.clone()),
+    );
+    for _ in 0..5 {
+        assert!(dry.invoke(&mut bench.context(json!({}))).await.is_ok());
+    }
+    assert!(stack.invoke(&mut bench.context(json!({}))).await.is_ok());
+    for stack in [&stack, &dry] {
+        let error = stack.invoke(&mut bench.context(json!({}))).await.unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the limit of 1 calls in one conversation is reached"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_calls_of_tools_count() {
+    let bench = Bench::new(|limits| limits.calls_per_conversation = Some(1));
+    for _ in 0..5 {
+        let mut cx = bench.context(json!({}));
+        cx.target = Target::Prompt(cx.tool().clone());
+        assert!(bench.stack.invoke(&mut cx).await.is_ok());
+    }
+    assert_eq!(bench.n_made(5, json!({})).await, 1);
+}

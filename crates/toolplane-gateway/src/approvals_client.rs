@@ -1,0 +1,120 @@
+use std::{io, path::Path};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use raw_json::RawJson;
+use tokio::net::UnixStream;
+
+use crate::render::object;
+
+/// The way to a gateway's approvals over its socket: see [`Gateway::serve_approvals`](crate::Gateway::serve_approvals).
+#[derive(Debug)]
+pub struct ApprovalsClient(UnixStream);
+
+/// Why a gateway did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApprovalsClientError {
+    /// The gateway cannot be reached, or does not answer as one does.
+    #[error("the gateway does not answer")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The gateway refuses.
+    #[error("{message}")]
+    Refused {
+        /// The word for why: `not_found`, `decided`, `denied`, `usage` or `unavailable`.
+        kind: String,
+        /// Why, in words.
+        message: String,
+    },
+}
+
+/// How many bytes an answer may have: as much as the arguments of all calls that can wait.
+const MAX_ANSWER: usize = 64 << 20;
+
+impl ApprovalsClient {
+    /// Connects to the socket at this path. It is for one request.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub async fn connect(socket: &Path) -> io::Result<Self> {
+        UnixStream::connect(socket).await.map(Self)
+    }
+
+    /// All that wait or were decided.
+    ///
+    /// # Errors
+    /// When the gateway does not answer.
+    pub async fn list(self) -> Result<Vec<RawJson>, ApprovalsClientError> {
+        let answer = self.send(Method::GET, "/approvals", None).await?;
+        let all = answer.get("approvals").unwrap_or_default();
+        Ok(all.items().collect())
+    }
+
+    /// Approves a call, or denies it, and gives what the approval then is.
+    ///
+    /// # Errors
+    /// When there is no such call, or it was decided already.
+    pub async fn decide(
+        self,
+        handle: &str,
+        is_approved: bool,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<RawJson, ApprovalsClientError> {
+        let verdict = if is_approved { "approve" } else { "deny" };
+        let mut said = vec![("by", RawJson::from(by))];
+        said.extend(reason.map(|reason| ("reason", RawJson::from(reason))));
+        let path = format!("/approvals/{handle}/{verdict}");
+        self.send(Method::POST, &path, Some(object(&said))).await
+    }
+
+    async fn send(
+        self,
+        method: Method,
+        path: &str,
+        body: Option<RawJson>,
+    ) -> Result<RawJson, ApprovalsClientError> {
+        let body = body.map_or_else(Bytes::new, |body| body.as_bytes().clone());
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .body(Full::new(body))
+            .map_err(unreachable)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(self.0))
+            .await
+            .map_err(unreachable)?;
+        let exchange = async {
+            let answer = sender.send_request(request).await.map_err(unreachable)?;
+            let is_success = answer.status().is_success();
+            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+            let bytes = body.map_err(ApprovalsClientError::Unreachable)?.to_bytes();
+            Ok((is_success, RawJson::parse(bytes).map_err(unreachable)?))
+        };
+        // The connection may end with the last byte, before that was read: only the exchange decides.
+        let connection = async {
+            let _ = connection.await;
+            std::future::pending::<Result<(bool, RawJson), ApprovalsClientError>>().await
+        };
+        let (is_success, answer) = tokio::select! {
+            answer = exchange => answer?,
+            never = connection => never?,
+        };
+        if is_success {
+            return Ok(answer);
+        }
+        let error = answer.get("error").unwrap_or_default();
+        let text = |key: &str| error.get(key).and_then(|text| text.string());
+        Err(ApprovalsClientError::Refused {
+            kind: text("kind").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+        })
+    }
+}
+
+fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ApprovalsClientError {
+    ApprovalsClientError::Unreachable(error.into())
+}

@@ -1,0 +1,62 @@
+//! The policy of a configuration, as the layers want it.
+
+use std::sync::Arc;
+
+use tool_core::Caller;
+use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
+use tool_policy::{ApprovalRules, CallLimits, Micros, Rules, ToolChoice};
+
+use crate::plane::Callers;
+
+/// Who may call what, and how much.
+pub(crate) fn rules(configuration: &Configuration) -> Rules {
+    let spec = &configuration.policy;
+    Rules {
+        tool_choice: match spec.tool_choice {
+            ToolChoiceSpec::Auto => ToolChoice::Auto,
+            ToolChoiceSpec::Required => ToolChoice::Required,
+            ToolChoiceSpec::None => ToolChoice::None,
+        },
+        blocklist: spec.blocklist.clone(),
+        allowlist: spec.allowlist.clone(),
+        limits: limits(&spec.limits),
+        approval: approval(&spec.approval),
+    }
+}
+
+fn limits(spec: &CallLimitsSpec) -> CallLimits {
+    let mut limits = CallLimits::default();
+    limits.calls_per_turn = spec.calls_per_turn;
+    limits.calls_per_conversation = spec.calls_per_conversation;
+    limits.identical_calls = spec.identical_calls;
+    limits.cost_per_turn = spec.cost_per_turn.map(Micros::from_dollars);
+    limits.cost_per_conversation = spec.cost_per_conversation.map(Micros::from_dollars);
+    limits
+}
+
+fn approval(spec: &ApprovalSpec) -> ApprovalRules {
+    let usual = ApprovalRules::default();
+    ApprovalRules {
+        required: spec.required.clone(),
+        separate_approver: spec.separate_approver,
+        expires_after: spec.expires_after.unwrap_or(usual.expires_after),
+    }
+}
+
+/// Those whom edges call for unless they know better.
+pub(crate) fn callers(configuration: &Configuration) -> Callers {
+    let policy = &configuration.policy;
+    Callers {
+        local: Arc::new(caller(policy, Caller::local())),
+        anonymous: Arc::new(caller(policy, Caller::anonymous())),
+    }
+}
+
+/// The caller with what the policy permits it.
+fn caller(policy: &PolicySpec, caller: Caller) -> Caller {
+    let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
+    Caller {
+        permissions: granted.map(|permission| permission.as_str().into()).collect(),
+        ..caller
+    }
+}

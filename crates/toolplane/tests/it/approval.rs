@@ -1,0 +1,144 @@
+//! Approval in the standard stack: asked for once, for valid arguments, outside of whatever repeats attempts.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tool_testkit::{Script, Step, TestTool};
+use toolplane::{
+    CallRequest, Toolplane,
+    core::{ApprovalRule, ErrorKind, Metadata, Outcome, Overrides, Pattern, RetrySettings, ToolError, Trust},
+    manifest::Configuration,
+    policy::ApprovalVerdict,
+};
+
+fn guarded(name: &str) -> TestTool {
+    let mut tool = TestTool::new(name);
+    tool.descriptor.overrides.approval = Some(ApprovalRule::Required);
+    tool
+}
+
+fn plane(script: &Script, change: impl FnOnce(&mut Configuration), tool: TestTool) -> Toolplane {
+    let mut configuration = Configuration::default();
+    change(&mut configuration);
+    Toolplane::builder()
+        .configuration(configuration)
+        .executor(Arc::new(script.clone()))
+        .tool(tool.descriptor)
+        .build()
+        .expect("it can be set up")
+}
+
+fn request(arguments: &Value) -> CallRequest {
+    CallRequest::new("pay")
+        .json(arguments.to_string())
+        .expect("a test gives usable arguments")
+}
+
+/// The handle of a call that waits.
+async fn pending(plane: &Toolplane, request: CallRequest) -> Arc<str> {
+    match plane.call(request).await {
+        Ok(Outcome::Pending(pending)) => {
+            let detail = pending.detail.expect("it says what it waits for");
+            assert_eq!(detail.get("state").expect("a state").as_str(), "\"pending\"");
+            pending.handle
+        }
+        other => panic!("expected to wait: {other:?}"),
+    }
+}
+
+async fn approve(plane: &Toolplane, handle: &str) {
+    let decided = plane
+        .approvals()
+        .decide(handle, ApprovalVerdict::Approve, "operator");
+    decided.await.expect("can be decided");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_approval_is_for_all_attempts_of_a_call() {
+    let failed = Step::Fail(ToolError::new(ErrorKind::Unavailable, "it is ill"));
+    let script = Script::new([failed.clone(), failed, Step::Echo]);
+    let mut tool = guarded("pay").metadata(Metadata {
+        idempotent: Some(true),
+        ..Metadata::default()
+    });
+    tool.descriptor.overrides = Overrides {
+        retry: Some(RetrySettings::default()),
+        ..tool.descriptor.overrides
+    };
+    let plane = plane(&script, |_| {}, tool);
+    let handle = pending(&plane, request(&json!({"n": 1}))).await;
+    approve(&plane, &handle).await;
+    let explained = plane
+        .call_explained(request(&json!({"n": 1})).approval(&handle))
+        .await;
+    assert!(matches!(explained.result, Ok(Outcome::Reply(_))), "{explained:?}");
+    assert_eq!(script.n_calls(), 3);
+    let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    assert_eq!(layers[3..6], ["validate", "approve", "attempt"]);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_call_that_cannot_be_made() {
+    let script = Script::new([Step::Echo]);
+    let tool = guarded("pay").input(json!({"type": "object", "required": ["to"]}));
+    let plane = plane(
+        &script,
+        |configuration| configuration.policy.blocklist = vec![Pattern::new("other")],
+        tool,
+    );
+    let invalid = plane.call(request(&json!({}))).await.expect_err("it is refused");
+    assert_eq!(invalid.kind(), ErrorKind::InvalidArguments);
+    assert!(plane.approvals().list().await.expect("it works").is_empty());
+    pending(&plane, request(&json!({"to": "ann"}))).await;
+    assert_eq!(script.n_calls(), 0);
+}
+
+#[tokio::test]
+async fn a_dry_run_says_that_approval_would_be_asked_for() {
+    let script = Script::new([Step::Echo]);
+    let plane = plane(&script, |_| {}, guarded("pay"));
+    let explained = plane.dry_run(request(&json!({}))).await;
+    let note = explained.notes.iter().find(|note| note.layer == "approve");
+    assert_eq!(
+        note.expect("a note").decision,
+        "would ask for approval, because the tool is set up so"
+    );
+    assert!(plane.approvals().list().await.expect("it works").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_expires_as_the_policy_says() {
+    let script = Script::new([Step::Echo]);
+    let minute = Duration::from_secs(60);
+    let plane = plane(
+        &script,
+        |configuration| configuration.policy.approval.expires_after = Some(minute),
+        guarded("pay"),
+    );
+    let handle = pending(&plane, request(&json!({}))).await;
+    approve(&plane, &handle).await;
+    tokio::time::advance(minute).await;
+    let late = plane.call(request(&json!({})).approval(&handle)).await;
+    assert_eq!(late.expect_err("it is refused").kind(), ErrorKind::Denied);
+    assert_eq!(script.n_calls(), 0);
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_its_tools_neither_asks_for_approval_nor_does_without() {
+    let script = Script::new([Step::Echo]);
+    for (own, default, needs) in [
+        (ApprovalRule::Required, None, false),
+        (ApprovalRule::Never, Some(ApprovalRule::Required), true),
+    ] {
+        let mut tool = TestTool::new("pay");
+        tool.descriptor.overrides.approval = Some(own);
+        tool.descriptor.origin.trust = Trust::Upstream;
+        let plane = plane(
+            &script,
+            |configuration| configuration.defaults.overrides.approval = default,
+            tool,
+        );
+        let result = plane.call(request(&json!({}))).await;
+        assert_eq!(matches!(result, Ok(Outcome::Pending(_))), needs, "{result:?}");
+    }
+}
