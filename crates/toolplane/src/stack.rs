@@ -123,7 +123,7 @@ pub(crate) fn stack(
         .then(Timeout)
         // Before anyone above sees, keeps or logs the result, and around the words of what checks it.
         .then(Redact::new(guards.redactor))
-        // Innermost, so that an invalid result is a failed attempt.
+        // Inside whatever judges attempts, so that an invalid result is a failed one.
         .then(ValidateResult)
         // In the place of the world: every layer meets faults on purpose as it would meet real ones.
         .then(guards.chaos);
