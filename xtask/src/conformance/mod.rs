@@ -20,7 +20,7 @@ use crate::docs::replace_part;
 use crate::peers;
 use crate::repository::Repository;
 
-use self::report::{summary, tables};
+use self::report::{is_beyond, summary, tables};
 use self::suite::{Run, Side, Suite};
 
 /// The revisions whose requirement sets are run.
@@ -154,13 +154,17 @@ fn write_page(repository: &Repository, runs: &[Run], check: bool) -> Result<()> 
     Ok(())
 }
 
-/// The lines of the page that must be right: between the eras, what passes may hang on how fast a machine is.
+/// The lines of the page that must be right: between the eras and beyond the sets, what passes may hang on how fast a
+/// machine is.
 fn demanded<'a>(page: &'a str, runs: &[Run]) -> Vec<&'a str> {
     let mixed: Vec<_> = runs
         .iter()
         .filter(|run| !run.is_demanded())
         .map(Run::name)
         .collect();
-    let is_demanded = |line: &&str| !mixed.iter().any(|name| line.contains(name));
+    let is_demanded = |line: &&str| {
+        let scenario = line.strip_prefix("| `").unwrap_or_default();
+        !is_beyond(scenario) && !mixed.iter().any(|name| line.contains(name))
+    };
     page.lines().filter(is_demanded).collect()
 }

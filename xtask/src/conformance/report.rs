@@ -1,6 +1,6 @@
 //! The results as people read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::suite::{Checks, Run};
 
@@ -54,6 +54,7 @@ pub(super) fn tables(runs: &[Run]) -> String {
         );
     }
     text += &between_eras(runs);
+    text += &beyond(runs);
     let direct: Vec<&Run> = runs.iter().filter(|run| run.upstream.is_none()).collect();
     text += "\n| scenario |";
     direct
@@ -84,6 +85,39 @@ fn between_eras(runs: &[Run]) -> String {
         [] => String::new(),
         lines => format!("\nNot passed between the eras:\n\n{}\n", lines.join("\n")),
     }
+}
+
+/// The scenarios of the extension of tasks, where they were run: no set demands them.
+fn beyond(runs: &[Run]) -> String {
+    let runs: Vec<&Run> = runs
+        .iter()
+        .filter(|run| run.results.keys().any(|scenario| is_beyond(scenario)))
+        .collect();
+    let scenarios: BTreeSet<&String> = runs
+        .iter()
+        .flat_map(|run| run.results.keys())
+        .filter(|scenario| is_beyond(scenario))
+        .collect();
+    if scenarios.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nTasks, which no set demands:\n\n| scenario |".to_owned();
+    runs.iter().for_each(|run| text += &format!(" {} |", run.name()));
+    text += &format!("\n|---|{}\n", "---|".repeat(runs.len()));
+    for scenario in scenarios {
+        let cells: Vec<_> = runs
+            .iter()
+            .map(|run| run.results.get(scenario).copied().unwrap_or_default())
+            .map(|checks| format!("{} of {}", checks.passed, checks.passed + checks.failed))
+            .collect();
+        text += &format!("| `{scenario}` | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+/// Tells whether a scenario is one of those that are shown and never demanded.
+pub(super) fn is_beyond(scenario: &str) -> bool {
+    scenario.starts_with("tasks-")
 }
 
 /// A row of cells for every scenario but those that are known to fail.

@@ -8,6 +8,7 @@ mod asking;
 mod content;
 mod prompts;
 mod resources;
+mod tasks;
 mod tools;
 
 use std::{env, error::Error, future::pending, sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ use mcp_server::{
     Answer, HttpOptions, HttpService, Notices, RequestContext, ServeOptions, ServerInfo, Service, StateSeal,
     StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{MirroredParams, Request, Revision, RpcError, method};
+use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError, extension, method};
 use raw_json::RawJson;
 use serde_json::json;
 use tokio::{
@@ -25,12 +26,15 @@ use tokio::{
     signal::ctrl_c,
 };
 
+use self::tasks::Tasks;
+
 /// What the suite tests.
 #[derive(Debug)]
 pub(crate) struct Fixture {
     notices: Notices,
     seal: StateSeal,
     mirrored: Option<Arc<MirroredParams>>,
+    tasks: Tasks,
 }
 
 impl Service for Fixture {
@@ -38,14 +42,17 @@ impl Service for Fixture {
         ServerInfo::new("conformance-server", env!("CARGO_PKG_VERSION"))
     }
 
-    fn capabilities(&self, _: Revision) -> RawJson {
-        let offered = json!({
+    fn capabilities(&self, revision: Revision) -> RawJson {
+        let mut offered = json!({
             "tools": {"listChanged": true},
             "resources": {"listChanged": true, "subscribe": true},
             "prompts": {"listChanged": true},
             "completions": {},
             "logging": {},
         });
+        if revision.era() == Era::Modern {
+            offered["extensions"] = json!({extension::TASKS: {}});
+        }
         offered.into()
     }
 
@@ -63,6 +70,9 @@ impl Service for Fixture {
                 let completion =
                     json!({"completion": {"values": ["paris", "park"], "total": 2, "hasMore": false}});
                 Ok(RawJson::from(completion).into())
+            }
+            method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL if cx.era() == Era::Modern => {
+                self.tasks.answer(&request, cx)
             }
             other => Err(unknown_method(other)),
         }
@@ -85,6 +95,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let fixture = Fixture {
         notices: notices.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
+        tasks: Tasks::default(),
         mirrored: Some(Arc::new(MirroredParams::read(&tools::mirrored().into()))),
     };
     if address == "--stdio" {

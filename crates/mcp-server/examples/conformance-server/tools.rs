@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::{
     Fixture, asking,
     content::{AUDIO, IMAGE, blocks, failure, invalid, text},
+    tasks,
 };
 
 /// Every tool, with the string that it takes if it takes one.
@@ -47,12 +48,10 @@ const TOOLS: [(&str, Option<&str>); 29] = [
 ];
 
 pub(crate) fn list() -> Value {
-    let tools: Vec<Value> = TOOLS
-        .iter()
-        .map(|(name, argument)| {
-            json!({"name": name, "description": "A tool for tests.", "inputSchema": schema(name, *argument)})
-        })
-        .collect();
+    let own = TOOLS.iter().map(|(name, argument)| {
+        json!({"name": name, "description": "A tool for tests.", "inputSchema": schema(name, *argument)})
+    });
+    let tools: Vec<Value> = own.chain(tasks::list()).collect();
     json!({ "tools": tools })
 }
 
@@ -140,6 +139,7 @@ pub(crate) async fn call(
         }
         "test_custom_header" => Ok(text("The header says what the argument says.")),
         "json_schema_2020_12_tool" => Ok(text("The schema is what matters.")),
+        other if tasks::TOOLS.contains(&other) => fixture.tasks.call(other, request, cx).await,
         other if TOOLS.iter().any(|(name, _)| *name == other) => {
             asking::call(fixture, other, request, cx).await
         }
