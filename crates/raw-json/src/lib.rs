@@ -18,6 +18,7 @@
 mod canonical;
 mod error;
 mod members;
+mod plain;
 mod raw;
 mod scan;
 mod splice;

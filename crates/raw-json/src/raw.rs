@@ -1,11 +1,15 @@
-use std::{fmt, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, fmt, ops::Range, sync::LazyLock};
 
 use bytes::Bytes;
 use bytestring::ByteString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
-use crate::{Error, ErrorKind, Items, Members, scan};
+use crate::{
+    Error, ErrorKind, Items, Members,
+    plain::plain,
+    scan::{self, unescape},
+};
 
 /// One JSON value as text, exactly as it was written, without the space around it.
 ///
@@ -180,7 +184,33 @@ impl RawJson {
     /// The text that this value stands for, if it is a string.
     #[must_use]
     pub fn string(&self) -> Option<String> {
-        serde_json::from_str(&self.0).ok()
+        self.text().map(Cow::into_owned)
+    }
+
+    /// The text that this value stands for, if it is a string: borrowed, unless something in it is escaped.
+    ///
+    /// ```
+    /// use raw_json::RawJson;
+    ///
+    /// assert_eq!(RawJson::parse(r#""tea""#)?.text().as_deref(), Some("tea"));
+    /// assert_eq!(RawJson::parse(r#""\u0074ea""#)?.text().as_deref(), Some("tea"));
+    /// assert_eq!(RawJson::from(true).text(), None);
+    /// # Ok::<(), raw_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        unescape(self.0.strip_prefix('"')?.strip_suffix('"')?)
+    }
+}
+
+/// Writes a text as a JSON string.
+pub(crate) fn push_string(out: &mut String, text: &str) {
+    if plain(text.as_bytes()) == text.len() {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&serde_json::Value::from(text).to_string());
     }
 }
 
@@ -213,7 +243,9 @@ impl From<u64> for RawJson {
 
 impl From<&str> for RawJson {
     fn from(value: &str) -> Self {
-        Self(serde_json::Value::from(value).to_string().into())
+        let mut text = String::with_capacity(value.len() + 2);
+        push_string(&mut text, value);
+        Self(text.into())
     }
 }
 

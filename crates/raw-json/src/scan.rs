@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, plain::plain};
 
 /// What a text may be at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,29 +55,30 @@ pub fn check(text: &str, limits: Limits) -> Result<(), Error> {
 /// Where the scanner stands in a container.
 enum Open<'a> {
     Array,
-    /// The keys seen so far: a list while they are few, a set from then on.
     Object(Keys<'a>),
 }
 
+/// The keys of an object that were seen so far.
 enum Keys<'a> {
     Ignored,
-    Few(Vec<Cow<'a, str>>),
+    /// While they are few: those behind this place in the list of all objects that are open.
+    Few(usize),
     Many(HashSet<Cow<'a, str>>),
 }
 
 impl<'a> Keys<'a> {
     /// Notes a key and tells whether it is new.
-    fn insert(&mut self, key: Cow<'a, str>) -> bool {
+    fn insert(&mut self, key: Cow<'a, str>, list: &mut Vec<Cow<'a, str>>) -> bool {
         match self {
             Self::Ignored => true,
             Self::Many(set) => set.insert(key),
-            Self::Few(list) => {
-                if list.contains(&key) {
+            Self::Few(start) => {
+                if list[*start..].contains(&key) {
                     return false;
                 }
                 list.push(key);
-                if list.len() == 16 {
-                    *self = Self::Many(list.drain(..).collect());
+                if list.len() - *start == 16 {
+                    *self = Self::Many(list.drain(*start..).collect());
                 }
                 true
             }
@@ -118,12 +119,13 @@ impl<'a> Scanner<'a> {
     /// Passes over one value. On return the cursor stands right behind it.
     pub(crate) fn value(&mut self, limits: Limits) -> Result<(), Error> {
         let mut open: Vec<Open<'a>> = Vec::new();
+        let mut list = Vec::new();
         loop {
             // A value is due here.
             let opened = match self.peek() {
                 Some(b'{') => Some(Open::Object(match limits.duplicates {
                     Duplicates::Allow => Keys::Ignored,
-                    Duplicates::Refuse => Keys::Few(Vec::new()),
+                    Duplicates::Refuse => Keys::Few(list.len()),
                 })),
                 Some(b'[') => Some(Open::Array),
                 _ => {
@@ -146,7 +148,7 @@ impl<'a> Scanner<'a> {
                     self.at += 1;
                 } else {
                     if let Open::Object(keys) = &mut container {
-                        self.key(keys)?;
+                        self.key(keys, &mut list)?;
                     }
                     open.push(container);
                     continue;
@@ -167,12 +169,14 @@ impl<'a> Scanner<'a> {
                     (Some(b','), Open::Object(keys)) => {
                         self.at += 1;
                         self.space();
-                        self.key(keys)?;
+                        self.key(keys, &mut list)?;
                         break;
                     }
                     (Some(b']'), Open::Array) | (Some(b'}'), Open::Object(_)) => {
                         self.at += 1;
-                        open.pop();
+                        if let Some(Open::Object(Keys::Few(start))) = open.pop() {
+                            list.truncate(start);
+                        }
                     }
                     (None, _) => return Err(self.syntax("the text ends inside a value")),
                     (_, Open::Array) => return Err(self.syntax("expected `,` or `]`")),
@@ -182,7 +186,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn key(&mut self, keys: &mut Keys<'a>) -> Result<(), Error> {
+    fn key(&mut self, keys: &mut Keys<'a>, list: &mut Vec<Cow<'a, str>>) -> Result<(), Error> {
         let start = self.at;
         if self.peek() != Some(b'"') {
             return Err(self.syntax("expected a key in double quotes"));
@@ -191,7 +195,7 @@ impl<'a> Scanner<'a> {
         if !matches!(keys, Keys::Ignored) {
             let key = unescape(raw)
                 .ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))?;
-            if !keys.insert(key.clone()) {
+            if !keys.insert(key.clone(), list) {
                 return Err(Error::new(
                     ErrorKind::DuplicateKey(key.chars().take(64).collect()),
                     start,
@@ -276,19 +280,14 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         let start = self.at;
         loop {
-            let rest = &self.bytes[self.at..];
-            let stop = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-            if let Some(control) = control_character(&rest[..stop]) {
-                self.at += control;
-                return Err(self.syntax("a control character in a string"));
-            }
-            self.at += stop;
+            self.at += plain(&self.bytes[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(&self.text[start..self.at - 1]);
                 }
-                Some(_) => self.escape()?,
+                Some(b'\\') => self.escape()?,
+                Some(_) => return Err(self.syntax("a control character in a string")),
                 None => return Err(self.syntax("the text ends inside a string")),
             }
         }
@@ -320,12 +319,13 @@ impl<'a> Scanner<'a> {
 
     fn skip_string(&mut self) {
         self.at += 1;
-        while let Some(stop) = memchr::memchr2(b'"', b'\\', &self.bytes[self.at..]) {
-            self.at += stop;
-            if self.bytes[self.at] == b'"' {
+        while self.at < self.bytes.len() {
+            self.at += plain(&self.bytes[self.at..]);
+            if self.peek() == Some(b'"') {
                 self.at += 1;
                 return;
             }
+            // A backslash and what it escapes.
             self.at += 2;
         }
     }
@@ -356,24 +356,9 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where the first control character stands. A whole block is judged without a branch, which compilers turn into
-/// vector instructions; looking byte by byte was the larger part of what a check cost.
-fn control_character(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 64;
-    let is_control = |byte: &u8| *byte < 0x20;
-    let block = bytes
-        .chunks(BLOCK)
-        .position(|block| block.iter().fold(false, |found, byte| found | is_control(byte)))?;
-    let start = block * BLOCK;
-    bytes[start..]
-        .iter()
-        .position(is_control)
-        .map(|offset| start + offset)
-}
-
 /// The text that a string stands for, from what stands between its quotes; nothing for a lone surrogate.
 pub(crate) fn unescape(raw: &str) -> Option<Cow<'_, str>> {
-    if !raw.contains('\\') {
+    if plain(raw.as_bytes()) == raw.len() {
         return Some(Cow::Borrowed(raw));
     }
     // serde_json decodes escapes; the quotes make the slice a string again.

@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, Kind, RawJson, members::Spans};
+use crate::{Error, ErrorKind, Kind, RawJson, members::Spans, raw::push_string};
 
 impl RawJson {
     /// This object with members added, or put in the place of those that have the same keys. Every other member
@@ -15,7 +15,7 @@ impl RawJson {
         let mut out = String::with_capacity(text.len() + added);
         // What has been copied of the old text so far, and which of the new members found a place in it.
         let mut copied = 0;
-        let mut placed = vec![false; members.len()];
+        let mut placed = Vec::new();
         let mut empty = true;
         for span in Spans::new(text) {
             empty = false;
@@ -25,15 +25,16 @@ impl RawJson {
             out.push_str(&text[copied..span.value.start]);
             out.push_str(members[index].1.as_str());
             copied = span.value.end;
-            placed[index] = true;
+            placed.push(index);
         }
         out.push_str(&text[copied..text.len() - 1]);
-        for ((key, value), _) in members.iter().zip(placed).filter(|(_, placed)| !placed) {
+        let rest = members.iter().enumerate();
+        for (_, (key, value)) in rest.filter(|(index, _)| !placed.contains(index)) {
             if !empty {
                 out.push(',');
             }
             empty = false;
-            out.push_str(Self::from(*key).as_str());
+            push_string(&mut out, key);
             out.push(':');
             out.push_str(value.as_str());
         }
