@@ -1,6 +1,7 @@
 use std::{
     collections::HashMap,
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -103,7 +104,8 @@ impl Concurrency {
                     Entry::Queue(mut waiting) => {
                         let patience = Patience::of(cx, &limit, places.waited);
                         let start = Instant::now();
-                        let place = patience.wait(waiting.place()).await;
+                        // Out of the way of the calls that need not wait.
+                        let place = Box::pin(patience.wait(waiting.place())).await;
                         let waited = start.elapsed();
                         places.waited += waited;
                         cx.observers.tell(&Event::Queued { cx, waited });
@@ -173,7 +175,7 @@ impl Patience {
 
     async fn wait(self, place: impl Future<Output = Place>) -> Option<Place> {
         match self.limit {
-            Some(limit) => within(limit, None, place).await,
+            Some(limit) => within(limit, None, pin!(place)).await,
             None => Some(place.await),
         }
     }

@@ -1,3 +1,5 @@
+use std::pin::pin;
+
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
 
 use crate::within::{readable, within};
@@ -34,7 +36,11 @@ impl<S: Invoke> Invoke for Deadlined<S> {
             ));
         }
         let ask = cx.ask.clone();
-        match within(left, ask.as_ref(), self.inner.invoke(cx)).await {
+        let ended = {
+            let call = pin!(self.inner.invoke(cx));
+            within(left, ask.as_ref(), call).await
+        };
+        match ended {
             Some(result) => result,
             None => Err(cx.unanswered(
                 ErrorKind::Timeout,

@@ -1,3 +1,5 @@
+use std::pin::pin;
+
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
 
 use crate::within::within;
@@ -29,7 +31,11 @@ impl<S: Invoke> Invoke for Timing<S> {
         let limit = cx.tool().settings().attempt_timeout;
         cx.note("timeout", || format!("{limit:?} for this attempt"));
         let ask = cx.ask.clone();
-        match within(limit, ask.as_ref(), self.inner.invoke(cx)).await {
+        let ended = {
+            let attempt = pin!(self.inner.invoke(cx));
+            within(limit, ask.as_ref(), attempt).await
+        };
+        match ended {
             Some(result) => result,
             None => Err(cx.unanswered(ErrorKind::Timeout, format!("no answer within {limit:?}"))),
         }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
 use tokio::time::{Instant, sleep, sleep_until};
 use tool_core::Asker;
@@ -8,7 +8,13 @@ use tool_core::Asker;
 ///
 /// Unlike [`tokio::time::timeout`], which reads the clock first, the timer is set when the future first has to wait:
 /// an answer that is there at once costs neither a timer nor a look at the clock.
-pub(crate) async fn within<F: Future>(limit: Duration, ask: Option<&Asker>, future: F) -> Option<F::Output> {
+///
+/// The future stays where it is pinned: taken by value it would be in the caller's future twice, with all layers below.
+pub(crate) async fn within<F: Future>(
+    limit: Duration,
+    ask: Option<&Asker>,
+    future: Pin<&mut F>,
+) -> Option<F::Output> {
     tokio::select! {
         biased;
         output = future => Some(output),
