@@ -26,10 +26,8 @@ pub fn with_meta(params: Option<&RawJson>, members: &[(&str, RawJson)]) -> RawJs
     let params = params
         .filter(|params| params.kind() == Kind::Object)
         .unwrap_or(&none);
-    let old = meta(params).unwrap_or(none.clone());
-    let new = old.with_members(members).expect("`_meta` is an object");
     params
-        .with_members(&[("_meta", new)])
+        .with_members_in("_meta", members)
         .expect("parameters are an object")
 }
 

@@ -8,35 +8,57 @@ impl RawJson {
     /// When this is no object.
     pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, Error> {
         let text = self.object_text()?;
-        let added: usize = members
-            .iter()
-            .map(|(key, value)| key.len() + value.len() + 4)
-            .sum();
-        let mut out = String::with_capacity(text.len() + added);
-        // What has been copied of the old text so far, and which of the new members found a place in it.
+        let mut out = String::with_capacity(text.len() + length_of(members));
+        splice(&mut out, text, members);
+        Ok(Self::trusted(out))
+    }
+
+    /// This object with members added to the object under `key`, or put in the place of those that have the same keys:
+    /// [`with_members`](Self::with_members) one level down. What is no object under that key counts as an empty one.
+    ///
+    /// ```
+    /// use raw_json::RawJson;
+    ///
+    /// let params = RawJson::parse(r#"{"name": "x", "_meta": {"a": 1}}"#)?;
+    /// let params = params.with_members_in("_meta", &[("b", RawJson::from(2))])?;
+    /// assert_eq!(params.as_str(), r#"{"name": "x", "_meta": {"a": 1,"b":2}}"#);
+    /// # Ok::<(), raw_json::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When this is no object.
+    pub fn with_members_in(&self, key: &str, members: &[(&str, Self)]) -> Result<Self, Error> {
+        let text = self.object_text()?;
+        let mut out = String::with_capacity(text.len() + key.len() + 6 + length_of(members));
         let mut copied = 0;
-        let mut placed = Vec::new();
         let mut empty = true;
+        // Where the new object stands in the output: an old one that stood there twice is replaced twice.
+        let mut made = None;
         for span in Spans::new(text) {
             empty = false;
-            let Some(index) = members.iter().position(|(name, _)| *name == span.key) else {
+            if span.key != key {
                 continue;
-            };
+            }
             out.push_str(&text[copied..span.value.start]);
-            out.push_str(members[index].1.as_str());
             copied = span.value.end;
-            placed.push(index);
+            let start = out.len();
+            match made.clone() {
+                Some(made) => out.extend_from_within(made),
+                None => {
+                    let old = &text[span.value];
+                    splice(&mut out, if old.starts_with('{') { old } else { "{}" }, members);
+                    made = Some(start..out.len());
+                }
+            }
         }
         out.push_str(&text[copied..text.len() - 1]);
-        let rest = members.iter().enumerate();
-        for (_, (key, value)) in rest.filter(|(index, _)| !placed.contains(index)) {
+        if made.is_none() {
             if !empty {
                 out.push(',');
             }
-            empty = false;
             push_string(&mut out, key);
             out.push(':');
-            out.push_str(value.as_str());
+            splice(&mut out, "{}", members);
         }
         out.push('}');
         Ok(Self::trusted(out))
@@ -70,4 +92,40 @@ impl RawJson {
             Err(Error::new(ErrorKind::Unexpected("an object"), 0))
         }
     }
+}
+
+/// How much longer an object can get by these members.
+fn length_of(members: &[(&str, RawJson)]) -> usize {
+    let lengths = members.iter().map(|(key, value)| key.len() + value.len() + 4);
+    lengths.sum()
+}
+
+/// Writes an object with members added, or put in the place of those that have the same keys.
+fn splice(out: &mut String, text: &str, members: &[(&str, RawJson)]) {
+    // What has been copied of the old text so far, and which of the new members found a place in it.
+    let mut copied = 0;
+    let mut placed = Vec::new();
+    let mut empty = true;
+    for span in Spans::new(text) {
+        empty = false;
+        let Some(index) = members.iter().position(|(name, _)| *name == span.key) else {
+            continue;
+        };
+        out.push_str(&text[copied..span.value.start]);
+        out.push_str(members[index].1.as_str());
+        copied = span.value.end;
+        placed.push(index);
+    }
+    out.push_str(&text[copied..text.len() - 1]);
+    let rest = members.iter().enumerate();
+    for (_, (key, value)) in rest.filter(|(index, _)| !placed.contains(index)) {
+        if !empty {
+            out.push(',');
+        }
+        empty = false;
+        push_string(out, key);
+        out.push(':');
+        out.push_str(value.as_str());
+    }
+    out.push('}');
 }

@@ -195,3 +195,26 @@ fn deep_values_are_refused_when_they_are_read() {
     assert!(serde_json::from_str::<RawJson>(&text).is_err());
     assert!(RawJson::parse(Bytes::from(text)).is_err());
 }
+
+#[test]
+fn with_members_in_is_with_members_one_level_down() {
+    for (text, expected) in [
+        ("{}", r#"{"m":{"a":9,"b":8}}"#),
+        ("{ }", r#"{ "m":{"a":9,"b":8}}"#),
+        (r#"{"x":1}"#, r#"{"x":1,"m":{"a":9,"b":8}}"#),
+        (r#"{"m": { "a" : 1 },"x":1}"#, r#"{"m": { "a" : 9 ,"b":8},"x":1}"#),
+        (r#"{"\u006d":{},"x":1}"#, r#"{"\u006d":{"a":9,"b":8},"x":1}"#),
+        (r#"{"m":null}"#, r#"{"m":{"a":9,"b":8}}"#),
+        (
+            r#"{"m":{"c":1},"m":2}"#,
+            r#"{"m":{"c":1,"a":9,"b":8},"m":{"c":1,"a":9,"b":8}}"#,
+        ),
+    ] {
+        let changed = raw(text).with_members_in("m", &[("a", raw("9")), ("b", raw("8"))]);
+        assert_eq!(changed.unwrap().as_str(), expected, "{text}");
+    }
+    assert_eq!(
+        raw("[]").with_members_in("m", &[]).unwrap_err().kind(),
+        &ErrorKind::Unexpected("an object")
+    );
+}
