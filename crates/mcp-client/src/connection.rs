@@ -1,6 +1,8 @@
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     fmt,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
@@ -16,11 +18,12 @@ use crate::{
     Changes, Command, ConnectionOptions, Counters, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
     RequestOptions, ServerInfo,
     changes::ChangeSink,
+    exchange::Exchange,
     features::listen_filter,
     http::{self, HttpLink},
     process::Process,
     server::modern_meta,
-    stream::StreamLink,
+    stream::{StreamLink, Waiting},
 };
 
 /// One open connection to an MCP server, over which any number of requests run at once.
@@ -46,6 +49,16 @@ struct Inner {
 pub(crate) enum Link {
     Stream(StreamLink),
     Http(HttpLink),
+}
+
+/// What `_meta` of a request says.
+type Meta<'a> = Cow<'a, [(&'static str, RawJson)]>;
+
+/// A request that is ready to be waited for.
+enum Begun<'a> {
+    Stream(Waiting<'a>),
+    /// Large beside the other, which has no room for it.
+    Http(Pin<Box<dyn Future<Output = Result<RawJson, Error>> + Send + 'a>>),
 }
 
 struct Opened {
@@ -208,64 +221,86 @@ impl Connection {
         params: Option<RawJson>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
-        let opened = self.0.opened.get();
-        let meta = opened
-            .filter(|opened| opened.server.era() == Era::Modern)
-            .map(|opened| options.modern_meta(&opened.meta));
-        let meta = meta.as_deref();
-        if meta.is_some() && method == method::TOOLS_CALL && matches!(self.0.link, Link::Http(_)) {
-            return self.call_with_headers(params.as_ref(), meta, options).await;
-        }
-        self.send(method, params.as_ref(), meta, options).await
+        let mut begun = self.begin_opened(method, params, options)?;
+        begun.outcome().await
     }
 
-    /// Calls a tool over modern HTTP, where headers mirror arguments as the list of tools says. A server that misses
-    /// one has not run the tool: its list is read again, and the call is made once more.
-    async fn call_with_headers(
-        &self,
-        params: Option<&RawJson>,
-        meta: Option<&[(&str, RawJson)]>,
+    /// Makes a request ready on a connection that is open.
+    fn begin_opened<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<RawJson>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
-        match self.send(method::TOOLS_CALL, params, meta, options.clone()).await {
-            Err(error)
-                if error
-                    .as_rpc()
-                    .is_some_and(|error| error.code == code::HEADER_MISMATCH) =>
-            {
-                if Box::pin(self.list_tools()).await.is_err() {
-                    return Err(error);
-                }
-                self.send(method::TOOLS_CALL, params, meta, options).await
-            }
-            done => done,
-        }
+    ) -> Result<Begun<'a>, Error> {
+        let modern = self
+            .0
+            .opened
+            .get()
+            .filter(|opened| opened.server.era() == Era::Modern);
+        let meta = modern.map(|opened| options.modern_meta(&opened.meta));
+        self.begin(method, params, meta, options)
     }
 
     pub(crate) async fn send(
         &self,
         method: &str,
         params: Option<&RawJson>,
-        meta: Option<&[(&str, RawJson)]>,
+        meta: Option<&[(&'static str, RawJson)]>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
-        let id = match &self.0.link {
-            Link::Stream(link) => link.next_id(),
-            Link::Http(link) => link.next_id(),
-        };
-        let token = options
-            .on_progress
-            .is_some()
-            .then(|| [(meta_key::PROGRESS_TOKEN, RawJson::from(id))]);
-        let token = token.as_ref().map_or(&[][..], |token| &token[..]);
-        let changed = match (meta, token) {
-            (None, []) => None,
-            (meta, token) => Some(with_meta(params, &[meta.unwrap_or_default(), token].concat())),
-        };
-        let params = changed.as_ref().or(params);
+        let meta = meta.map(Cow::Borrowed);
+        let mut begun = self.begin(method, params.cloned(), meta, options)?;
+        begun.outcome().await
+    }
+
+    /// Makes a request ready, so that the future of the caller has room for what is waited for and nothing else.
+    fn begin<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<RawJson>,
+        meta: Option<Meta<'a>>,
+        options: RequestOptions,
+    ) -> Result<Begun<'a>, Error> {
         match &self.0.link {
-            Link::Stream(link) => link.request(id, method, params, options).await,
-            Link::Http(link) => link.request(id, method, params, options).await,
+            Link::Stream(link) => {
+                let id = link.next_id();
+                let params = addressed(id, params.as_ref(), meta.as_deref(), &options).or(params);
+                let call = link.begin(id, method, params.as_ref(), options)?;
+                Ok(Begun::Stream(call))
+            }
+            Link::Http(link) => {
+                let call = self.over_http(link, method, params, meta, options);
+                Ok(Begun::Http(Box::pin(call)))
+            }
+        }
+    }
+
+    /// Makes a request over HTTP. Modern servers want headers that mirror a tool's arguments as the list of tools says:
+    /// one that misses one has not run the tool, so its list is read again, and the call is made once more.
+    async fn over_http(
+        &self,
+        link: &HttpLink,
+        method: &str,
+        params: Option<RawJson>,
+        meta: Option<Meta<'_>>,
+        options: RequestOptions,
+    ) -> Result<RawJson, Error> {
+        let exchange = Exchange::new(options);
+        let meta = meta.as_deref();
+        let params = params.as_ref();
+        match post(link, method, params, meta, &exchange).await {
+            Err(error) if meta.is_some() && method == method::TOOLS_CALL && lacks_header(&error) => {
+                // Rare, and the future of every call would have room for it.
+                let again = async {
+                    if self.list_tools().await.is_err() {
+                        return Err(error);
+                    }
+                    exchange.mark_unsent();
+                    post(link, method, params, meta, &exchange).await
+                };
+                Box::pin(again).await
+            }
+            done => done,
         }
     }
 
@@ -364,6 +399,49 @@ impl Connection {
             Link::Http(link) => link.shutdown().await,
         }
     }
+}
+
+impl Begun<'_> {
+    async fn outcome(&mut self) -> Result<RawJson, Error> {
+        match self {
+            Self::Stream(call) => call.outcome().await,
+            Self::Http(call) => call.await,
+        }
+    }
+}
+
+async fn post(
+    link: &HttpLink,
+    method: &str,
+    params: Option<&RawJson>,
+    meta: Option<&[(&'static str, RawJson)]>,
+    exchange: &Exchange,
+) -> Result<RawJson, Error> {
+    let id = link.next_id();
+    let changed = addressed(id, params, meta, exchange.options());
+    let params = changed.as_ref().or(params);
+    link.request(id, method, params, exchange).await
+}
+
+/// The parameters with what is said beside them of this request, if anything is.
+fn addressed(
+    id: u64,
+    params: Option<&RawJson>,
+    meta: Option<&[(&'static str, RawJson)]>,
+    options: &RequestOptions,
+) -> Option<RawJson> {
+    if options.on_progress.is_none() {
+        return meta.map(|meta| with_meta(params, meta));
+    }
+    let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
+    Some(with_meta(params, &[meta.unwrap_or_default(), &token].concat()))
+}
+
+/// Whether a modern server missed a header that mirrors an argument.
+fn lacks_header(error: &Error) -> bool {
+    error
+        .as_rpc()
+        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
 }
 
 impl fmt::Debug for Connection {

@@ -1,7 +1,7 @@
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::Pin,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -30,6 +30,10 @@ impl Exchange {
             sent: AtomicBool::new(false),
             last_progress: Mutex::new(None),
         }
+    }
+
+    pub(crate) fn options(&self) -> &RequestOptions {
+        &self.options
     }
 
     /// Marks the request as handed to the transport.
@@ -100,12 +104,15 @@ impl Exchange {
         Error::new(ErrorKind::Timeout(self.started.elapsed())).sent(self.was_sent())
     }
 
-    /// Runs `work` until the request's time is up.
-    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let mut work = pin!(work);
+    /// Runs `work` until the request's time is up. It stays where it is pinned: taken by value it would be in the
+    /// caller's future twice.
+    pub(crate) async fn in_time<T>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
         loop {
             let deadline = self.deadline();
-            if let Ok(done) = timeout_at(deadline, &mut work).await {
+            if let Ok(done) = timeout_at(deadline, work.as_mut()).await {
                 return done;
             }
             if self.deadline() <= deadline {

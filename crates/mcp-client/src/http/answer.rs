@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
 use mcp_wire::{Message, Response, SseDecoder, SseItem, id_in_head, integer};
 use raw_json::RawJson;
 use tokio::time::sleep;
@@ -31,14 +32,11 @@ pub(super) async fn read(
             "the server accepted the request without an answer",
         ));
     }
-    let content_type = answer
-        .header("content-type")
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    let is_stream = content_type.starts_with("text/event-stream");
+    let content_type = answer.header(CONTENT_TYPE).unwrap_or_default();
+    let is_stream = begins_with(content_type, "text/event-stream");
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
-        let shown: String = content_type.chars().take(EXCERPT).collect();
+        let shown: String = content_type.to_ascii_lowercase().chars().take(EXCERPT).collect();
         return Err(Error::protocol(format!(
             "the answer is neither JSON nor a stream of events but `{shown}`"
         )));
@@ -68,8 +66,16 @@ pub(super) async fn read(
 }
 
 fn is_json_type(essence: &str) -> bool {
-    let essence = essence.trim();
-    essence == "application/json" || essence.ends_with("+json")
+    let essence = essence.trim().as_bytes();
+    essence.eq_ignore_ascii_case(b"application/json")
+        || essence
+            .split_last_chunk::<5>()
+            .is_some_and(|(_, end)| end.eq_ignore_ascii_case(b"+json"))
+}
+
+fn begins_with(content_type: &str, essence: &str) -> bool {
+    let start = content_type.as_bytes().get(..essence.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(essence.as_bytes()))
 }
 
 /// Reads a body up to the limit.

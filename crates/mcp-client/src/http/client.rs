@@ -3,7 +3,10 @@
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
+    header::{self, AsHeaderName},
+};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -101,32 +104,37 @@ impl HttpClient {
     }
 
     pub(crate) async fn post(&self, headers: Headers, body: Bytes) -> Result<HttpAnswer, TransportError> {
-        self.send(Method::POST, headers, body).await
+        self.send(self.request(Method::POST, headers, body)).await
     }
 
     pub(crate) async fn get(&self, headers: Headers) -> Result<HttpAnswer, TransportError> {
-        self.send(Method::GET, headers, Bytes::new()).await
+        self.send(self.request(Method::GET, headers, Bytes::new())).await
     }
 
     pub(crate) async fn delete(&self, headers: Headers) -> Result<HttpAnswer, TransportError> {
-        self.send(Method::DELETE, headers, Bytes::new()).await
+        self.send(self.request(Method::DELETE, headers, Bytes::new()))
+            .await
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        headers: Headers,
-        body: Bytes,
-    ) -> Result<HttpAnswer, TransportError> {
+    fn request(&self, method: Method, headers: Headers, body: Bytes) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = self.headers.clone();
-        for (name, value) in headers {
-            request.headers_mut().insert(name, value);
+        // Made as large as it gets: a map that grows is built anew.
+        let mut map = HeaderMap::with_capacity(self.headers.len() + headers.len() + 1);
+        for (name, value) in &self.headers {
+            map.append(name.clone(), value.clone());
         }
+        for (name, value) in headers {
+            map.insert(name, value);
+        }
+        *request.headers_mut() = map;
+        request
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<HttpAnswer, TransportError> {
         let answer = self.exchange(request).await?;
-        match answer.header(header::CONTENT_ENCODING.as_str()) {
+        match answer.header(header::CONTENT_ENCODING) {
             None | Some("identity") => Ok(answer),
             // Nothing was asked for, and what a few bytes unpack to has no bound.
             Some(_) => Err(TransportError {
@@ -166,7 +174,7 @@ impl HttpAnswer {
         self.response.status().as_u16()
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.response.headers().get(name)?.to_str().ok()
     }
 

@@ -11,6 +11,7 @@ mod sse;
 mod tls;
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -33,8 +34,8 @@ use self::{
     shared::{HttpShared, Posting},
 };
 use crate::{
-    ConnectionOptions, Counters, Error, ErrorKind, RequestOptions, ServerInfo, changes::ChangeSink,
-    exchange::Exchange, incoming::Incoming,
+    ConnectionOptions, Counters, Error, ErrorKind, ServerInfo, changes::ChangeSink, exchange::Exchange,
+    incoming::Incoming,
 };
 
 /// A connection over Streamable HTTP.
@@ -72,19 +73,18 @@ impl HttpLink {
         id: u64,
         method: &str,
         params: Option<&RawJson>,
-        options: RequestOptions,
+        exchange: &Exchange,
     ) -> Result<RawJson, Error> {
         if self.is_closed() {
             return Err(shut_down());
         }
-        let exchange = Exchange::new(options);
         let body = mcp_wire::request(id, method, params).into();
         let posting = Posting {
             id,
             method,
             params,
             body,
-            exchange: &exchange,
+            exchange,
         };
         self.pending.fetch_add(1, Ordering::Relaxed);
         let mut guard = CancelGuard {
@@ -92,8 +92,9 @@ impl HttpLink {
             posting: &posting,
             armed: true,
         };
+        let call = pin!(self.shared.call(&posting));
         let done = tokio::select! {
-            done = exchange.in_time(self.shared.call(&posting)) => done,
+            done = exchange.in_time(call) => done,
             error = self.closed() => Err(error.sent(exchange.was_sent())),
         };
         guard.armed = matches!(&done, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));

@@ -25,6 +25,12 @@ use super::{
 };
 use crate::{Error, ErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming};
 
+// Made when this is compiled: making a name checks it.
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+static METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+static NAME: HeaderName = HeaderName::from_static(header::NAME);
+static SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
+
 /// What callers and the tasks of an HTTP connection share.
 pub(super) struct HttpShared {
     pub(super) client: HttpClient,
@@ -247,13 +253,15 @@ impl Session {
 
     /// What a request says of itself beside its body.
     pub(super) fn headers(&self, method: &str, params: Option<&RawJson>) -> Headers {
-        let mut headers: Headers = vec![
+        // Those below, and one that mirrors an argument.
+        let mut headers: Headers = Vec::with_capacity(6);
+        headers.extend([
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (
                 ACCEPT,
                 HeaderValue::from_static("application/json, text/event-stream"),
             ),
-        ];
+        ]);
         let revision = match method {
             method::INITIALIZE => None,
             method::DISCOVER => Some(Revision::LATEST),
@@ -261,31 +269,30 @@ impl Session {
         };
         if let Some(revision) = revision {
             headers.push((
-                HeaderName::from_static(header::PROTOCOL_VERSION),
+                PROTOCOL_VERSION.clone(),
                 HeaderValue::from_static(revision.as_str()),
             ));
         }
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
-            headers.push((HeaderName::from_static(header::METHOD), header_value(method)));
-            if let Some(name) = name_of(method, params) {
-                headers.push((HeaderName::from_static(header::NAME), header_value(&name)));
-            }
+            headers.push((METHOD.clone(), header_value(method)));
+            headers.extend(name_of(method, params).map(|name| (NAME.clone(), name)));
         } else if let Some(id) = &self.id {
-            headers.push((HeaderName::from_static(header::SESSION_ID), id.clone()));
+            headers.push((SESSION_ID.clone(), id.clone()));
         }
         headers
     }
 }
 
 /// What a modern request is about, for the header that says so.
-fn name_of(method: &str, params: Option<&RawJson>) -> Option<String> {
+fn name_of(method: &str, params: Option<&RawJson>) -> Option<HeaderValue> {
     let key = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ => "uri",
         method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => "taskId",
         _ => return None,
     };
-    params?.get(key)?.string()
+    let name = params?.get(key)?;
+    name.text().map(|name| header_value(&name))
 }
 
 /// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice.

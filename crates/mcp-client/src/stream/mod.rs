@@ -13,6 +13,7 @@ use mcp_wire::{cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::oneshot,
     time::Instant,
 };
 
@@ -69,42 +70,35 @@ impl StreamLink {
         self.shared.next_id()
     }
 
-    pub(crate) async fn request(
+    /// Sends a request, or queues it, and gives what waits for the answer.
+    pub(crate) fn begin(
         &self,
         id: u64,
         method: &str,
         params: Option<&RawJson>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<Waiting<'_>, Error> {
         let frame = line(mcp_wire::request(id, method, params));
         let is_small = frame.len() <= BATCH_BYTES;
-        let (call, mut answer) = Call::new(id, frame, Exchange::new(options));
+        let (call, answer) = Call::new(id, frame, Exchange::new(options));
         let call = Arc::new(call);
         let is_alone = self.shared.register(&call)?;
-        // A server need not expect that its opening is cancelled, and the connection ends anyway.
-        let cancel = method != method::INITIALIZE && method != method::DISCOVER;
-        let mut guard = CallGuard {
+        let mut waiting = Waiting {
             link: self,
-            call: &call,
-            cancel,
+            call,
+            answer,
+            unqueued: None,
+            // A server need not expect that its opening is cancelled, and the connection ends anyway.
+            cancel: method != method::INITIALIZE && method != method::DISCOVER,
             armed: true,
         };
-        let written = is_alone && is_small && self.outbox.write_now(&call, &self.shared);
-        if !written && let Err(Refused::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&call))) {
-            tokio::select! {
-                biased;
-                // The deadline, or the end of the connection.
-                outcome = &mut answer => return outcome.unwrap_or_else(|_| Err(self.shared.reason())),
-                // When the connection is closed, the call is about to fail as well.
-                _ = self.outbox.push_when_room(frame) => {}
-            }
+        let written = is_alone && is_small && self.outbox.write_now(&waiting.call, &self.shared);
+        if !written
+            && let Err(Refused::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&waiting.call)))
+        {
+            waiting.unqueued = Some(frame);
         }
-        let outcome = answer
-            .await
-            .unwrap_or_else(|_| Err(self.shared.reason().sent(call.was_sent())));
-        // Only a call whose time was up is still noted.
-        guard.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
-        outcome
+        Ok(waiting)
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
@@ -181,15 +175,46 @@ fn line(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Frees a call that its caller has left, and tells the server.
-struct CallGuard<'a> {
+/// Waits for the answer to a request. Dropping it frees the call, and tells the server that its caller has left.
+pub(crate) struct Waiting<'a> {
     link: &'a StreamLink,
-    call: &'a Arc<Call>,
+    call: Arc<Call>,
+    answer: oneshot::Receiver<Result<RawJson, Error>>,
+    /// The request, if there was no room for it in the queue.
+    unqueued: Option<Outgoing>,
     cancel: bool,
     armed: bool,
 }
 
-impl Drop for CallGuard<'_> {
+impl Waiting<'_> {
+    /// Waits until the request has an answer, or is known to get none.
+    pub(crate) async fn outcome(&mut self) -> Result<RawJson, Error> {
+        let outcome = match self.unqueued.take() {
+            None => (&mut self.answer).await.ok(),
+            // Rare, and the future of every call would have room for it.
+            Some(frame) => Box::pin(self.queued(frame)).await,
+        };
+        let shared = &self.link.shared;
+        let outcome = outcome.unwrap_or_else(|| Err(shared.reason().sent(self.call.was_sent())));
+        // Only a call whose time was up is still noted.
+        self.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
+        outcome
+    }
+
+    /// Queues the request as soon as there is room, and waits for its answer.
+    async fn queued(&mut self, frame: Outgoing) -> Option<Result<RawJson, Error>> {
+        tokio::select! {
+            biased;
+            // The deadline, or the end of the connection.
+            outcome = &mut self.answer => return outcome.ok(),
+            // When the connection is closed, the call is about to fail as well.
+            _ = self.link.outbox.push_when_room(frame) => {}
+        }
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.armed || self.link.shared.remove(self.call.id).is_none() {
             return;

@@ -137,6 +137,17 @@ impl Upstream {
         }
     }
 
+    /// The connection to the server, if it is open now. Starts nothing.
+    #[must_use]
+    pub fn ready(&self) -> Option<Connection> {
+        let mut supervision = self.0.supervision();
+        supervision.notice_end();
+        match &supervision.phase {
+            Phase::Ready { connection } => Some(connection.clone()),
+            _ => None,
+        }
+    }
+
     /// Makes a request, see [`Connection::request`].
     ///
     /// # Errors
