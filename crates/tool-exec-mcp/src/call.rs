@@ -1,6 +1,6 @@
 use std::{borrow::Cow, sync::Arc};
 
-use mcp_client::{Error, RequestOptions};
+use mcp_client::{Error, Hook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
@@ -200,15 +200,27 @@ pub(crate) fn questions(result: &RawJson) -> Result<InputRequest, &'static str> 
     Ok(InputRequest { requests, state })
 }
 
-impl Invoke for McpCall {
-    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let connection = self.server.connection_for(cx).await?;
-        let era = connection.connection.server().era();
-        let (method, params) = self.request(cx, era)?;
-        let server = &self.server.settings().name;
-        let is_tool = matches!(cx.target, Target::Tool(_));
-        let runs_tasks = is_tool && task::are_run(connection.connection.server());
-        let (mut params, mut options) = (params, options(cx));
+/// A call that is ready to be made.
+struct Ready {
+    method: &'static str,
+    params: RawJson,
+    options: RequestOptions,
+    /// Whether a task is all that the call can be made as.
+    is_task: bool,
+    /// Whether the server may insist on a task. It has not run the tool then: what counts is the answer of the task,
+    /// and this is to be told of any other.
+    may_insist: bool,
+    answered: Option<Hook>,
+}
+
+impl McpCall {
+    fn ready(&self, cx: &CallContext, server: &ServerInfo) -> Result<Ready, ToolError> {
+        let era = server.era();
+        let (method, mut params) = self.request(cx, era)?;
+        let mut options = options(cx);
+        let may_be_task = matches!(cx.target, Target::Tool(_)) && (cx.task.is_some() || era == Era::Modern);
+        let runs_tasks = may_be_task && task::are_run(server);
+        let mut is_task = false;
         match (&cx.task, era) {
             (Some(TaskWish::Wanted(wanted)), Era::Legacy) if runs_tasks => {
                 params = params
@@ -216,21 +228,46 @@ impl Invoke for McpCall {
                     .expect("parameters are an object");
             }
             (Some(TaskWish::Welcome), Era::Modern) if runs_tasks => task::declare(&mut options),
-            (_, Era::Legacy) if self.is_task => {
-                let result = drive(cx, server, &connection, &params).await?;
-                return self.outcome(cx, era, result);
-            }
+            (_, Era::Legacy) => is_task = self.is_task,
             _ => {}
         }
-        // A server that insists on a task has not run the tool: what counts then is the answer of the task.
         let may_insist = era == Era::Modern && runs_tasks;
-        let answered = options.on_answered.take_if(|_| may_insist);
+        Ok(Ready {
+            method,
+            params,
+            answered: options.on_answered.take_if(|_| may_insist),
+            options,
+            is_task,
+            may_insist,
+        })
+    }
+}
+
+impl Invoke for McpCall {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let connection = self.server.connection_for(cx).await?;
+        let server = &self.server.settings().name;
+        // Taken apart, so that the future has no room for what the request takes with it.
+        let Ready {
+            method,
+            params,
+            options,
+            is_task,
+            may_insist,
+            answered,
+        } = self.ready(cx, connection.connection.server())?;
+        let era = connection.connection.server().era();
+        if is_task {
+            // Rare, and the future of every call would have room for it.
+            let result = Box::pin(drive(cx, server, &connection, &params)).await?;
+            return self.outcome(cx, era, result);
+        }
         let result = connection.request(method, Some(params.clone()), options).await;
         if let Err(error) = &result
             && may_insist
             && task::is_insisted_on(error)
         {
-            let result = drive(cx, server, &connection, &params).await?;
+            let result = Box::pin(drive(cx, server, &connection, &params)).await?;
             return self.outcome(cx, era, result);
         }
         if let Some(answered) = answered.filter(|_| was_answered(&result)) {

@@ -56,15 +56,14 @@ impl Checkout {
 
     /// Makes a request for the call, see [`Connection::request`]. Questions and log messages that the server has
     /// meanwhile go to the caller's client; the time that it takes to answer does not count against the timeout.
-    pub(crate) async fn request(
-        &self,
-        method: &str,
+    pub(crate) fn request<'a>(
+        &'a self,
+        method: &'a str,
         params: Option<RawJson>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> impl Future<Output = Result<RawJson, Error>> + Send + 'a {
         self.line
             .request(&self.connection, &self.seat, (method, params), options)
-            .await
     }
 }
 
@@ -136,6 +135,11 @@ impl Connections {
         line.upstream.connection().await.map_err(Unreachable::Client)
     }
 
+    /// The shared line, if it is there already and may be used.
+    fn open_line(&self) -> Option<&Arc<Line>> {
+        self.shared.get().filter(|_| !self.is_stopped())
+    }
+
     async fn shared_line(&self) -> Result<&Arc<Line>, Unreachable> {
         let line = match self.shared.get() {
             Some(line) => line,
@@ -158,16 +162,27 @@ impl Connections {
     /// The connection that a call is to use: the shared one, or one of its client's own.
     pub(crate) async fn checkout(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
-        let (line, seat) = match self.own_line(cx).await? {
+        // What has to be waited for is rare: most calls find a connection that is open.
+        let own = match self.client(cx) {
+            Some(client) => Box::pin(self.own_line(cx, client)).await?,
+            None => None,
+        };
+        let (line, seat) = match own {
             Some(place) => place,
             None => {
-                let line = self.shared_line().await.map_err(explained)?.clone();
-                let seat = line.calls.begin(cx.ask.clone());
-                (line, seat)
+                let line = match self.open_line() {
+                    Some(line) => line,
+                    None => Box::pin(self.shared_line()).await.map_err(explained)?,
+                };
+                (line.clone(), line.calls.begin(cx.ask.clone()))
             }
         };
-        let connection = line.ready(&seat.call).await;
-        let connection = connection.map_err(|error| explained(Unreachable::Client(error)))?;
+        let connection = match line.is_ready(&seat.call) {
+            Some(connection) => connection,
+            None => Box::pin(line.ready(&seat.call))
+                .await
+                .map_err(|error| explained(Unreachable::Client(error)))?,
+        };
         Ok(Checkout {
             connection,
             line,
@@ -176,10 +191,11 @@ impl Connections {
     }
 
     /// A place on a connection of the caller's client alone; nothing when the call is to share.
-    async fn own_line(&self, cx: &CallContext) -> Result<Option<(Arc<Line>, Seat)>, ToolError> {
-        let Some(client) = self.client(cx) else {
-            return Ok(None);
-        };
+    async fn own_line(
+        &self,
+        cx: &CallContext,
+        client: Client,
+    ) -> Result<Option<(Arc<Line>, Seat)>, ToolError> {
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
         let may_share = self.settings.isolation == Isolation::Auto;
         if may_share && self.shared().await.map_err(explained)?.server().era() == Era::Modern {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use mcp_client::{Connection, Endpoint, Error, Event, RequestOptions, Upstream, UpstreamOptions};
 use mcp_wire::{Era, LogLevel, method};
 use raw_json::RawJson;
@@ -93,6 +94,15 @@ impl Line {
         })
     }
 
+    /// The connection, if it is open and the server has to be told nothing before this call.
+    pub(crate) fn is_ready(&self, call: &Call) -> Option<Connection> {
+        let has_news =
+            self.asking.is_some() && call.asker.is_some() && self.roots.wanted.load(Ordering::SeqCst)
+                || self.roots.changed.load(Ordering::SeqCst)
+                || call.level.is_some();
+        if has_news { None } else { self.upstream.ready() }
+    }
+
     /// The connection, ready for a call of whose client everything is told that the server has to know first.
     pub(crate) async fn ready(&self, call: &Call) -> Result<Connection, Error> {
         if let Some(asker) = &call.asker {
@@ -170,13 +180,28 @@ impl Line {
     }
 
     /// Makes a request for a call, see [`Connection::request`].
-    pub(crate) async fn request(
-        &self,
-        connection: &Connection,
-        seat: &Seat,
-        request: (&str, Option<RawJson>),
-        mut options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    pub(crate) fn request<'a>(
+        &'a self,
+        connection: &'a Connection,
+        seat: &'a Seat,
+        request: (&'a str, Option<RawJson>),
+        options: RequestOptions,
+    ) -> impl Future<Output = Result<RawJson, Error>> + Send + 'a {
+        let (method, params) = request;
+        let options = self.options(seat, options);
+        // A combinator: the future of an `async fn` would have room for the options as well.
+        let result = connection.request(method, params, options);
+        result.inspect(|result| {
+            if let Err(error) = result
+                && let (Some(error), Some(client)) = (error.as_rpc(), seat.call.client())
+            {
+                self.calls.addressees.refused(error, &client);
+            }
+        })
+    }
+
+    /// How a request for a call is made.
+    fn options(&self, seat: &Seat, mut options: RequestOptions) -> RequestOptions {
         let call = &seat.call;
         if self.asking.is_some() {
             options.tag = Some(call.tag);
@@ -190,14 +215,7 @@ impl Line {
                 take(&event, &updates, &calls.addressees, |log| call.log(log));
             }));
         }
-        let (method, params) = request;
-        let result = connection.request(method, params, options).await;
-        if let Err(error) = &result
-            && let (Some(error), Some(client)) = (error.as_rpc(), call.client())
-        {
-            self.calls.addressees.refused(error, &client);
-        }
-        result
+        options
     }
 }
 
