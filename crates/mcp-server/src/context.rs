@@ -15,7 +15,8 @@ pub struct RequestContext {
     pub(crate) connection: Option<u64>,
     pub(crate) principal: Principal,
     pub(crate) progress: Progress,
-    pub(crate) http: Option<http::request::Parts>,
+    /// Boxed, since it is large and every request is moved from hand to hand.
+    pub(crate) http: Option<Box<http::request::Parts>>,
 }
 
 impl RequestContext {
@@ -55,7 +56,7 @@ impl RequestContext {
     /// The head of the HTTP request with headers and extensions; nothing on stdio.
     #[must_use]
     pub fn http(&self) -> Option<&http::request::Parts> {
-        self.http.as_ref()
+        self.http.as_deref()
     }
 
     /// Where reports of progress go.

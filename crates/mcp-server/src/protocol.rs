@@ -1,6 +1,6 @@
 //! The protocol's own housekeeping, the same on both transports.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use mcp_wire::{Era, Id, Request, Revision, RpcError, code, extension, meta_key, method};
@@ -145,21 +145,28 @@ impl<S: Service> Core<S> {
 
     /// Lets the service answer, and ends the request's progress before its answer. A service that panics fails the
     /// one request.
-    pub(crate) async fn answer(self: Arc<Self>, request: Request, cx: RequestContext) -> Reply {
+    pub(crate) fn answer(
+        self: Arc<Self>,
+        request: Request,
+        cx: RequestContext,
+    ) -> impl Future<Output = Reply> + Send {
         let (id, era) = (request.id.clone(), cx.era());
-        let watching = Watching::of(&request, &cx);
-        let call = AssertUnwindSafe(self.service.call(request, &cx)).catch_unwind();
-        let outcome = call.await.unwrap_or_else(|_| {
-            tracing::error!("the service panicked");
-            Err(RpcError::new(code::INTERNAL_ERROR, "internal error"))
-        });
-        let outcome = match watching {
-            Some(watching) => outcome.and_then(|answer| watching.note().map(|()| answer)),
-            None => outcome,
-        };
-        // The context ends the way to the client when it is dropped, before the answer is seen.
-        drop(cx);
-        reply(&id, outcome, era)
+        let watching = Watching::of(&request, &cx).map(Box::new);
+        // No `async fn`: what it is called with would be in its future twice.
+        async move {
+            let call = AssertUnwindSafe(self.service.call(request, &cx)).catch_unwind();
+            let outcome = call.await.unwrap_or_else(|_| {
+                tracing::error!("the service panicked");
+                Err(RpcError::new(code::INTERNAL_ERROR, "internal error"))
+            });
+            let outcome = match watching {
+                Some(watching) => outcome.and_then(|answer| watching.note().map(|()| answer)),
+                None => outcome,
+            };
+            // The context ends the way to the client when it is dropped, before the answer is seen.
+            drop(cx);
+            reply(&id, outcome, era)
+        }
     }
 }
 

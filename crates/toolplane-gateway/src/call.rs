@@ -5,7 +5,7 @@ use mcp_wire::{Era, Request, RpcError, code, meta_key};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest,
-    core::{self, Body, Claim, ErrorKind, Outcome, Reply, ToolError, TraceContext},
+    core::{self, Body, Claim, ErrorKind, Outcome, Reply, TaskWish, ToolError, TraceContext},
 };
 
 use crate::{
@@ -56,33 +56,56 @@ pub(crate) async fn answer(
     }
 }
 
+/// Makes the call. Whatever most calls do not need is boxed, since the future of every call would have room for it.
 async fn run(
     gateway: &Gateway,
     subject: &Subject,
     request: &Request,
     cx: &RequestContext,
 ) -> Result<Done, Failure> {
-    let call = complete(gateway, subject.call(request, cx)?, cx)?;
-    let call = task_requests::wished(gateway, request, cx, call).await?;
-    match cx.era() {
-        Era::Modern => modern::run(gateway, request, cx, call).await,
-        Era::Legacy => {
-            let call = match Direct::of(cx) {
-                Some(ask) => call.ask(ask),
-                None => call,
-            };
-            Ok(Done::Outcome(legacy::run(gateway, cx, call).await?))
+    let wish = if task_requests::is_wanted(request, cx) {
+        Box::pin(task_requests::wanted(gateway, cx)).await?
+    } else {
+        task_requests::welcome(gateway, request, cx)
+    };
+    if modern::is_dialogue(request, cx) {
+        let call = complete(gateway, subject.call(request, cx)?, cx, wish)?;
+        return Box::pin(modern::run(gateway, request, cx, call)).await;
+    }
+    let call = || -> Result<_, Failure> {
+        let call = complete(gateway, subject.call(request, cx)?, cx, wish.clone())?;
+        Ok(match Direct::of(cx) {
+            Some(ask) => call.ask(ask),
+            None => call,
+        })
+    };
+    let first = call()?;
+    let ended = gateway.plane().call(first).await;
+    match (cx.era(), ended) {
+        (Era::Modern, ended) => modern::done(gateway, request, cx, ended),
+        (Era::Legacy, Ok(Outcome::NeedsInput(input))) => {
+            let outcome = Box::pin(legacy::go_on(gateway, cx, call, *input)).await?;
+            Ok(Done::Outcome(outcome))
         }
+        (Era::Legacy, ended) => Ok(Done::Outcome(ended?)),
     }
 }
 
 /// The call with what the connection knows of it.
-fn complete(gateway: &Gateway, call: CallRequest, cx: &RequestContext) -> Result<CallRequest, ToolError> {
+fn complete(
+    gateway: &Gateway,
+    call: CallRequest,
+    cx: &RequestContext,
+    wish: Option<TaskWish>,
+) -> Result<CallRequest, ToolError> {
     let mut call = call
         .caller(gateway.caller(cx.principal()))
         .client(client::key(cx));
     if cx.progress().is_wanted() {
         call = call.progress(Arc::new(Reports(cx.progress().clone())));
+    }
+    if let Some(wish) = wish {
+        call = call.task_wish(wish);
     }
     if let Some((parent, state)) = cx.trace()
         && let Some(trace) = TraceContext::parse(&parent, state.as_deref())

@@ -11,29 +11,38 @@ use toolplane::{
     core::{ErrorKind, InputRequest, Outcome, Resume, ToolError},
 };
 
-use crate::{Gateway, call::FEW_ROUNDS, client::ANSWER, fault, render::object};
+use crate::{
+    Gateway,
+    call::FEW_ROUNDS,
+    client::ANSWER,
+    fault::{self, Failure},
+    render::object,
+};
 
 /// How long to wait before another round that brings nothing new: the server wants to be asked again later.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Makes a call, and further rounds of it while the tool needs input that the client gives.
-pub(crate) async fn run(
+/// Makes further rounds of a call while the tool needs input that the client gives.
+pub(crate) async fn go_on(
     gateway: &Gateway,
     cx: &RequestContext,
-    call: CallRequest,
-) -> Result<Outcome, ToolError> {
-    let mut round = call.clone();
-    for _ in 0..FEW_ROUNDS {
-        let input = match gateway.plane().call(round).await? {
-            Outcome::NeedsInput(input) => input,
+    call: impl Fn() -> Result<CallRequest, Failure>,
+    mut input: InputRequest,
+) -> Result<Outcome, Failure> {
+    for round in 1..=FEW_ROUNDS {
+        let responses = answers(cx, &input).await?;
+        if round == FEW_ROUNDS {
+            break;
+        }
+        let state = input.state;
+        let next = call()?.resume(Resume { responses, state });
+        input = match gateway.plane().call(next).await? {
+            Outcome::NeedsInput(input) => *input,
             outcome => return Ok(outcome),
         };
-        let responses = answers(cx, &input).await?;
-        let state = input.state;
-        round = call.clone().resume(Resume { responses, state });
     }
     let message = format!("the tool asked for input {FEW_ROUNDS} times and came to no end");
-    Err(ToolError::new(ErrorKind::Protocol, message))
+    Err(ToolError::new(ErrorKind::Protocol, message).into())
 }
 
 /// Asks the client for everything that a tool needs, one after another.

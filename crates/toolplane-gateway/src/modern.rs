@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mcp_server::{Answer, InputRequired, RequestContext};
-use mcp_wire::{Request, RpcError, code, method};
+use mcp_wire::{Era, Request, RpcError, code, method};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest,
@@ -33,6 +33,14 @@ enum State {
     Upstream(RawJson),
     /// The user was to visit a page.
     Visit,
+}
+
+/// Whether a request goes on with a call, or its client may be asked something for it.
+pub(crate) fn is_dialogue(request: &Request, cx: &RequestContext) -> bool {
+    cx.era() == Era::Modern
+        && (cx.request_state().is_some()
+            || cx.input_responses().is_some()
+            || (cx.is_askable() && ASKING.contains(&&*request.method)))
 }
 
 /// Makes a call, or goes on with the one that the client was asked something for.
@@ -125,7 +133,7 @@ async fn follow(
 }
 
 /// What a call that has ended is answered with: it may have ended with questions.
-fn done(
+pub(crate) fn done(
     gateway: &Gateway,
     request: &Request,
     cx: &RequestContext,

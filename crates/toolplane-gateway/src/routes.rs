@@ -1,6 +1,6 @@
 use std::{
     convert::Infallible,
-    future::Future,
+    future::{Future, ready},
     pin::Pin,
     sync::{
         Arc,
@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body_util::{Either, Full};
 use hyper::{body::Incoming, service::Service};
@@ -59,12 +60,10 @@ impl Service<Request<Incoming>> for Routes {
             .as_ref()
             .filter(|_| request.uri().path() == metrics::PATH);
         let page = health.or_else(|| Some(page?.answer(&request)));
-        let mcp = self.mcp.clone();
-        Box::pin(async move {
-            Ok(match page {
-                Some(page) => page.map(Either::Right),
-                None => mcp.respond(request).await.map(Either::Left),
-            })
-        })
+        if let Some(page) = page {
+            return Box::pin(ready(Ok(page.map(Either::Right))));
+        }
+        let answer = self.mcp.respond(request);
+        Box::pin(answer.map(|answer| Ok(answer.map(Either::Left))))
     }
 }

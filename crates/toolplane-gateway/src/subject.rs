@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use mcp_server::RequestContext;
 use mcp_wire::{Request, RpcError, code, method};
 use raw_json::{Kind, RawJson};
@@ -59,9 +61,9 @@ pub(crate) fn uri(cx: &RequestContext) -> Result<String, RpcError> {
         .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`uri` must be a string"))
 }
 
-fn name(cx: &RequestContext) -> Result<String, RpcError> {
+fn name(cx: &RequestContext) -> Result<Cow<'_, str>, RpcError> {
     cx.name()
-        .and_then(RawJson::string)
+        .and_then(RawJson::text)
         .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`name` must be a string"))
 }
 

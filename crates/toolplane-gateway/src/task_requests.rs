@@ -35,28 +35,15 @@ const LIST_LIMIT: Duration = Duration::from_secs(5);
 /// What a cursor of the list begins with.
 const CURSOR: &str = "after.";
 
-/// The call with what its client wants of tasks.
-pub(crate) async fn wished(
-    gateway: &Gateway,
-    request: &Request,
-    cx: &RequestContext,
-    call: CallRequest,
-) -> Result<CallRequest, Failure> {
-    if request.method != method::TOOLS_CALL {
-        return Ok(call);
-    }
-    if cx.era() == Era::Modern {
-        let is_welcome =
-            cx.check_extension(extension::TASKS).is_ok() && gateway.tasks().have_room(&Owner::of(cx));
-        return Ok(match is_welcome {
-            true => call.task_wish(TaskWish::Welcome),
-            false => call,
-        });
-    }
-    let wanted = cx
-        .task()
-        .filter(|task| cx.revision() == Revision::V2025_11_25 && task.kind() == Kind::Object);
-    let Some(wanted) = wanted else { return Ok(call) };
+/// Whether a legacy client wants its call run as a task.
+pub(crate) fn is_wanted(request: &Request, cx: &RequestContext) -> bool {
+    request.method == method::TOOLS_CALL
+        && cx.revision() == Revision::V2025_11_25
+        && cx.task().is_some_and(|task| task.kind() == Kind::Object)
+}
+
+/// Checks that a call can be run as the task that its client wants.
+pub(crate) async fn wanted(gateway: &Gateway, cx: &RequestContext) -> Result<Option<TaskWish>, Failure> {
     let name = cx.name().and_then(RawJson::string).unwrap_or_default();
     let caller = gateway.caller(cx.principal());
     // A tool that is not there is the call's to tell.
@@ -71,7 +58,16 @@ pub(crate) async fn wished(
     if !gateway.tasks().have_room(&Owner::of(cx)) {
         return Err(no_room().into());
     }
-    Ok(call.task_wish(TaskWish::Wanted(wanted.clone())))
+    Ok(cx.task().cloned().map(TaskWish::Wanted))
+}
+
+/// Whether a modern client lets its call become a task, and there is room for one.
+pub(crate) fn welcome(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Option<TaskWish> {
+    let is_welcome = request.method == method::TOOLS_CALL
+        && cx.era() == Era::Modern
+        && cx.check_extension(extension::TASKS).is_ok()
+        && gateway.tasks().have_room(&Owner::of(cx));
+    is_welcome.then_some(TaskWish::Welcome)
 }
 
 /// The answer to a call that has become a task.

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
-    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Ledger,
+    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Instant, Ledger,
     LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
@@ -146,7 +146,11 @@ impl Toolplane {
     /// # Errors
     /// When there is no result: see [`ErrorKind`].
     pub async fn call(&self, request: CallRequest) -> Result<Outcome, ToolError> {
-        let mut cx = self.context(request).await?;
+        let mut cx = match self.known_context(request) {
+            Ok(cx) => cx,
+            // Rare, and the future of every call would have room for it.
+            Err(request) => Box::pin(self.found_context(*request)).await?,
+        };
         self.0.stack.invoke_boxed(&mut cx).await
     }
 
@@ -200,7 +204,11 @@ impl Toolplane {
     }
 
     async fn explained(&self, request: CallRequest, stack: &Arc<dyn DynInvoke>) -> Explained {
-        match self.context(request).await {
+        let cx = match self.known_context(request) {
+            Ok(cx) => Ok(cx),
+            Err(request) => self.found_context(*request).await,
+        };
+        match cx {
             Ok(mut cx) => {
                 cx.explain();
                 let result = stack.invoke_boxed(&mut cx).await;
@@ -216,28 +224,43 @@ impl Toolplane {
         }
     }
 
-    async fn context(&self, request: CallRequest) -> Result<CallContext, ToolError> {
-        let inner = &*self.0;
-        let caller = request.caller.unwrap_or_else(|| self.local_caller());
-        // From where the caller began to wait: looking a tool up may start its server.
-        let deadline = request.deadline.map(|deadline| inner.clock.now() + deadline);
+    /// The context of a call whose tool is known; gives back any other request. Boxed, since it is large and would be
+    /// in the future of the call, and in that of its caller, as often as it is moved.
+    fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, Box<CallRequest>> {
         let known = match &request.address {
-            Address::Tool(name) => inner.registry.get(name).map(Target::Tool),
+            Address::Tool(name) => self.0.registry.get(name).map(Target::Tool),
             _ => None,
         };
-        let target = match known {
-            Some(target) => target,
-            None => {
-                let found = self.find(&request.address, &caller, request.deadline).await;
-                found.inspect_err(|error| {
-                    inner.observers.tell(&Event::Unresolved {
-                        caller: &caller,
-                        error,
-                    });
-                })?
+        match known {
+            Some(target) => {
+                let deadline = self.deadline(&request);
+                Ok(self.context(request, target, deadline))
             }
-        };
-        let mut cx = CallContext::new(target, request.arguments, caller, inner.clock.clone());
+            None => Err(Box::new(request)),
+        }
+    }
+
+    /// The context of a call whose server may have to be started first.
+    async fn found_context(&self, mut request: CallRequest) -> Result<Box<CallContext>, ToolError> {
+        // From where the caller began to wait.
+        let deadline = self.deadline(&request);
+        let caller = request.caller.get_or_insert_with(|| self.local_caller());
+        let found = self.find(&request.address, caller, request.deadline).await;
+        let target = found.inspect_err(|error| {
+            self.0.observers.tell(&Event::Unresolved { caller, error });
+        })?;
+        Ok(self.context(request, target, deadline))
+    }
+
+    fn deadline(&self, request: &CallRequest) -> Option<Instant> {
+        request.deadline.map(|deadline| self.0.clock.now() + deadline)
+    }
+
+    fn context(&self, request: CallRequest, target: Target, deadline: Option<Instant>) -> Box<CallContext> {
+        let inner = &*self.0;
+        let caller = request.caller.unwrap_or_else(|| self.local_caller());
+        let cx = CallContext::new(target, request.arguments, caller, inner.clock.clone());
+        let mut cx = Box::new(cx);
         cx.correlation_id = correlation_id();
         cx.deadline = deadline;
         cx.progress = request.progress;
@@ -248,7 +271,7 @@ impl Toolplane {
         cx.meta = request.meta;
         cx.idempotency_key = request.idempotency_key;
         cx.task = request.task;
-        Ok(cx)
+        cx
     }
 
     /// Looks up what a call is addressed to, whose server may have to be started first, within the caller's deadline.

@@ -30,7 +30,10 @@ where
     });
     match first.await {
         Some(read) => read,
-        None => timeout(time, reading).await.unwrap_or(Err(BodyFault::TooSlow)),
+        // Boxed, so that bodies that are there need not have room for a timer.
+        None => Box::pin(timeout(time, reading))
+            .await
+            .unwrap_or(Err(BodyFault::TooSlow)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use futures_util::future::Abortable;
+use futures_util::{FutureExt, future::Abortable};
 use http::{HeaderValue, Method, Response, StatusCode, request::Parts};
 use hyper::body::Body;
 use mcp_wire::{
@@ -44,7 +44,7 @@ pub(super) struct Endpoint<S> {
 
 /// What is known of a request before it is answered.
 pub(super) struct Inbound {
-    pub(super) parts: Parts,
+    pub(super) parts: Box<Parts>,
     pub(super) principal: Principal,
     accepts: Accepts,
 }
@@ -66,6 +66,27 @@ impl Inbound {
 }
 
 pub(super) type Answered = Response<ResponseBody>;
+
+/// What came of a request as far as nothing had to be waited for.
+enum Begun {
+    Answered(Box<Answered>),
+    Exchange(Exchange, Accepts, Era),
+    Subscription(Box<Wanted>),
+}
+
+/// A subscription that a client wants.
+struct Wanted {
+    inbound: Inbound,
+    request: Request,
+    revision: Revision,
+    outline: Outline,
+}
+
+impl From<Answered> for Begun {
+    fn from(answered: Answered) -> Self {
+        Self::Answered(Box::new(answered))
+    }
+}
 
 /// How many reports of one request may wait for a client that is slow to read.
 const REPORTS: usize = 256;
@@ -97,17 +118,22 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Answers one HTTP request.
-    pub(super) async fn respond<B: Body<Data = Bytes>>(
+    pub(super) fn respond<B: Body<Data = Bytes>>(
         self: Arc<Self>,
         request: http::Request<B>,
-    ) -> Answered {
+    ) -> impl Future<Output = Answered> + use<S, B> {
         let (parts, body) = request.into_parts();
+        // It goes through many hands: boxed here, it is in none of their futures.
+        self.route(Box::new(parts), body)
+    }
+
+    async fn route<B: Body<Data = Bytes>>(self: Arc<Self>, parts: Box<Parts>, body: B) -> Answered {
         let principal = match self.admit(&parts) {
             Ok(principal) => principal,
             Err(refused) => return *refused,
         };
         if self.is_for_old_clients(&parts) {
-            return self.old_client(&parts, principal, body).await;
+            return Box::pin(self.old_client(&parts, principal, body)).await;
         }
         match parts.method {
             Method::POST => self.post(parts, principal, body).await,
@@ -159,7 +185,7 @@ impl<S: Service> Endpoint<S> {
 
     async fn post<B: Body<Data = Bytes>>(
         self: Arc<Self>,
-        parts: Parts,
+        parts: Box<Parts>,
         principal: Principal,
         body: B,
     ) -> Answered {
@@ -190,10 +216,25 @@ impl<S: Service> Endpoint<S> {
         }
     }
 
-    async fn request(self: Arc<Self>, inbound: Inbound, request: Request) -> Answered {
+    async fn request(&self, inbound: Inbound, request: Request) -> Answered {
+        let (mut exchange, accepts, era) = match self.begin(inbound, request) {
+            Begun::Answered(answered) => return *answered,
+            Begun::Exchange(exchange, accepts, era) => (exchange, accepts, era),
+            Begun::Subscription(subscription) => return Box::pin(self.subscribe(*subscription)).await,
+        };
+        match exchange.step().await {
+            Step::Report(report) => response::events(&report, exchange, self.options.keep_alive),
+            Step::End(Some(reply)) => response::finish(reply, era, accepts),
+            Step::End(None) if accepts.events => response::no_events(),
+            Step::End(None) => response::empty(StatusCode::NO_CONTENT),
+        }
+    }
+
+    /// Goes as far with a request as nothing has to be waited for.
+    fn begin(&self, inbound: Inbound, request: Request) -> Begun {
         let outline = Outline::of(request.params.as_ref());
         if outline.version.is_none() && request.method == method::INITIALIZE {
-            return self.initialize(&inbound, &request);
+            return self.initialize(&inbound, &request).into();
         }
         let standing = match &outline.version {
             Some(declared) => self.modern(&inbound.parts, declared, &outline, &request.method),
@@ -201,29 +242,29 @@ impl<S: Service> Endpoint<S> {
         };
         let standing = match standing {
             Ok(standing) => standing,
-            Err((status, error)) => return response::error(status, Some(request.id.as_raw()), &error),
+            Err((status, error)) => {
+                return response::error(status, Some(request.id.as_raw()), &error).into();
+            }
         };
-        let era = standing.revision.era();
+        let (revision, era) = (standing.revision, standing.revision.era());
         if era == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
-            return self
-                .subscribe(inbound, &request, standing.revision, outline)
-                .await;
+            let wanted = Wanted {
+                inbound,
+                request,
+                revision,
+                outline,
+            };
+            return Begun::Subscription(Box::new(wanted));
         }
         let client = standing.session.as_ref().map(|session| &*session.client);
-        if let Some(outcome) = self.core.housekeeping(&request, standing.revision, client) {
+        if let Some(outcome) = self.core.housekeeping(&request, revision, client) {
             let reply = protocol::reply(&request.id, outcome.map(Into::into), era);
-            return response::finish(reply, era, inbound.accepts);
+            return response::finish(reply, era, inbound.accepts).into();
         }
         let accepts = inbound.accepts;
-        let mut exchange = match self.exchange(inbound, standing, request, outline) {
-            Ok(exchange) => exchange,
-            Err(refused) => return *refused,
-        };
-        match exchange.step().await {
-            Step::Report(report) => response::events(&report, exchange, self.options.keep_alive),
-            Step::End(Some(reply)) => response::finish(reply, era, accepts),
-            Step::End(None) if accepts.events => response::no_events(),
-            Step::End(None) => response::empty(StatusCode::NO_CONTENT),
+        match self.exchange(inbound, standing, request, outline) {
+            Ok(exchange) => Begun::Exchange(exchange, accepts, era),
+            Err(refused) => Begun::Answered(refused),
         }
     }
 
@@ -255,17 +296,16 @@ impl<S: Service> Endpoint<S> {
         }
         let answer = Arc::clone(&self.core).answer(request, cx);
         let refuge = (revision.era() == Era::Legacy).then(|| Refuge(Arc::clone(&self.detached)));
+        // Combinators: an `async` block would have the future that it awaits twice.
         Ok(match in_flight {
             Some((taken, registration)) => {
-                let answer = Abortable::new(answer, registration);
-                let call = async move {
-                    let answer = answer.await.ok();
+                let call = Abortable::new(answer, registration).map(move |answer| {
                     drop(taken);
-                    answer
-                };
+                    answer.ok()
+                });
                 Exchange::new(call, reports, refuge, session)
             }
-            None => Exchange::new(async move { Some(answer.await) }, reports, refuge, session),
+            None => Exchange::new(answer.map(Some), reports, refuge, session),
         })
     }
 
@@ -335,16 +375,16 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Opens the stream of a subscription.
-    async fn subscribe(
-        &self,
-        inbound: Inbound,
-        request: &Request,
-        revision: Revision,
-        outline: Outline,
-    ) -> Answered {
+    async fn subscribe(&self, wanted: Wanted) -> Answered {
+        let Wanted {
+            inbound,
+            request,
+            revision,
+            outline,
+        } = wanted;
         let accepts = inbound.accepts;
         let cx = inbound.context(revision, outline, None);
-        let wants = match self.core.listen(request, &cx).await {
+        let wants = match self.core.listen(&request, &cx).await {
             Ok(wants) => wants,
             Err(error) => {
                 let reply = protocol::reply(&request.id, Err(error), Era::Modern);

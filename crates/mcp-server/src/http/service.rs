@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{Response, request::Parts};
 use hyper::body::Body;
 
@@ -63,11 +64,14 @@ impl<S: Service> HttpService<S> {
     }
 
     /// Answers one HTTP request. Any failure is an answer, too.
-    pub async fn respond<B>(&self, request: http::Request<B>) -> Response<ResponseBody>
+    pub fn respond<B>(
+        &self,
+        request: http::Request<B>,
+    ) -> impl Future<Output = Response<ResponseBody>> + use<S, B>
     where
         B: Body<Data = Bytes>,
     {
-        Arc::clone(&self.0).respond(request).await
+        Arc::clone(&self.0).respond(request)
     }
 }
 
@@ -96,8 +100,7 @@ where
     type Future = Responding;
 
     fn call(&self, request: http::Request<B>) -> Responding {
-        let endpoint = Arc::clone(&self.0);
-        Box::pin(async move { Ok(endpoint.respond(request).await) })
+        Box::pin(self.respond(request).map(Ok))
     }
 }
 
