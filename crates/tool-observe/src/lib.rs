@@ -3,6 +3,9 @@
 //! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
 //! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`Metrics`] is another, for
 //! Prometheus.
+//!
+//! # Features
+//! `otlp` exports spans to an OpenTelemetry collector: see `Otlp`.
 
 mod alert_log;
 mod alerts;
@@ -15,6 +18,8 @@ mod health_book;
 mod histogram;
 mod log;
 mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod record;
 mod sanitise;
 mod series;
@@ -25,6 +30,8 @@ mod vitals;
 mod watch;
 mod webhook;
 
+#[cfg(feature = "otlp")]
+pub use self::otlp::{Otlp, OtlpEnvironment, OtlpSettings};
 pub use self::{
     alert_log::AlertLog,
     alerts::{AlertMonitor, AlertSettings},

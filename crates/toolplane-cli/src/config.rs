@@ -3,11 +3,11 @@
 use std::{env, path::PathBuf};
 
 use toolplane::{
-    Toolplane,
+    Builder, Toolplane,
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
-use crate::{command::Options, failure::Failure, logging, output::Console};
+use crate::{command::Options, failure::Failure, logging, output::Console, telemetry::Telemetry};
 
 /// The configuration's files: those on the command line, or the first one that is found.
 pub(crate) fn files(options: &Options) -> Result<Vec<PathBuf>, Failure> {
@@ -42,13 +42,19 @@ pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Fail
     Ok(loaded)
 }
 
+/// Begins the toolplane of a configuration, whose secrets no log tells.
+pub(crate) fn builder(loaded: &Loaded) -> Builder {
+    Toolplane::builder().loaded(loaded).redactor(logging::redactor())
+}
+
 /// The toolplane of the configuration. Needs a runtime; starts nothing.
-pub(crate) fn open(options: &Options, console: Console) -> Result<(Loaded, Toolplane), Failure> {
+pub(crate) fn open(
+    options: &Options,
+    telemetry: &Telemetry,
+    console: Console,
+) -> Result<(Loaded, Toolplane), Failure> {
     let loaded = read(files(options)?, console)?;
-    let plane = Toolplane::builder()
-        .loaded(&loaded)
-        .redactor(logging::redactor())
-        .build()?;
+    let plane = telemetry.of(builder(&loaded)).build()?;
     Ok((loaded, plane))
 }
 

@@ -11,6 +11,7 @@ mod output;
 mod run;
 mod runtime;
 mod sockets;
+mod telemetry;
 mod text;
 mod verbs;
 

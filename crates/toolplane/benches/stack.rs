@@ -1,11 +1,20 @@
-//! What the standard stack costs: a static mock tool through every layer, in process.
+//! What the standard stack costs: a static mock tool through every layer, in process, watched and not. Traces need
+//! `--features otlp`.
+
+use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use toolplane::{CallRequest, Toolplane, core::Outcome};
+use tokio::runtime::Runtime;
+#[cfg(feature = "otlp")]
+use toolplane::observe::{Otlp, OtlpSettings, Sampler, Tracer};
+use toolplane::{
+    Builder, CallRequest, Toolplane,
+    core::Outcome,
+    manifest::{LoadOptions, Syntax, load},
+    observe::Metrics,
+};
 
-fn plane() -> Toolplane {
-    Toolplane::from_yaml(
-        r#"
+const TOOLS: &str = r#"
 tools:
   echo:
     description: Answers the same every time.
@@ -15,9 +24,36 @@ tools:
       required: [text]
       additionalProperties: false
     executor: {kind: mock, result: {ok: true}}
-"#,
-    )
-    .expect("the configuration is usable")
+"#;
+
+fn builder() -> Builder {
+    let options = LoadOptions::new().text("bench.yaml", Syntax::Yaml, TOOLS);
+    Toolplane::builder().loaded(&load(&options).expect("the configuration is usable"))
+}
+
+/// A tracer of a share of all calls, whose spans are written as they would be sent and then lost, since nobody takes them.
+#[cfg(feature = "otlp")]
+fn tracer(ratio: f64) -> Tracer {
+    let mut settings = OtlpSettings::new("http://127.0.0.1:9");
+    settings.max_queue = 0;
+    let sampler = Sampler {
+        follows_caller: true,
+        ratio,
+    };
+    // Only the task that sends ends with it.
+    Otlp::start(settings).tracer(sampler)
+}
+
+/// Who watches, and what they are called.
+fn watched() -> Vec<(&'static str, Builder)> {
+    vec![
+        ("stack", builder()),
+        ("stack, counted", builder().observer(Arc::new(Metrics::new()))),
+        #[cfg(feature = "otlp")]
+        ("stack, 1 % traced", builder().tracer(tracer(0.01))),
+        #[cfg(feature = "otlp")]
+        ("stack, traced", builder().tracer(tracer(1.0))),
+    ]
 }
 
 fn calls(criterion: &mut Criterion) {
@@ -26,8 +62,14 @@ fn calls(criterion: &mut Criterion) {
         .build()
         .expect("a runtime");
     let _guard = runtime.enter();
-    let plane = plane();
-    let mut group = criterion.benchmark_group("stack");
+    for (name, builder) in watched() {
+        let plane = builder.build().expect("can be set up");
+        group(criterion, &runtime, name, &plane);
+    }
+}
+
+fn group(criterion: &mut Criterion, runtime: &Runtime, name: &str, plane: &Toolplane) {
+    let mut group = criterion.benchmark_group(name);
     for (name, size) in [("100 B", 100), ("1 KiB", 1024)] {
         let text = format!(r#"{{"text": "{}", "n": 7}}"#, "x".repeat(size - 22));
         group.throughput(Throughput::Bytes(size as u64));

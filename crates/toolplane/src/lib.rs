@@ -24,7 +24,7 @@
 //!
 //! # Features
 //! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, and
-//! `full` for all of them, which is the default. Each works alone.
+//! `full` for all of these, which is the default; `otlp` for traces, which is not part of it. Each works alone.
 
 mod builder;
 mod chaos;

@@ -5,6 +5,8 @@ mod alerts;
 mod health;
 mod logs;
 mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod sanitised;
 mod spans;
 mod webhook;

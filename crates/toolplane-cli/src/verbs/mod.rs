@@ -15,6 +15,8 @@ pub(crate) mod servers;
 pub(crate) mod tools;
 pub(crate) mod version;
 
+use std::time::Duration;
+
 use toolplane::{Toolplane, manifest::Loaded};
 
 use crate::{
@@ -24,7 +26,11 @@ use crate::{
     failure::Failure,
     output::Console,
     runtime::{Signals, block_on},
+    telemetry::Telemetry,
 };
+
+/// How long the export of the last spans may take: whoever waits for a command waits for that too.
+const LAST_SPANS: Duration = Duration::from_secs(1);
 
 /// Runs a verb on the toolplane of the configuration and ends its servers afterwards, also when a signal cuts the
 /// verb short.
@@ -33,14 +39,19 @@ where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
 {
     block_on(async {
-        let (loaded, plane) = config::open(options, console)?;
+        let telemetry = Telemetry::start(console);
+        let (loaded, plane) = config::open(options, &telemetry, console)?;
         let mut signals = Signals::listen()?;
         let result = tokio::select! {
             result = verb(&loaded, &plane) => result,
             exit = signals.next() => Err(Failure::silent(exit)),
         };
+        let ended = async {
+            plane.shutdown().await;
+            telemetry.shutdown(LAST_SPANS).await;
+        };
         tokio::select! {
-            () = plane.shutdown() => result,
+            () = ended => result,
             // Someone does not want to wait for it.
             exit = signals.next() => Err(Failure::silent(exit)),
         }

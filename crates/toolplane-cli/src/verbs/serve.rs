@@ -5,6 +5,7 @@ use std::{
     future::{Future, pending},
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 
 use serde_json::json;
@@ -28,7 +29,11 @@ use crate::{
     output::Console,
     runtime::{Signals, block_on_all_cores},
     sockets::{self, Socket},
+    telemetry::Telemetry,
 };
+
+/// How long the export of the last spans may take at the end.
+const LAST_SPANS: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, Failure> {
     block_on_all_cores(async {
@@ -37,8 +42,9 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let files = config::files(options)?;
         let loaded = config::read(files.clone(), console)?;
         let metrics = MetricsChoice::of(serve, &loaded.configuration.gateway);
-        let builder = Toolplane::builder().loaded(&loaded).chaos(chaos);
-        let plane = metrics.count(builder).build()?;
+        let telemetry = Telemetry::start(console);
+        let builder = config::builder(&loaded).chaos(chaos);
+        let plane = telemetry.of(metrics.count(builder)).build()?;
         let reloads = reload::follow(&loaded, &plane, files, !serve.no_reload, console)?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
@@ -62,8 +68,12 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
                 }
             }
         };
+        let ended = async {
+            plane.shutdown().await;
+            telemetry.shutdown(LAST_SPANS).await;
+        };
         tokio::select! {
-            () = plane.shutdown() => result.map(|()| Exit::Done),
+            () = ended => result.map(|()| Exit::Done),
             exit = signals.next() => Err(Failure::silent(exit)),
         }
     })

@@ -276,3 +276,82 @@ fn an_address_in_use_is_said_before_any_server_is_started() {
         "{run:?}"
     );
 }
+
+#[test]
+fn metrics_have_an_address_of_their_own_also_beside_stdio() {
+    let place = Place::with(TOOLS);
+    let mut child = place
+        .command(&["serve", "--stdio", "--metrics", "127.0.0.1:0"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    let address = line
+        .split("http://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next());
+    let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    writeln!(stdin, "{}", call(1, "greet", &json!({"name": "us"}))).unwrap();
+    let mut answer = String::new();
+    stdout.read_line(&mut answer).unwrap();
+    assert!(answer.contains("Hello, us!"), "{answer}");
+    let mut stream = TcpStream::connect(&address).unwrap();
+    write!(
+        stream,
+        "GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(
+        page.contains("toolplane_calls_total{tool=\"greet\",outcome=\"ok\"} 1"),
+        "{page}"
+    );
+    drop(stdin);
+    assert_eq!(end_of(&mut child), 0);
+}
+
+#[test]
+fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let collector = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+            .unwrap();
+        (head, String::from_utf8_lossy(&body).into_owned())
+    });
+    let arguments = ["call", "greet", "name=us"];
+    let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    let run = place.variable("OTEL_SERVICE_NAME", "the-test").run(&arguments);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let (head, body) = collector.join().unwrap();
+    assert!(head.starts_with("POST /v1/traces "), "{head}");
+    for text in ["the-test", "tools/call greet", "execute_tool greet"] {
+        assert!(body.contains(text), "{text} in {body}");
+    }
+    // Nobody is there any more.
+    let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    let run = place.run(&arguments);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("Hello, us!"), "{run:?}");
+}
