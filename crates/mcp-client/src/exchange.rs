@@ -1,7 +1,5 @@
 use std::{
-    future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -10,7 +8,7 @@ use std::{
 
 use mcp_wire::{Notification, method};
 use raw_json::RawJson;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::{Error, ErrorKind, RequestOptions};
 
@@ -102,23 +100,6 @@ impl Exchange {
     /// The error of a request whose time is up.
     pub(crate) fn timed_out(&self) -> Error {
         Error::new(ErrorKind::Timeout(self.started.elapsed())).sent(self.was_sent())
-    }
-
-    /// Runs `work` until the request's time is up. It stays where it is pinned: taken by value it would be in the
-    /// caller's future twice.
-    pub(crate) async fn in_time<T>(
-        &self,
-        mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,
-    ) -> Result<T, Error> {
-        loop {
-            let deadline = self.deadline();
-            if let Ok(done) = timeout_at(deadline, work.as_mut()).await {
-                return done;
-            }
-            if self.deadline() <= deadline {
-                return Err(self.timed_out());
-            }
-        }
     }
 }
 

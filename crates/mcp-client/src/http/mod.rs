@@ -2,6 +2,7 @@
 
 mod answer;
 mod client;
+mod deadlines;
 mod endpoint;
 mod listen;
 mod params;
@@ -57,7 +58,13 @@ impl HttpLink {
         let (postman, letters) = mpsc::channel(QUEUE);
         let incoming = Incoming::new(options.handlers.clone(), changes);
         let shared = Arc::new(HttpShared::new(client, options.max_message, incoming, postman));
-        tokio::spawn(post_letters(Arc::clone(&shared), letters));
+        let own = Arc::clone(&shared);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = post_letters(&own, letters) => {}
+                () = own.deadlines.watch() => {}
+            }
+        });
         Ok(Self {
             shared,
             pending: AtomicUsize::new(0),
@@ -93,10 +100,7 @@ impl HttpLink {
             armed: true,
         };
         let call = pin!(self.shared.call(&posting));
-        let done = tokio::select! {
-            done = exchange.in_time(call) => done,
-            error = self.closed() => Err(error.sent(exchange.was_sent())),
-        };
+        let done = self.shared.deadlines.keep(exchange, call).await;
         guard.armed = matches!(&done, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
         drop(guard);
         done
@@ -159,7 +163,7 @@ impl HttpLink {
     pub(crate) async fn shutdown(&self) {
         const LIMIT: Duration = Duration::from_secs(2);
         self.shared.incoming.stop();
-        if self.shared.closed.send_replace(true) {
+        if self.shared.close() {
             return;
         }
         let session = self.shared.session();
@@ -179,12 +183,12 @@ pub(crate) fn shut_down() -> Error {
 impl Drop for HttpLink {
     fn drop(&mut self) {
         self.shared.incoming.stop();
-        self.shared.closed.send_replace(true);
+        self.shared.close();
     }
 }
 
 /// Posts what has no answer, one after the other, until the connection closes.
-async fn post_letters(shared: Arc<HttpShared>, mut letters: mpsc::Receiver<Bytes>) {
+async fn post_letters(shared: &HttpShared, mut letters: mpsc::Receiver<Bytes>) {
     let mut closed = shared.closed.subscribe();
     loop {
         let letter = tokio::select! {

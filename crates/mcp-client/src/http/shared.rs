@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     answer,
     client::{Headers, HttpAnswer, HttpClient, TransportError},
+    deadlines::Deadlines,
     params::{MirroredTools, header_value},
 };
 use crate::{Error, ErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming};
@@ -41,6 +42,7 @@ pub(super) struct HttpShared {
     next_id: AtomicU64,
     postman: mpsc::Sender<Bytes>,
     pub(super) closed: watch::Sender<bool>,
+    pub(super) deadlines: Deadlines,
     pub(super) incoming: Arc<Incoming>,
     pub(super) mirrored: MirroredTools,
     /// What a modern server is asked to tell.
@@ -81,11 +83,19 @@ impl HttpShared {
             next_id: AtomicU64::new(1),
             postman,
             closed: watch::Sender::new(false),
+            deadlines: Deadlines::default(),
             incoming,
             mirrored: MirroredTools::default(),
             wanted: watch::Sender::new(None),
             limit,
         }
+    }
+
+    /// Ends what is under way; tells whether that was done before.
+    pub(super) fn close(&self) -> bool {
+        let was_closed = self.closed.send_replace(true);
+        self.deadlines.close();
+        was_closed
     }
 
     pub(super) fn next_id(&self) -> u64 {
