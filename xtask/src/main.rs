@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{CiOptions, DemoOptions, Repository, TestOptions, refuse, say};
+use xtask::{CiOptions, DemoOptions, Repository, SimOptions, TestOptions, refuse, say};
 
 /// Builds, checks and shows toolplane; what CI runs is what you run.
 #[derive(Debug, Parser)]
@@ -65,6 +65,18 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Simulates the whole stack in worlds of seeded faults and checks what came of it; tests do so with 200 seeds.
+    Sim {
+        /// How many seeds.
+        #[arg(long, default_value_t = 200)]
+        seeds: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// Show the histories of seeds that go wrong; with one seed, in any case.
+        #[arg(long)]
+        history: bool,
+    },
     /// Installs the programs that end-to-end tests talk to.
     Peers,
     /// Checks licences, bans and sources of dependencies.
@@ -98,6 +110,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Docs { check, parts } => xtask::docs(&repository, check, &parts),
         Command::Conformance { check } => xtask::conformance(&repository, check),
+        Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
         Command::Peers => {
             let parts = xtask::install_peers(&repository)?;
             anyhow::ensure!(

@@ -39,6 +39,7 @@ pub struct Builder {
     tracer: Option<Tracer>,
     secrets: Option<Arc<dyn Secrets>>,
     redactor: Redactor,
+    seed: Option<u64>,
     clock: Option<Arc<dyn Clock>>,
     chaos: Chaos,
     ledger: Option<Arc<dyn Ledger>>,
@@ -101,6 +102,13 @@ impl Builder {
     /// Has attempts fail on purpose by this chaos, which whoever keeps a clone can stop.
     pub fn chaos(mut self, chaos: Chaos) -> Self {
         self.chaos = chaos;
+        self
+    }
+
+    /// Has everything that is left to chance, such as pauses between attempts, come out the same every time: for
+    /// simulations.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
         self
     }
 
@@ -181,9 +189,12 @@ impl Builder {
                     tracer: self.tracer,
                 },
                 rules.clone(),
-                guards
-                    .with_chaos(self.chaos.clone())
-                    .with_redactor(self.redactor.clone()),
+                match self.seed {
+                    Some(seed) => guards.with_seed(seed),
+                    None => guards,
+                }
+                .with_chaos(self.chaos.clone())
+                .with_redactor(self.redactor.clone()),
                 Run,
             ),
             ledger,

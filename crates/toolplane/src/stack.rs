@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tool_chaos::Chaos;
 use tool_core::{
-    CallContext, DynInvoke, Invoke, Layers, Ledger, Observers, Outcome, PendingCall, Target, ToolError,
+    CallContext, DynInvoke, Invoke, Jitter, Layers, Ledger, Observers, Outcome, PendingCall, Target,
+    ToolError,
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{
@@ -30,6 +31,8 @@ pub(crate) struct Guards {
     concurrency: Concurrency,
     chaos: Chaos,
     redactor: Redactor,
+    retry: Retry,
+    breaker: Breaker,
 }
 
 impl Guards {
@@ -43,6 +46,17 @@ impl Guards {
             concurrency: Concurrency::new(),
             chaos: Chaos::default(),
             redactor: Redactor::default(),
+            retry: Retry::default(),
+            breaker: Breaker::default(),
+        }
+    }
+
+    /// The same, with pauses that are the same every time.
+    pub(crate) fn with_seed(self, seed: u64) -> Self {
+        Self {
+            retry: Retry::with_jitter(Jitter::seeded(seed)),
+            breaker: Breaker::with_jitter(Jitter::seeded(!seed)),
+            ..self
         }
     }
 
@@ -66,6 +80,8 @@ impl Guards {
             concurrency: Concurrency::dry(),
             chaos: Chaos::default(),
             redactor: Redactor::default(),
+            retry: Retry::default(),
+            breaker: Breaker::default(),
         }
     }
 }
@@ -104,7 +120,7 @@ pub(crate) fn stack(
         // Share: outside Retry, so that all who wait for one result share its attempts as well.
         //
         // Inside all of those, so that what they share or replace is a call's end; outside what guards a single attempt.
-        .then(Retry::default())
+        .then(guards.retry)
         // Before the queues, to fail fast.
         .then(BreakerPeek)
         // Inside Retry: the upstream is asked once for each attempt, so an attempt counts, not a call. Before Concurrency:
@@ -114,7 +130,7 @@ pub(crate) fn stack(
         // time limit, which is for the tool alone.
         .then(guards.concurrency)
         // Right before dispatch, so that a probe is not lost in a queue.
-        .then(Breaker::default())
+        .then(guards.breaker)
         // Intent: the durable record before a dispatch, the last thing before something can happen.
         //
         // Inside whatever repeats an attempt, outside whatever bounds one.

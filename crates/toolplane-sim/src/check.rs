@@ -1,0 +1,69 @@
+use std::time::Duration;
+
+use crate::{Operation, Record, Result};
+
+/// The resolution of the runtime's timers, and a millisecond for what is done between them.
+const GRAIN: Duration = Duration::from_millis(2);
+/// What the budget of retries of an upstream allows: a tenth of the calls, one a second, and ten seconds' worth at once.
+const RESERVE: usize = 10;
+
+/// What of a record should not have been.
+#[must_use]
+pub fn check(record: &Record) -> Vec<String> {
+    let operations = record.operations.iter().enumerate();
+    let mut violations: Vec<String> = operations
+        .flat_map(|(index, operation)| {
+            let of = move |what: String| format!("op{index} ({}): {what}", operation.tool);
+            check_operation(operation).into_iter().map(of)
+        })
+        .collect();
+    violations.extend(record.leaks.iter().cloned());
+    let n_calls: usize = record
+        .operations
+        .iter()
+        .map(|operation| operation.invocations.len())
+        .sum();
+    let allowed = RESERVE + n_calls.div_ceil(10) + record.elapsed.as_secs() as usize;
+    let n_retries = record.attempts.len().saturating_sub(n_calls);
+    if n_retries > allowed {
+        violations.push(format!(
+            "{n_retries} retries of {n_calls} calls, where {allowed} are allowed"
+        ));
+    }
+    violations
+}
+
+fn check_operation(operation: &Operation) -> Vec<String> {
+    let mut violations = Vec::new();
+    let results: Vec<Result> = operation
+        .invocations
+        .iter()
+        .filter_map(|invocation| Some(invocation.ended?.1))
+        .collect();
+    if results.len() != operation.invocations.len() {
+        violations.push("a call never ended".to_owned());
+    }
+    for invocation in &operation.invocations {
+        let Some((ended, _)) = invocation.ended else {
+            continue;
+        };
+        let took = ended - invocation.began;
+        if took > invocation.limit + GRAIN {
+            violations.push(format!("took {took:?}, where {:?} were left", invocation.limit));
+        }
+    }
+    let (n_effects, is_answered) = (operation.n_effects, results.contains(&Result::Answered));
+    if !operation.is_repeatable && n_effects > 1 {
+        violations.push(format!("done {n_effects} times"));
+    }
+    if is_answered && n_effects == 0 {
+        violations.push("answered, and not done".to_owned());
+    }
+    let told_not_done = !results.is_empty() && results.iter().all(|result| result.says_not_done());
+    if !operation.is_repeatable && n_effects > 0 && told_not_done {
+        violations.push(format!(
+            "done, and every caller was told that it is not: {results:?}"
+        ));
+    }
+    violations
+}

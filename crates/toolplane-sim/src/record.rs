@@ -1,0 +1,80 @@
+use std::{fmt::Write, time::Duration};
+
+use toolplane::core::ErrorKind;
+
+/// All that happened in one simulation.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// What clients wanted done.
+    pub operations: Vec<Operation>,
+    /// What arrived in the world, in the order of time.
+    pub attempts: Vec<Attempt>,
+    /// How long it took, in the simulation's time.
+    pub elapsed: Duration,
+    /// What was not as it should be when all was over.
+    pub leaks: Vec<String>,
+    /// The same as lines of text.
+    pub history: String,
+}
+
+/// Something that a client wants done: called once, or several times with the same key.
+#[derive(Debug, Clone, Default)]
+pub struct Operation {
+    /// The tool.
+    pub tool: &'static str,
+    /// Whether doing it twice is as good as once.
+    pub is_repeatable: bool,
+    /// Whether its calls have an idempotency key.
+    pub has_key: bool,
+    /// The calls.
+    pub invocations: Vec<Invocation>,
+    /// How often it was done.
+    pub n_effects: usize,
+}
+
+/// A call, and how it came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invocation {
+    /// When it began.
+    pub began: Duration,
+    /// How long it was to take at most.
+    pub limit: Duration,
+    /// When it ended, and how; nothing if it never did.
+    pub ended: Option<(Duration, Result)>,
+}
+
+/// How a call came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Result {
+    /// With an answer.
+    Answered,
+    /// With an error.
+    Failed(ErrorKind),
+    /// The client gave up.
+    Withdrawn,
+}
+
+/// An attempt that arrived in the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// Of which operation.
+    pub operation: usize,
+    /// When.
+    pub at: Duration,
+}
+
+impl Result {
+    /// Whether the caller knows by it that nothing was done.
+    #[must_use]
+    pub fn says_not_done(self) -> bool {
+        matches!(self, Self::Failed(kind) if kind != ErrorKind::OutcomeUnknown)
+    }
+}
+
+impl Record {
+    /// Adds a line to the history.
+    pub(crate) fn line(&mut self, at: Duration, operation: usize, what: &str) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.history, "{:>10} op{operation} {what}", at.as_micros());
+    }
+}

@@ -1,0 +1,172 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+use toolplane::{
+    RawJson,
+    core::{
+        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Reply,
+        ToolError,
+    },
+};
+
+use crate::{
+    fate::{Course, Fate, Weather},
+    record::{Attempt, Record},
+};
+
+/// What the tools act on: everything outside. It does what reaches it, whether or not anyone waits for it.
+#[derive(Clone)]
+pub(crate) struct World(Arc<Inner>);
+
+struct Inner {
+    weather: Weather,
+    start: Instant,
+    /// Whether the faults are over.
+    is_calm: AtomicBool,
+    record: Mutex<Record>,
+}
+
+/// How the world answers.
+enum Answer {
+    Done,
+    Failed(ToolError),
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Arc::new(Inner {
+            weather: Weather::of(seed),
+            start: Instant::now(),
+            is_calm: AtomicBool::new(false),
+            record: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.0.start.elapsed()
+    }
+
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        self.0.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends all faults.
+    pub(crate) fn calm(&self) {
+        self.0.is_calm.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that an attempt has arrived, and says what becomes of it.
+    fn arrives(&self, operation: usize) -> Course {
+        let at = self.now();
+        let mut record = self.record();
+        let earlier = record
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.operation == operation);
+        let n = earlier.count() as u64;
+        record.attempts.push(Attempt { operation, at });
+        let course = if self.0.is_calm.load(Ordering::Relaxed) {
+            Course {
+                fate: Fate::Done,
+                there: Duration::from_millis(1),
+                back: Duration::from_millis(1),
+            }
+        } else {
+            self.0.weather.course(operation, n, at)
+        };
+        record.line(at, operation, &format!("arrives: {:?}", course.fate));
+        course
+    }
+
+    fn does(&self, operation: usize) {
+        let at = self.now();
+        let mut record = self.record();
+        record.operations[operation].n_effects += 1;
+        record.line(at, operation, "is done");
+    }
+
+    /// Works on an attempt that was sent, whoever waits for the answer.
+    async fn works(self, operation: usize, course: Course, answer: oneshot::Sender<Answer>) {
+        sleep(course.there).await;
+        if matches!(course.fate, Fate::Done | Fate::LostAfter | Fate::HangsAfter) {
+            self.does(operation);
+        }
+        sleep(course.back).await;
+        let failed = |kind, message| Answer::Failed(ToolError::new(kind, message));
+        // If nobody waits any more, nobody is told.
+        let _ = match course.fate {
+            Fate::Done => answer.send(Answer::Done),
+            Fate::Busy => answer.send(failed(ErrorKind::Unavailable, "not now")),
+            Fate::Failed => answer.send(failed(ErrorKind::UpstreamError, "it failed")),
+            Fate::Limited(after) => {
+                let error = ToolError::new(ErrorKind::RateLimited, "too often").with_retry_after(after);
+                answer.send(Answer::Failed(error))
+            }
+            Fate::HangsBefore | Fate::HangsAfter => std::future::pending().await,
+            // The connection breaks.
+            Fate::LostBefore | Fate::LostAfter | Fate::Refused => Ok(()),
+        };
+    }
+}
+
+/// The executor of kind `sim`.
+impl Executor for World {
+    fn kind(&self) -> &'static str {
+        "sim"
+    }
+
+    fn upstream(&self, _: &Descriptor) -> Option<Arc<str>> {
+        Some("world".into())
+    }
+
+    fn prepare(&self, _: &Descriptor) -> std::result::Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
+
+impl Invoke for World {
+    async fn invoke(&self, cx: &mut CallContext) -> std::result::Result<Outcome, ToolError> {
+        let operation = cx.arguments.value()["operation"].as_u64();
+        let operation = operation.and_then(|operation| usize::try_from(operation).ok());
+        let operation = operation.expect("the clients say which");
+        let course = self.arrives(operation);
+        sleep(Duration::from_millis(1)).await;
+        if course.fate == Fate::Refused {
+            return Err(ToolError::new(ErrorKind::Unavailable, "nobody can be reached"));
+        }
+        cx.dispatch().sent();
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(self.clone().works(operation, course, answer));
+        match answered.await {
+            Ok(Answer::Done) => {
+                cx.dispatch().answered();
+                Ok(Reply::value(RawJson::from("done")).into())
+            }
+            Ok(Answer::Failed(error)) => {
+                cx.dispatch().answered();
+                Err(error)
+            }
+            Err(_) => Err(cx.unanswered(ErrorKind::Unavailable, "the connection broke")),
+        }
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}
