@@ -56,6 +56,19 @@ pub enum Feature {
     ResourceTemplate,
 }
 
+impl Descriptor {
+    /// Whether answers may be kept and shared where that is set up: the operator declared the tool read-only and
+    /// idempotent, or set up a cache for this very tool. What a server says of its own tools does not count.
+    #[must_use]
+    pub fn may_be_shared(&self) -> bool {
+        let metadata = &self.metadata;
+        let is_declared = metadata.read_only == Some(true) && metadata.idempotent == Some(true);
+        self.feature == Feature::Tool
+            && self.origin.trust == Trust::Operator
+            && (is_declared || self.overrides.cache.is_some())
+    }
+}
+
 impl Feature {
     /// All of them, in the order in which lists show them.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::ResourceTemplate];

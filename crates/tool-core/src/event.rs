@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Alert, CallContext, Caller, Outcome, ToolError};
+use crate::{Alert, CacheOutcome, CallContext, Caller, Outcome, ToolError};
 
 /// Something that happened, mostly to a call.
 #[derive(Debug)]
@@ -87,6 +87,13 @@ pub enum Event<'a> {
         scope: Scope,
         /// Its state from now on.
         state: BreakerState,
+    },
+    /// A call of a tool with a cache was answered from it, or not.
+    CacheUsed {
+        /// The call.
+        cx: &'a CallContext,
+        /// Where its answer comes from.
+        outcome: CacheOutcome,
     },
 }
 

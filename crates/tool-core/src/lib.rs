@@ -22,6 +22,7 @@ mod alert;
 mod approval;
 mod arguments;
 mod ask;
+mod cache;
 mod caller;
 mod clock;
 mod context;
@@ -60,6 +61,7 @@ pub use self::{
     },
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
+    cache::{CacheOutcome, CacheScope, CacheSettings},
     caller::Caller,
     clock::{Clock, Instant},
     context::{CallContext, CorrelationId, Note, Target},

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ApprovalRule, ArgumentHandling};
+use crate::{ApprovalRule, ArgumentHandling, CacheSettings};
 
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
@@ -12,6 +12,9 @@ pub struct Overrides {
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
     pub arguments: Option<ArgumentHandling>,
+    /// When its answers are kept and shared. Of a server or by default, that is for those tools only which their operator
+    /// declared read-only and idempotent.
+    pub cache: Option<CacheSettings>,
     /// How long is remembered what came of its calls with an idempotency key.
     pub key_ttl: Option<Duration>,
     /// What is hidden in what the tool gives back.

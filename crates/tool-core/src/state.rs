@@ -2,7 +2,10 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// What layers know of a tool from earlier calls, such as a limiter or a breaker. It belongs to the tool's name, not
@@ -13,6 +16,7 @@ use std::{
 pub struct ToolState {
     slots: Slots,
     upstream: Option<Arc<Upstream>>,
+    n_renewals: AtomicU64,
 }
 
 /// What several tools have in common that are run by the same thing: a server, or the host of an HTTP API. What layers
@@ -21,6 +25,7 @@ pub struct ToolState {
 pub struct Upstream {
     name: Arc<str>,
     slots: Slots,
+    n_renewals: AtomicU64,
 }
 
 /// One value of each type that was asked for.
@@ -34,6 +39,7 @@ impl ToolState {
         Self {
             slots: Slots::default(),
             upstream,
+            n_renewals: AtomicU64::new(0),
         }
     }
 
@@ -46,6 +52,22 @@ impl ToolState {
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.slots.get()
+    }
+
+    /// How often credentials that the tool is run with were replaced, its own or its upstream's: answers under others are
+    /// not those of the present ones.
+    #[must_use]
+    pub fn credential_version(&self) -> u64 {
+        let of_upstream = self
+            .upstream
+            .as_ref()
+            .map_or(0, |upstream| upstream.n_renewals.load(Ordering::Acquire));
+        self.n_renewals.load(Ordering::Acquire) + of_upstream
+    }
+
+    /// Notes that the tool has other credentials from now on.
+    pub fn credentials_renewed(&self) {
+        self.n_renewals.fetch_add(1, Ordering::AcqRel);
     }
 
     /// What the tool has in common with others, if anything.
@@ -62,7 +84,13 @@ impl Upstream {
         Self {
             name: name.into(),
             slots: Slots::default(),
+            n_renewals: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that all tools of the upstream have other credentials from now on.
+    pub fn credentials_renewed(&self) {
+        self.n_renewals.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The server's name, or scheme and host: see [`Executor::upstream`](crate::Executor::upstream).

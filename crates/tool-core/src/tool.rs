@@ -1,11 +1,15 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    ApprovalRule, ArgumentHandling, BreakerSettings, CheckJson, Descriptor, DynInvoke, Feature,
-    IdempotencySettings, Limits, Overrides, Redaction, RetrySettings, ToolState,
+    ApprovalRule, ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke,
+    Feature, IdempotencySettings, Limits, Overrides, Redaction, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -14,6 +18,8 @@ pub struct Tool {
     parts: ToolParts,
     definition: RawJson,
     digest: [u8; 32],
+    fingerprint: OnceLock<[u8; 32]>,
+    generation: u64,
 }
 
 /// What a [`Tool`] is made from.
@@ -46,6 +52,8 @@ pub struct Settings {
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
     pub arguments: ArgumentHandling,
+    /// When its answers are kept and shared; never if absent.
+    pub cache: Option<CacheSettings>,
     /// What is hidden in what it gives back.
     pub redaction: Redaction,
     /// How much it may be used.
@@ -64,6 +72,7 @@ impl Default for Settings {
             retry: None,
             breaker: None,
             arguments: ArgumentHandling::Strict,
+            cache: None,
             redaction: Redaction::Secrets,
             limits: Limits::default(),
             idempotency: IdempotencySettings::default(),
@@ -83,6 +92,8 @@ impl Settings {
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
         self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
+        let cache = overrides.cache.or(self.cache);
+        self.cache = cache.filter(|cache| !cache.disabled);
         self.redaction = overrides.redaction.unwrap_or(self.redaction);
         self.approval = overrides.approval.unwrap_or(self.approval);
         self
@@ -99,7 +110,23 @@ impl Tool {
             parts,
             definition,
             digest,
+            fingerprint: OnceLock::new(),
+            generation: 0,
         }
+    }
+
+    /// The same tool, made under the configuration of this number: what it is run by, and the values that its settings
+    /// refer to, may be others than under another.
+    #[must_use]
+    pub fn in_generation(mut self, generation: u64) -> Self {
+        self.generation = generation;
+        self
+    }
+
+    /// The number of the configuration that it was made under.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// The name that agents call it by.
@@ -131,6 +158,18 @@ impl Tool {
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
+    }
+
+    /// The SHA-256 of everything that its answers depend on beside the call: the definition, the version, and what runs
+    /// it with which settings.
+    #[must_use]
+    pub fn fingerprint(&self) -> &[u8; 32] {
+        self.fingerprint.get_or_init(|| {
+            let descriptor = &self.parts.descriptor;
+            let (version, runner) = (&descriptor.version, &descriptor.executor);
+            let parts = serde_json::json!([version, runner.kind, runner.config, self.digest]);
+            raw_json::digest(&RawJson::from(parts))
+        })
     }
 
     /// The compiled schema of its arguments.

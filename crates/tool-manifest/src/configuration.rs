@@ -47,6 +47,8 @@ pub struct Defaults {
     pub start_timeout: Duration,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
+    /// How many bytes the answers of all tools may take that are kept: 64 MiB.
+    pub cache_bytes: usize,
     /// What else holds for tools and servers that set nothing in its place.
     pub overrides: Overrides,
     /// How much tools may be used: as much as one likes.
@@ -65,6 +67,7 @@ impl Default for Defaults {
             connect_timeout: Duration::from_secs(5),
             start_timeout: Duration::from_secs(20),
             max_result_bytes: 16 << 20,
+            cache_bytes: 64 << 20,
             overrides: Overrides::default(),
             limits: Limits::default(),
             max_keys: None,

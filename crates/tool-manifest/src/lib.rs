@@ -4,6 +4,7 @@
 //! with file, line, column and field, the line itself and what to try. [`ProcessSecrets`] gives the `${…}`
 //! references in it their values.
 
+mod cache;
 mod chaos;
 mod configuration;
 mod diagnostic;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tool_core::{ApprovalRule, ArgumentHandling, BreakerSettings, Overrides, Redaction, RetrySettings};
 
 use crate::{
+    cache::{self, CacheBody},
     field::Field,
     place::Cx,
     units::{Percent, Period},
@@ -77,6 +78,7 @@ pub(crate) enum RedactionWord {
 pub(crate) struct OverrideFields {
     pub(crate) retry: Field<RetryBody>,
     pub(crate) breaker: Field<BreakerBody>,
+    pub(crate) cache: Field<CacheBody>,
     pub(crate) arguments: Field<ArgumentsWord>,
     pub(crate) redaction: Field<RedactionWord>,
     pub(crate) approval: Field<ApprovalWord>,
@@ -98,6 +100,7 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
     Overrides {
         retry: fields.retry.get().map(|body| retry(cx, body)),
         breaker: fields.breaker.get().map(|body| breaker(cx, body)),
+        cache: fields.cache.get().map(|body| cache::cache(cx, body)),
         arguments: fields.arguments.get().map(|word| match word {
             ArgumentsWord::Strict => ArgumentHandling::Strict,
             ArgumentsWord::Coerce => ArgumentHandling::Coerce,

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+    cache::CacheBody,
     field::{Entries, Field},
     idempotency::{self, IdempotenciesBody},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
@@ -38,6 +39,12 @@ pub(crate) struct DefaultsBody {
     /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
     /// its place.
     arguments: Field<ArgumentsWord>,
+    /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
+    /// server or tool is in its place.
+    cache: Field<CacheBody>,
+    /// How much memory the answers of all tools may take that are kept; 64MiB if it is not given. It counts from the start:
+    /// a reload does not change it.
+    cache_bytes: Field<Bytes>,
     /// What is hidden in what tools give back; `secrets` if it is not given. That of a server or tool is in its place.
     redaction: Field<RedactionWord>,
     /// Whether somebody must approve each call; nobody need if it is not given. That of a server or tool is in its
@@ -149,11 +156,22 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         }
         defaults.max_result_bytes = bytes;
     }
+    if let Some((at, Bytes(bytes))) = body.cache_bytes.located() {
+        if bytes == 0 {
+            cx.error(
+                at,
+                "no answer fits into 0 bytes",
+                "leave `cache` out to keep none",
+            );
+        }
+        defaults.cache_bytes = bytes;
+    }
     defaults.overrides = overrides::overrides(
         cx,
         OverrideFields {
             retry: body.retry,
             breaker: body.breaker,
+            cache: body.cache,
             arguments: body.arguments,
             redaction: body.redaction,
             approval: body.approval,

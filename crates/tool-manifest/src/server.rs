@@ -5,6 +5,7 @@ use serde::Deserialize;
 use tool_core::{ConcurrencyLimit, Origin, Overrides, Pattern, RateLimit, Template, Trust};
 
 use crate::{
+    cache::CacheBody,
     configuration::KeyPlace,
     field::{Entries, Field, Text},
     idempotency::{self, ServerIdempotencyBody},
@@ -206,6 +207,9 @@ pub(crate) struct ServerBody {
     pub(crate) breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     pub(crate) arguments: Field<ArgumentsWord>,
+    /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
+    /// what `defaults` say. What the server says of its tools does not count.
+    pub(crate) cache: Field<CacheBody>,
     /// What is hidden in what its tools give back, in the place of what `defaults` say.
     pub(crate) redaction: Field<RedactionWord>,
     /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
@@ -290,6 +294,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
                 OverrideFields {
                     retry: body.retry,
                     breaker: body.breaker,
+                    cache: body.cache,
                     arguments: body.arguments,
                     redaction: body.redaction,
                     approval: body.approval,

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 
 use crate::{
+    cache::{self, CacheBody},
     field::{Field, Raw, Text},
     idempotency::{self, IdempotencyBody},
     limits::{ConcurrencyBody, RateLimitBody},
@@ -50,6 +51,9 @@ pub(crate) struct ToolBody {
     breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     arguments: Field<ArgumentsWord>,
+    /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
+    /// depends on nothing but its arguments and who asks.
+    cache: Field<CacheBody>,
     /// What becomes of its calls with an idempotency key.
     idempotency: Field<IdempotencyBody>,
     /// What is hidden in what it gives back, in the place of what `defaults` say.
@@ -215,6 +219,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 /// Makes a tool from our own spelling.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
+    let cache_at = body.cache.given();
     let parts = Parts {
         name: name.to_owned(),
         named,
@@ -233,6 +238,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                 OverrideFields {
                     retry: body.retry,
                     breaker: body.breaker,
+                    cache: body.cache,
                     arguments: body.arguments,
                     redaction: body.redaction,
                     approval: body.approval,
@@ -260,6 +266,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
             },
         ),
     };
+    cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
     assemble(cx, parts)
 }
 

@@ -3,7 +3,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -36,6 +36,7 @@ pub struct RegistryParts {
 
 pub(crate) struct Shared {
     parts: ArcSwap<Parts>,
+    n_replaced: AtomicU64,
     /// Whether what the sources add or lose is followed.
     follows: AtomicBool,
     /// Where news of resources goes: also those of sources to come.
@@ -54,6 +55,8 @@ struct Parts {
     executors: HashMap<String, Arc<dyn Executor>>,
     defaults: Settings,
     upstream_settings: HashMap<String, Settings>,
+    /// How many there were before.
+    generation: u64,
 }
 
 impl From<RegistryParts> for Parts {
@@ -66,6 +69,7 @@ impl From<RegistryParts> for Parts {
                 .collect(),
             defaults: parts.defaults,
             upstream_settings: parts.upstreams,
+            generation: 0,
         }
     }
 }
@@ -88,6 +92,7 @@ impl Registry {
     pub fn new(parts: RegistryParts) -> Self {
         let registry = Self(Arc::new(Shared {
             parts: ArcSwap::from_pointee(parts.into()),
+            n_replaced: AtomicU64::new(0),
             follows: AtomicBool::new(false),
             tell: Mutex::default(),
             upstreams: Mutex::default(),
@@ -106,7 +111,11 @@ impl Registry {
     ///
     /// `lists_changed` says that lists count as changed even if they hold the same: who may see what has changed.
     pub fn replace(&self, parts: RegistryParts, lists_changed: bool) {
-        let parts = Arc::new(Parts::from(parts));
+        let generation = self.0.n_replaced.fetch_add(1, Ordering::Relaxed) + 1;
+        let parts = Arc::new(Parts {
+            generation,
+            ..Parts::from(parts)
+        });
         let before = self.0.parts.swap(parts.clone());
         let is_new = |source: &&Arc<dyn Source>| !before.has(source);
         for source in parts.sources.iter().filter(is_new) {
@@ -307,6 +316,7 @@ impl Registry {
             executors: &parts.executors,
             defaults: parts.defaults,
             upstream_settings: &parts.upstream_settings,
+            generation: parts.generation,
             shared,
             before: &before,
             keeps_tools: cause == Cause::Sources,

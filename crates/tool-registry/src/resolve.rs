@@ -18,6 +18,8 @@ pub(crate) struct Resolver<'a> {
     pub(crate) executors: &'a HashMap<String, Arc<dyn Executor>>,
     pub(crate) defaults: Settings,
     pub(crate) upstream_settings: &'a HashMap<String, Settings>,
+    /// That of the parts that tools are made of now.
+    pub(crate) generation: u64,
     pub(crate) shared: &'a Shared,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
@@ -125,7 +127,7 @@ impl Resolver<'_> {
         let upstream = executor
             .upstream(descriptor)
             .map(|name| self.shared.upstream(name));
-        Ok(Arc::new(Tool::new(ToolParts {
+        let tool = Tool::new(ToolParts {
             descriptor: descriptor.clone(),
             input: Arc::new(LazySchema::new(descriptor.input_schema.clone())),
             output: descriptor
@@ -139,7 +141,8 @@ impl Resolver<'_> {
                 settings
             },
             state: state(before, upstream),
-        })))
+        });
+        Ok(Arc::new(tool.in_generation(self.generation)))
     }
 
     /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it
@@ -157,6 +160,7 @@ impl Resolver<'_> {
             limits.rate.tool = metadata.rate_limit.or(limits.rate.tool);
             limits.concurrency.tool = metadata.concurrency.or(limits.concurrency.tool);
         }
+        settings.cache = settings.cache.filter(|_| descriptor.may_be_shared());
         settings
     }
 }

@@ -1,7 +1,7 @@
 //! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Idempotency`] makes a key have its
-//! effect once, [`Retry`] tries again what failed,
-//! [`Concurrency`] bounds how many attempts run at once, [`Timeout`] one attempt. Each works alone around anything that
-//! implements [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
+//! effect once, [`Share`] keeps answers and makes identical calls once, [`Retry`] tries again what failed, [`Concurrency`]
+//! bounds how many attempts run at once, [`Timeout`] one attempt. Each works alone around anything that implements
+//! [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
 //!
 //! ```
 //! use tool_core::Layer;
@@ -12,15 +12,18 @@
 //! # }
 //! ```
 
+mod answers;
 mod backoff;
 mod budget;
 mod clock;
 mod concurrency;
 mod deadline;
+mod flights;
 mod gate;
 mod idempotency;
 mod memory_ledger;
 mod retry;
+mod share;
 mod timeout;
 mod within;
 
@@ -33,5 +36,6 @@ pub use self::{
     idempotency::{Idempotency, Idempotent},
     memory_ledger::{LedgerLimits, MemoryLedger},
     retry::{Retry, Retrying},
+    share::{Share, Sharing},
     timeout::{Timeout, Timing},
 };

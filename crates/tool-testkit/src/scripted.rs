@@ -29,6 +29,8 @@ pub enum Step {
     Value(serde_json::Value),
     /// Answers with this reply.
     Reply(Reply),
+    /// Comes to this.
+    Outcome(Outcome),
     /// Fails like this, before anything was sent.
     Fail(ToolError),
     /// Fails like this, after the call was sent.
@@ -94,6 +96,7 @@ impl Invoke for Script {
                 cx.dispatch().answered();
                 Ok(reply.into())
             }
+            Step::Outcome(outcome) => Ok(outcome),
             Step::Fail(error) => Err(error),
             Step::FailSent(error) => {
                 cx.dispatch().sent();

@@ -200,6 +200,9 @@ pub(crate) struct Call {
     /// Go through everything that a call would, and stop where it would be sent
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Have the call made, whatever is kept of earlier ones
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Approve the call yourself if it needs approval, unless somebody else must
     #[arg(long)]
     pub(crate) approve: bool,

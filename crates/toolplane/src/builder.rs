@@ -193,6 +193,7 @@ impl Builder {
                     Some(seed) => guards.with_seed(seed),
                     None => guards,
                 }
+                .keeping(configuration.defaults.cache_bytes)
                 .with_chaos(self.chaos.clone())
                 .with_redactor(self.redactor.clone()),
                 Run,

@@ -6,6 +6,7 @@ use tool_core::{
     TraceContext,
 };
 use tool_policy::Approve;
+use tool_runtime::Share;
 
 /// A call to be made.
 #[derive(Clone)]
@@ -175,6 +176,12 @@ impl CallRequest {
     pub fn meta(mut self, meta: RawJson) -> Self {
         self.meta = Some(meta);
         self
+    }
+
+    /// Has the call made for itself: it is not answered from a cache, nor with the answer of another call, and its own is
+    /// not kept. Gateways that it passes on its way are told the same.
+    pub fn bypass_cache(self) -> Self {
+        self.more_meta(&[(Share::META_KEY, RawJson::from(Share::BYPASS))])
     }
 
     /// Makes the call with the approval of this handle, which [`Outcome::Pending`](tool_core::Outcome::Pending) named.

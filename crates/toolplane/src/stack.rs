@@ -12,7 +12,7 @@ use tool_policy::{
     Admit, Allowance, Approve, Breaker, BreakerPeek, RateLimit, Redact, Redactor, SharedRules, Validate,
     ValidateResult,
 };
-use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Timeout};
+use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Share, Timeout};
 
 /// Who watches calls: nobody in a dry run.
 #[derive(Debug, Default)]
@@ -27,6 +27,7 @@ pub(crate) struct Guards {
     idempotency: Idempotency,
     allowance: Allowance,
     approve: Approve,
+    share: Share,
     rate_limit: RateLimit,
     concurrency: Concurrency,
     chaos: Chaos,
@@ -42,6 +43,7 @@ impl Guards {
             idempotency: Idempotency::new(ledger),
             allowance,
             approve,
+            share: Share::new(0),
             rate_limit: RateLimit::new(),
             concurrency: Concurrency::new(),
             chaos: Chaos::default(),
@@ -70,12 +72,21 @@ impl Guards {
         Self { chaos, ..self }
     }
 
+    /// The same, which keep so many bytes of answers.
+    pub(crate) fn keeping(self, cache_bytes: usize) -> Self {
+        Self {
+            share: Share::new(u64::try_from(cache_bytes).unwrap_or(u64::MAX)),
+            ..self
+        }
+    }
+
     /// Those of dry runs, which count nothing and ask nobody.
     pub(crate) fn dry(&self, ledger: Arc<dyn Ledger>) -> Self {
         Self {
             idempotency: Idempotency::dry(ledger),
             allowance: self.allowance.clone().dry(),
             approve: self.approve.clone().dry(),
+            share: Share::dry(),
             rate_limit: RateLimit::dry(),
             concurrency: Concurrency::dry(),
             chaos: Chaos::default(),
@@ -117,8 +128,10 @@ pub(crate) fn stack(
         // A person decides on valid arguments, once for all attempts, and never on what another caller's call came to.
         .then(guards.approve)
         // Degrade: outside Share, so that a fallback's answer is never cached as the primary's.
-        // Share: outside Retry, so that all who wait for one result share its attempts as well.
         //
+        // Inside admission, or a refused caller would read another's answer; outside Retry, so that all who wait for one
+        // result share its attempts as well.
+        .then(guards.share)
         // Inside all of those, so that what they share or replace is a call's end; outside what guards a single attempt.
         .then(guards.retry)
         // Before the queues, to fail fast.

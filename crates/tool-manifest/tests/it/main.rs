@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod cache;
 mod chaos;
 mod fixtures;
 mod health;

@@ -1,10 +1,12 @@
 //! Each execution layer alone, around a scripted executor, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod retry;
-
 mod concurrency;
 mod idempotency;
+mod retry;
+mod share;
+mod share_cancel;
+mod share_keys;
 
 use std::{sync::Arc, time::Duration};
 

@@ -47,6 +47,9 @@ pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Ex
         if let Some(key) = &call.idempotency_key {
             request = request.idempotency_key(key.as_str());
         }
+        if call.no_cache {
+            request = request.bypass_cache();
+        }
         if console.is_watched() {
             request = request.progress(Arc::new(Shown(console)));
         }

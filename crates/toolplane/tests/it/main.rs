@@ -1,6 +1,7 @@
 //! The standard stack around scripted executors, and the facade around configurations.
 
 mod approval;
+mod cache;
 mod chaos;
 #[cfg(feature = "exec-mock")]
 mod configured;

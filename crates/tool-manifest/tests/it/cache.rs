@@ -1,0 +1,94 @@
+//! Caches: what files may say, and what is said of those that are wrong.
+
+use std::time::Duration;
+
+use tool_core::{CacheScope, CacheSettings};
+use tool_manifest::{LoadOptions, Syntax, load};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn options(text: &str) -> LoadOptions {
+    LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)
+}
+
+#[test]
+fn caches_by_default_of_a_server_and_of_a_tool() {
+    let text = "
+defaults:
+  cache: {ttl: 30s}
+  cache_bytes: 8MiB
+servers:
+  github: {command: x, cache: {disabled: true}}
+tools:
+  search:
+    description: Searches.
+    cache: {ttl: 0s, stale_while_revalidate: 1m, stale_if_error: 1h, max_bytes: 64KiB, scope: shared}
+    executor: {kind: mock, result: 1}
+  lookup:
+    description: Looks up.
+    cache: {}
+    executor: {kind: mock, result: 1}
+  write:
+    description: Writes.
+    read_only: false
+    cache: {disabled: true}
+    executor: {kind: mock, result: 1}
+";
+    let configuration = load(&options(text)).expect("usable").configuration;
+    let defaults = &configuration.defaults;
+    let plain = CacheSettings::default();
+    let of_defaults = CacheSettings {
+        ttl: Some(30 * SECOND),
+        ..plain
+    };
+    assert_eq!(
+        (defaults.overrides.cache, defaults.cache_bytes),
+        (Some(of_defaults), 8 << 20)
+    );
+    let of_server = configuration.servers[0].overrides.cache;
+    assert!(of_server.is_some_and(|cache| cache.disabled));
+    let of_search = CacheSettings {
+        disabled: false,
+        ttl: Some(Duration::ZERO),
+        stale_while_revalidate: 60 * SECOND,
+        stale_if_error: 3600 * SECOND,
+        max_bytes: 64 << 10,
+        scope: CacheScope::Shared,
+    };
+    let of_tools: Vec<_> = configuration
+        .tools
+        .iter()
+        .map(|tool| tool.overrides.cache)
+        .collect();
+    assert_eq!(of_tools[..2], [Some(of_search), Some(plain)]);
+}
+
+#[test]
+fn what_is_wrong_is_shown_in_its_line() {
+    for (cache, line, expected) in [
+        ("    cache: {ttl: 5}", 5, "`5` is no time with its unit"),
+        ("    cache: {tll: 5s}", 5, "tll"),
+        ("    cache: {scope: everyone}", 5, "unknown value `everyone`"),
+        ("    cache: {max_bytes: 0}", 5, "no answer fits into 0 bytes"),
+        (
+            "    read_only: false\n    cache: {}",
+            6,
+            "a tool with `read_only: false` cannot have a cache",
+        ),
+        (
+            "    idempotent: false\n    cache: {}",
+            6,
+            "a tool with `idempotent: false` cannot have a cache",
+        ),
+    ] {
+        let text = format!(
+            "tools:\n  search:\n    description: Searches.\n    executor: {{kind: mock, result: 1}}\n{cache}\n"
+        );
+        let problems = load(&options(&text)).expect_err(cache);
+        let said = problems.render(false);
+        assert!(
+            said.contains(expected) && said.contains(&format!("toolplane.yaml:{line}")),
+            "{cache}: {said}"
+        );
+    }
+}

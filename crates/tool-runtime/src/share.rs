@@ -1,0 +1,439 @@
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
+
+use raw_json::RawJson;
+use tokio::sync::{oneshot, watch};
+use tool_core::{
+    CacheOutcome, CacheSettings, CallContext, Category, ErrorKind, Event, Invoke, Layer, Outcome, Reply,
+    Target, TaskWish, ToolError,
+};
+use tracing::Instrument;
+
+use crate::{
+    Retry,
+    answers::{Answer, Answers, Key},
+    flights::{Boarding, Flights, Landed, Takeoff},
+    within::{readable, within},
+};
+
+/// Keeps the answers of tools for later calls, and makes identical calls at the same time once, where the tool's
+/// [`CacheSettings`] say so.
+///
+/// # Which calls are the same
+/// Those of one tenant and principal, to one tool of one version with one executor and its settings and credentials,
+/// with arguments that mean the same. The principal does not count where the tool's
+/// [`CacheScope`](tool_core::CacheScope) is shared.
+///
+/// # What is made once belongs to no caller
+/// Its answer is for others as well, so it cannot depend on what one caller has beside the arguments. It is made without
+/// the caller's client: it can ask nobody, tells no one its log, and becomes no task. Of the caller's `_meta` it has the
+/// trace and [`Retry::META_KEY`] alone. Its time is the tool's, not that of the caller who came first. Progress goes to
+/// all who wait, if the first of them wanted any.
+///
+/// A call that needs more than that is made for itself: another round of a call, one that wants to be a task, one
+/// with an idempotency key, and one that says so in its `_meta` under [`Share::META_KEY`].
+///
+/// # What is kept
+/// Answers, and nothing else: no errors, nothing in which the tool reports a failure, nothing unfinished. A reply that was
+/// not made for its call says so under [`Share::META_KEY`], with its age.
+///
+/// # Cancellation
+/// The work runs in a task of its own. A caller who goes takes nothing away from those who wait with it; when the last one
+/// goes, the work is cancelled.
+///
+/// # Order
+/// Inside admission, or a refused caller would read another's answer; outside retries, so that all who wait for a result
+/// share its attempts.
+#[derive(Clone)]
+pub struct Share {
+    desk: Arc<Desk>,
+    is_dry: bool,
+}
+
+/// The layer of [`Share`].
+#[derive(Debug)]
+pub struct Sharing<S> {
+    settings: Share,
+    /// Shared with the work that goes on without its caller.
+    inner: Arc<S>,
+}
+
+/// What is known of earlier calls, and of those that run.
+#[derive(Debug)]
+struct Desk {
+    answers: Answers,
+    flights: Arc<Flights>,
+}
+
+/// What is done about a call.
+enum Plan {
+    /// It is made for itself.
+    Alone,
+    /// It is answered with this.
+    Kept(Reply),
+    /// It is made once for all who want the same.
+    Once(Box<Wanted>),
+}
+
+/// A call that is made once.
+struct Wanted {
+    key: Key,
+    settings: CacheSettings,
+    /// What is given if nothing better can be had.
+    spare: Option<Arc<Answer>>,
+}
+
+impl Share {
+    /// Where a reply says that it was not made for its call, and where a caller says that it wants none of those.
+    pub const META_KEY: &'static str = "dev.toolplane/cache";
+    /// What a caller says there.
+    pub const BYPASS: &'static str = "bypass";
+
+    /// A layer that keeps answers in this many bytes.
+    #[must_use]
+    pub fn new(max_bytes: u64) -> Self {
+        let desk = Desk {
+            answers: Answers::new(max_bytes),
+            flights: Arc::default(),
+        };
+        Self {
+            desk: Arc::new(desk),
+            is_dry: false,
+        }
+    }
+
+    /// A layer for dry runs: it keeps nothing and gives nothing.
+    #[must_use]
+    pub fn dry() -> Self {
+        Self {
+            is_dry: true,
+            ..Self::new(0)
+        }
+    }
+
+    /// How many bytes the answers take that are kept, about.
+    #[must_use]
+    pub fn n_bytes(&self) -> u64 {
+        self.desk.answers.n_bytes()
+    }
+
+    /// How many calls are running that others may join.
+    #[must_use]
+    pub fn n_running(&self) -> usize {
+        self.desk.flights.n_aloft()
+    }
+}
+
+impl<S> Layer<S> for Share {
+    type Invoke = Sharing<S>;
+
+    fn layer(self, inner: S) -> Sharing<S> {
+        Sharing {
+            settings: self,
+            inner: Arc::new(inner),
+        }
+    }
+}
+
+impl<S: Invoke + 'static> Invoke for Sharing<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        match self.plan(cx) {
+            Plan::Alone => self.inner.invoke(cx).await,
+            Plan::Kept(reply) => Ok(reply.into()),
+            // Boxed, so that calls which are answered at once do not carry the room for this.
+            Plan::Once(wanted) => Box::pin(self.once(cx, *wanted)).await,
+        }
+    }
+}
+
+impl<S: Invoke + 'static> Sharing<S> {
+    fn plan(&self, cx: &mut CallContext) -> Plan {
+        let Some(settings) = cx.tool().settings().cache else {
+            return Plan::Alone;
+        };
+        let Share { desk, is_dry } = &self.settings;
+        if !matches!(cx.target, Target::Tool(_)) {
+            return Plan::Alone;
+        }
+        if *is_dry {
+            cx.note("cache", || "nothing is kept or given in a dry run".to_owned());
+            return Plan::Alone;
+        }
+        if let Some(why) = alone(cx) {
+            cx.note("cache", || format!("not looked at: {why}"));
+            tell(cx, CacheOutcome::Bypassed);
+            return Plan::Alone;
+        }
+        let key = Key::of(cx, settings.scope);
+        let Some(answer) = desk.answers.find(&key) else {
+            return Plan::once(key, settings, None);
+        };
+        let age = answer.age(cx.clock.now());
+        let ttl = settings.ttl_of(&cx.tool().descriptor().metadata);
+        if age < ttl {
+            return Plan::Kept(kept(cx, &answer, CacheOutcome::Hit, ""));
+        }
+        if age < ttl.saturating_add(settings.stale_while_revalidate) {
+            let is_first = self.refresh(cx, key, settings);
+            let why = if is_first {
+                ", and asked again in the background"
+            } else {
+                ", and being asked again"
+            };
+            return Plan::Kept(kept(cx, &answer, CacheOutcome::Stale, why));
+        }
+        let is_spare = age < ttl.saturating_add(settings.stale_if_error);
+        Plan::once(key, settings, is_spare.then_some(answer))
+    }
+
+    /// Makes the call once for all who want the same now, or gives what is left if that fails.
+    async fn once(&self, cx: &mut CallContext, wanted: Wanted) -> Result<Outcome, ToolError> {
+        let Wanted { key, settings, spare } = wanted;
+        // What is left is given in time: a part of the time goes unused.
+        let patience = spare.as_ref().and_then(|_| cx.remaining());
+        let mut made = Box::pin(self.made(cx, key, settings));
+        let (outcome, result) = match patience.map(|left| left - left / 10) {
+            Some(limit) => within(limit, None, made.as_mut()).await.unwrap_or_else(|| {
+                let message = format!("no answer within {:?}", readable(limit));
+                (
+                    CacheOutcome::Miss,
+                    Err(ToolError::new(ErrorKind::Timeout, message)),
+                )
+            }),
+            None => made.as_mut().await,
+        };
+        drop(made);
+        if let (Err(error), Some(answer)) = (&result, spare)
+            && matches!(error.kind().category(), Category::Transient | Category::RateLimit)
+        {
+            let (kind, age) = (error.kind(), answer.age(cx.clock.now()));
+            cx.note("cache", || {
+                format!("answered {:?} ago, after `{kind}`", readable(age))
+            });
+            tell(cx, CacheOutcome::Stale);
+            return Ok(marked(answer.reply(), CacheOutcome::Stale, age, Some(kind)).into());
+        }
+        tell(cx, outcome);
+        result
+    }
+
+    async fn made(
+        &self,
+        cx: &mut CallContext,
+        key: Key,
+        settings: CacheSettings,
+    ) -> (CacheOutcome, Result<Outcome, ToolError>) {
+        let Desk { answers, flights } = &*self.settings.desk;
+        let boarding = flights.board(&key, cx.progress.as_ref(), || {
+            let ttl = settings.ttl_of(&cx.tool().descriptor().metadata);
+            let answer = answers.find(&key)?;
+            (answer.age(cx.clock.now()) < ttl).then_some(answer)
+        });
+        match boarding {
+            Boarding::Kept(answer) => {
+                let age = answer.age(cx.clock.now());
+                cx.note("cache", || "answered just now".to_owned());
+                let reply = marked(answer.reply(), CacheOutcome::Hit, age, None);
+                (CacheOutcome::Hit, Ok(reply.into()))
+            }
+            Boarding::Joined(_seat, landed) => {
+                cx.note("cache", || {
+                    "waits for the same call, which runs already".to_owned()
+                });
+                match joined(landed).await {
+                    Landed::Result(result) => {
+                        let result = result
+                            .map(|reply| marked(reply, CacheOutcome::Shared, Duration::ZERO, None).into());
+                        (CacheOutcome::Shared, result)
+                    }
+                    Landed::Apart => (CacheOutcome::Bypassed, self.inner.invoke(cx).await),
+                }
+            }
+            Boarding::New(_seat, takeoff) => {
+                cx.note("cache", || "nothing is kept".to_owned());
+                let (sender, own) = oneshot::channel();
+                self.begin(cx, key, settings, takeoff, Some(sender));
+                let result = match own.await {
+                    Ok((work, result)) => {
+                        cx.absorb(work);
+                        result
+                    }
+                    Err(_) => Err(lost()),
+                };
+                (CacheOutcome::Miss, result)
+            }
+        }
+    }
+
+    /// Has the answer fetched in the background; false if it is being fetched already.
+    fn refresh(&self, cx: &CallContext, key: Key, settings: CacheSettings) -> bool {
+        match self.settings.desk.flights.keep_up(&key) {
+            Some(takeoff) => {
+                self.begin(cx, key, settings, takeoff, None);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Begins the work in a task of its own, in the trace of the call that it is begun for.
+    fn begin(
+        &self,
+        cx: &CallContext,
+        key: Key,
+        settings: CacheSettings,
+        takeoff: Takeoff,
+        own: Option<oneshot::Sender<Worked>>,
+    ) {
+        let (inner, desk) = (self.inner.clone(), self.settings.desk.clone());
+        let mut work = of_nobody(cx);
+        let is_followed = own.is_some() && cx.progress.is_some();
+        takeoff.begin(|landing, listeners| {
+            work.progress = is_followed.then_some(listeners as _);
+            let run = async move {
+                let result = run(&*inner, &mut work).await;
+                if let Ok(Outcome::Reply(reply)) = &result {
+                    keep(&desk.answers, key, settings, reply, &mut work);
+                }
+                landing.land(match &result {
+                    Ok(Outcome::Reply(reply)) => Landed::Result(Ok(reply.clone())),
+                    Ok(_) => Landed::Apart,
+                    Err(error) => Landed::Result(Err(error.clone())),
+                });
+                if let Some(own) = own {
+                    // Nobody may wait any more.
+                    let _ = own.send((work, result));
+                }
+            };
+            run.in_current_span()
+        });
+    }
+}
+
+fn tell(cx: &CallContext, outcome: CacheOutcome) {
+    cx.observers.tell(&Event::CacheUsed { cx, outcome });
+}
+
+/// The work of a call, with how it ended.
+type Worked = (CallContext, Result<Outcome, ToolError>);
+
+/// The reply out of what is kept.
+fn kept(cx: &mut CallContext, answer: &Answer, outcome: CacheOutcome, why: &str) -> Reply {
+    let age = answer.age(cx.clock.now());
+    cx.note("cache", || format!("answered {:?} ago{why}", readable(age)));
+    tell(cx, outcome);
+    marked(answer.reply(), outcome, age, None)
+}
+
+/// Why a call must be made for itself, if it must.
+fn alone(cx: &CallContext) -> Option<&'static str> {
+    if cx.resume.is_some() {
+        return Some("this is another round of a call");
+    }
+    if matches!(cx.task, Some(TaskWish::Wanted(_))) {
+        return Some("the call is to be a task");
+    }
+    if cx.idempotency_key.is_some() {
+        return Some("the call has a key of its own");
+    }
+    let said = cx.meta.as_ref().and_then(|meta| meta.get(Share::META_KEY))?;
+    (said.string().as_deref() == Some(Share::BYPASS)).then_some("the caller wants an answer of its own")
+}
+
+/// The same call without what only its caller has.
+fn of_nobody(cx: &CallContext) -> CallContext {
+    let mut work = cx.fork();
+    work.meta = cx.meta.as_ref().and_then(common);
+    work.deadline = None;
+    work.client = None;
+    work.ask = None;
+    work.task = None;
+    work
+}
+
+/// What of the caller's `_meta` does not change an answer.
+const COMMON: [&str; 3] = ["traceparent", "tracestate", Retry::META_KEY];
+
+fn common(meta: &RawJson) -> Option<RawJson> {
+    let members = meta.members().filter(|(key, _)| COMMON.contains(&&**key));
+    let members: Vec<_> = members.collect();
+    let members: Vec<_> = members
+        .iter()
+        .map(|(key, value)| (&**key, value.clone()))
+        .collect();
+    let meta = RawJson::object().with_members(&members);
+    (!members.is_empty()).then(|| meta.expect("an empty object is an object"))
+}
+
+/// Runs the work within the tool's own time.
+async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, ToolError> {
+    let limit = work.limit(work.tool().settings().call_timeout);
+    let result = {
+        let running = pin!(inner.invoke(work));
+        within(limit, None, running).await
+    };
+    result.unwrap_or_else(|| {
+        let message = format!("no answer within the call's {:?}", readable(limit));
+        Err(work.unanswered(ErrorKind::Timeout, message))
+    })
+}
+
+fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, work: &mut CallContext) {
+    let ttl = settings.ttl_of(&work.tool().descriptor().metadata);
+    let longest = ttl
+        .max(settings.stale_while_revalidate)
+        .max(settings.stale_if_error);
+    let n_bytes = reply.raw().len();
+    if reply.is_error {
+        work.note("cache", || "not kept: the tool reports a failure".to_owned());
+    } else if n_bytes > settings.max_bytes {
+        work.note("cache", || {
+            format!("not kept: {n_bytes} bytes are more than {}", settings.max_bytes)
+        });
+    } else if !longest.is_zero() {
+        work.note("cache", || format!("kept, and fresh for {ttl:?}"));
+        answers.keep(key, reply, work.clock.now());
+    }
+}
+
+/// What the flight came to.
+async fn joined(mut landed: watch::Receiver<Option<Landed>>) -> Landed {
+    let landed = landed.wait_for(Option::is_some).await;
+    match landed.as_deref() {
+        Ok(Some(landed)) => landed.clone(),
+        // It ended without a result: with a fault, or with the runtime.
+        _ => Landed::Result(Err(lost())),
+    }
+}
+
+fn lost() -> ToolError {
+    ToolError::new(
+        ErrorKind::Internal,
+        "the call that others waited for has ended without a result",
+    )
+}
+
+/// The reply with where it came from.
+fn marked(mut reply: Reply, outcome: CacheOutcome, age: Duration, error: Option<ErrorKind>) -> Reply {
+    let (status, age) = (outcome.as_str(), age.as_millis());
+    let text = match error {
+        Some(error) => format!(r#"{{"status":"{status}","age_ms":{age},"error":"{error}"}}"#),
+        None => format!(r#"{{"status":"{status}","age_ms":{age}}}"#),
+    };
+    reply.add_meta(Share::META_KEY, RawJson::parse(text).expect("the text is JSON"));
+    reply
+}
+
+impl Plan {
+    fn once(key: Key, settings: CacheSettings, spare: Option<Arc<Answer>>) -> Self {
+        Self::Once(Box::new(Wanted { key, settings, spare }))
+    }
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Share")
+            .field("desk", &self.desk)
+            .field("is_dry", &self.is_dry)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,492 @@
+//! What is kept, for how long, and what a call that is made once for many has and has not.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tokio::time::{Instant, advance};
+use tool_core::{
+    Ask, AskError, Asker, BoxFuture, CacheOutcome, CacheSettings, CallContext, ClientKey, ErrorKind, Event,
+    Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome, PendingCall, Progress,
+    Question, Reply, Resume, TaskWish, ToolError,
+};
+use tool_runtime::{Deadline, Share, Sharing, TokioClock};
+use tool_testkit::{Script, Step, TestTool, call};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+const ROOM: u64 = 1 << 20;
+
+/// A tool whose answers are kept like this.
+pub(crate) fn tool(settings: CacheSettings) -> TestTool {
+    let mut tool = TestTool::new("search");
+    tool.settings.cache = Some(settings);
+    tool
+}
+
+fn plain() -> TestTool {
+    tool(CacheSettings::default())
+}
+
+/// A clock is a part of a call, and ages are told by it: calls of one test share theirs.
+struct Calls {
+    tool: TestTool,
+    clock: Arc<TokioClock>,
+    observers: Observers,
+}
+
+impl Calls {
+    fn of(tool: TestTool) -> Self {
+        Self {
+            tool,
+            clock: Arc::new(TokioClock::new()),
+            observers: Observers::default(),
+        }
+    }
+
+    fn told_to(mut self, observer: Arc<dyn Observe>) -> Self {
+        self.observers = [observer].into_iter().collect();
+        self
+    }
+
+    fn next(&self) -> CallContext {
+        let tool = self.tool.clone().build(Script::new([]));
+        let mut cx = call(tool, json!({"q": 1}), self.clock.clone());
+        cx.observers = self.observers.clone();
+        cx
+    }
+}
+
+/// The value of the answer, and what the reply says of where it comes from.
+fn told(result: Result<Outcome, ToolError>) -> (Value, Value) {
+    let Ok(Outcome::Reply(reply)) = result else {
+        panic!("no reply: {result:?}");
+    };
+    let told = reply.meta().iter().find(|(key, _)| *key == Share::META_KEY);
+    let told = told.map(|(_, value)| value.to().unwrap());
+    (reply.raw().to().unwrap(), told.unwrap_or_default())
+}
+
+fn kind(result: &Result<Outcome, ToolError>) -> Option<ErrorKind> {
+    result.as_ref().err().map(ToolError::kind)
+}
+
+fn down() -> Step {
+    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+}
+
+fn layer(share: &Share, script: &Script) -> Sharing<Script> {
+    share.clone().layer(script.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_given_again_until_it_is_too_old_and_says_so() {
+    let script = Script::new([Step::Value(json!("old")), Step::Value(json!("new"))]);
+    let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(plain()));
+    assert_eq!(
+        told(stack.invoke(&mut calls.next()).await),
+        (json!("old"), Value::Null)
+    );
+    advance(59 * SECOND).await;
+    let hit = json!({"status": "hit", "age_ms": 59_000});
+    assert_eq!(told(stack.invoke(&mut calls.next()).await), (json!("old"), hit));
+    advance(SECOND).await;
+    assert_eq!(
+        told(stack.invoke(&mut calls.next()).await),
+        (json!("new"), Value::Null)
+    );
+    assert_eq!(script.n_calls(), 2);
+}
+
+#[test]
+fn how_long_depends_on_what_is_known_of_the_tool() {
+    let realtime = || vec!["search".to_owned(), "realtime-data".to_owned()];
+    for (latency, capabilities, ttl, expected) in [
+        (None, vec![], None, 60),
+        (Some(LatencyClass::Fast), vec!["search".to_owned()], None, 60),
+        (Some(LatencyClass::Medium), realtime(), None, 30),
+        (Some(LatencyClass::Slow), vec![], None, 300),
+        (Some(LatencyClass::Slow), realtime(), None, 300),
+        (Some(LatencyClass::Slow), realtime(), Some(7 * SECOND), 7),
+    ] {
+        let metadata = Metadata {
+            latency,
+            capabilities,
+            ..Metadata::default()
+        };
+        let settings = CacheSettings {
+            ttl,
+            ..CacheSettings::default()
+        };
+        assert_eq!(
+            settings.ttl_of(&metadata),
+            Duration::from_secs(expected),
+            "{metadata:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_answers_are_kept() {
+    let pending = PendingCall {
+        handle: "p1".into(),
+        reason: "somebody decides".to_owned(),
+        detail: None,
+    };
+    let failed = RawJson::from(json!({"content": [], "isError": true}));
+    for step in [
+        down(),
+        Step::Reply(Reply::result(failed, true)),
+        Step::Outcome(Outcome::Pending(Box::new(pending))),
+    ] {
+        let script = Script::new([step.clone()]);
+        let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(plain()));
+        for n_calls in 1..=3 {
+            let _ = stack.invoke(&mut calls.next()).await;
+            assert_eq!(script.n_calls(), n_calls, "{step:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_settings_every_call_is_made() {
+    let script = Script::new([Step::Echo]);
+    let (stack, calls) = (
+        layer(&Share::new(ROOM), &script),
+        Calls::of(TestTool::new("search")),
+    );
+    for n_calls in 1..=3 {
+        assert_eq!(told(stack.invoke(&mut calls.next()).await).1, Value::Null);
+        assert_eq!(script.n_calls(), n_calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_need_more_are_made_for_themselves() {
+    let script = Script::new([Step::Echo]);
+    let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(plain()));
+    told(stack.invoke(&mut calls.next()).await);
+    let bypassing = RawJson::from(json!({Share::META_KEY: Share::BYPASS}));
+    let asks: [&dyn Fn(&mut CallContext); 4] = [
+        &|cx| cx.idempotency_key = Some("k".into()),
+        &|cx| cx.meta = Some(bypassing.clone()),
+        &|cx| cx.task = Some(TaskWish::Wanted(RawJson::object())),
+        &|cx| {
+            cx.resume = Some(Arc::new(Resume {
+                responses: RawJson::object(),
+                state: None,
+            }));
+        },
+    ];
+    for (n_before, ask) in asks.into_iter().enumerate() {
+        let mut cx = calls.next();
+        ask(&mut cx);
+        assert_eq!(told(stack.invoke(&mut cx).await).1, Value::Null);
+        assert_eq!(script.n_calls(), n_before + 2);
+    }
+    let other = RawJson::from(json!({Share::META_KEY: "whatever"}));
+    let mut cx = calls.next();
+    cx.meta = Some(other);
+    assert_eq!(told(stack.invoke(&mut cx).await).1["status"], "hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
+    let script = Script::new([
+        Step::Value(json!("old")),
+        Step::After(SECOND, json!("new")),
+        Step::Value(json!("newer")),
+    ]);
+    let share = Share::new(ROOM);
+    let calls = Calls::of(tool(CacheSettings {
+        stale_while_revalidate: MINUTE,
+        ..CacheSettings::default()
+    }));
+    let stack = layer(&share, &script);
+    told(stack.invoke(&mut calls.next()).await);
+    advance(MINUTE).await;
+    let start = Instant::now();
+    for _ in 0..100 {
+        let stale = json!({"status": "stale", "age_ms": 60_000});
+        assert_eq!(told(stack.invoke(&mut calls.next()).await), (json!("old"), stale));
+    }
+    assert!(start.elapsed().is_zero(), "nobody waits");
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!((script.n_calls(), share.n_running()), (2, 0));
+    let (value, told_of) = told(stack.invoke(&mut calls.next()).await);
+    assert_eq!((value, &told_of["status"]), (json!("new"), &json!("hit")));
+    advance(2 * MINUTE).await;
+    assert_eq!(
+        told(stack.invoke(&mut calls.next()).await),
+        (json!("newer"), Value::Null)
+    );
+}
+
+fn kept_for_bad_times() -> TestTool {
+    tool(CacheSettings {
+        stale_if_error: 10 * MINUTE,
+        ..CacheSettings::default()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_old_is_given_if_nothing_new_can_be_had() {
+    for (failure, is_spared) in [
+        (ErrorKind::Unavailable, true),
+        (ErrorKind::Timeout, true),
+        (ErrorKind::Overloaded, true),
+        (ErrorKind::RateLimited, true),
+        (ErrorKind::UpstreamError, true),
+        (ErrorKind::OutcomeUnknown, false),
+        (ErrorKind::Auth, false),
+        (ErrorKind::NotFound, false),
+        (ErrorKind::InvalidArguments, false),
+        (ErrorKind::Cancelled, false),
+        (ErrorKind::Internal, false),
+    ] {
+        let script = Script::new([
+            Step::Value(json!("old")),
+            Step::Fail(ToolError::new(failure, "no")),
+        ]);
+        let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(kept_for_bad_times()));
+        told(stack.invoke(&mut calls.next()).await);
+        advance(5 * MINUTE).await;
+        let result = stack.invoke(&mut calls.next()).await;
+        assert_eq!(script.n_calls(), 2);
+        if is_spared {
+            let stale = json!({"status": "stale", "age_ms": 300_000, "error": failure.as_str()});
+            assert_eq!(told(result), (json!("old"), stale));
+            advance(6 * MINUTE).await;
+            let result = stack.invoke(&mut calls.next()).await;
+            assert_eq!(kind(&result), Some(failure), "too old for that as well");
+        } else {
+            assert_eq!(kind(&result), Some(failure));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
+    let script = Script::new([Step::Value(json!("old")), Step::Hang(true)]);
+    let share = Share::new(ROOM);
+    let stack = Layers::outermost(Deadline)
+        .then(share.clone())
+        .around(script.clone());
+    let calls = Calls::of(kept_for_bad_times());
+    told(stack.invoke(&mut calls.next()).await);
+    advance(2 * MINUTE).await;
+    let mut cx = calls.next();
+    cx.limit(10 * SECOND);
+    let start = Instant::now();
+    let (value, told_of) = told(stack.invoke(&mut cx).await);
+    assert_eq!((value, &told_of["error"]), (json!("old"), &json!("timeout")));
+    assert_eq!(start.elapsed(), 9 * SECOND);
+    tokio::task::yield_now().await;
+    assert_eq!(
+        (script.n_running(), share.n_running()),
+        (0, 0),
+        "nobody waits for it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_credentials_make_other_answers() {
+    let script = Script::new([Step::Echo]);
+    let stack = layer(&Share::new(ROOM), &script);
+    let tool = plain().build(Script::new([]));
+    let clock = Arc::new(TokioClock::new());
+    let next = || call(tool.clone(), json!({}), clock.clone());
+    told(stack.invoke(&mut next()).await);
+    assert_eq!(told(stack.invoke(&mut next()).await).1["status"], "hit");
+    tool.state().credentials_renewed();
+    assert_eq!(told(stack.invoke(&mut next()).await).1, Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room() {
+    let text = "x".repeat(1000);
+    let script = Script::new([Step::Value(json!(text))]);
+    let share = Share::new(20_000);
+    let stack = layer(&share, &script);
+    let clock = Arc::new(TokioClock::new());
+    let small = tool(CacheSettings {
+        max_bytes: 1000,
+        ..CacheSettings::default()
+    });
+    let small = small.build(Script::new([]));
+    for _ in 0..2 {
+        told(
+            stack
+                .invoke(&mut call(small.clone(), json!({}), clock.clone()))
+                .await,
+        );
+    }
+    assert_eq!((script.n_calls(), share.n_bytes()), (2, 0));
+    let tool = plain().build(Script::new([]));
+    for n in 0..200 {
+        told(
+            stack
+                .invoke(&mut call(tool.clone(), json!({"n": n}), clock.clone()))
+                .await,
+        );
+    }
+    let n_bytes = share.n_bytes();
+    assert!((1500..=20_000).contains(&n_bytes), "{n_bytes}");
+}
+
+/// Keeps what the last call had, and answers.
+#[derive(Clone, Default)]
+struct Looked(Arc<Mutex<Option<CallContext>>>);
+
+impl Invoke for Looked {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let mut seen = cx.fork();
+        seen.deadline = cx.deadline;
+        *self.0.lock().unwrap() = Some(seen);
+        cx.note("looked", || "at everything".to_owned());
+        Ok(Reply::value(RawJson::null()).into())
+    }
+}
+
+struct Nobody;
+
+impl Ask for Nobody {
+    fn client(&self) -> ClientKey {
+        ClientKey::Session("s".into())
+    }
+
+    fn capabilities(&self) -> RawJson {
+        RawJson::object()
+    }
+
+    fn ask(&self, _: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
+        Box::pin(async { Err(AskError::Unanswered) })
+    }
+
+    fn log_level(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    fn log(&self, _: &RawJson) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
+    let looked = Looked::default();
+    let stack = Share::new(ROOM).layer(looked.clone());
+    let calls = Calls::of(plain().limits(7 * SECOND, SECOND));
+    let mut cx = calls.next();
+    cx.explain();
+    cx.limit(SECOND);
+    cx.client = Some(ClientKey::Session("s".into()));
+    cx.ask = Some(Asker::new(Arc::new(Nobody), calls.clock.clone()));
+    cx.task = Some(TaskWish::Welcome);
+    cx.meta = Some(RawJson::from(json!({
+        "traceparent": "00-1-2-01", "example.com/secret": "mine", "dev.toolplane/retry-attempt": 1,
+    })));
+    stack.invoke(&mut cx).await.unwrap();
+    let work = looked.0.lock().unwrap().take().unwrap();
+    assert!(work.client.is_none() && work.ask.is_none() && work.task.is_none());
+    assert!(work.progress.is_none());
+    assert_eq!(
+        work.meta.as_ref().map(RawJson::as_str),
+        Some(r#"{"traceparent":"00-1-2-01","dev.toolplane/retry-attempt":1}"#)
+    );
+    assert_eq!(
+        work.remaining(),
+        Some(7 * SECOND),
+        "the tool's time, not the caller's"
+    );
+    assert_eq!(work.caller.principal, cx.caller.principal);
+    let notes: Vec<_> = cx.notes().iter().map(|note| note.layer).collect();
+    assert_eq!(notes, ["cache", "looked", "cache"], "the work's are the caller's");
+}
+
+/// Tells its progress, and answers after a second.
+struct Reporting;
+
+impl Invoke for Reporting {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let progress = cx.progress.clone();
+        for step in 1..=2 {
+            tokio::time::sleep(SECOND).await;
+            if let Some(progress) = &progress {
+                progress.report(RawJson::from(json!({"progress": step})));
+            }
+        }
+        Ok(Reply::value(RawJson::null()).into())
+    }
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Progress for Heard {
+    fn report(&self, report: RawJson) {
+        self.0.lock().unwrap().push(report.to_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_goes_to_all_who_wait() {
+    let stack = Share::new(ROOM).layer(Reporting);
+    let calls = Calls::of(plain());
+    let heard: Vec<Arc<Heard>> = (0..2).map(|_| Arc::default()).collect();
+    let (mut first, mut second) = (calls.next(), calls.next());
+    first.progress = Some(heard[0].clone());
+    second.progress = Some(heard[1].clone());
+    let late = async {
+        tokio::time::sleep(SECOND + SECOND / 2).await;
+        stack.invoke(&mut second).await
+    };
+    let (first, second) = tokio::join!(stack.invoke(&mut first), late);
+    told(first);
+    assert_eq!(told(second).1["status"], "shared");
+    assert_eq!(
+        *heard[0].0.lock().unwrap(),
+        [r#"{"progress":1}"#, r#"{"progress":2}"#]
+    );
+    assert_eq!(
+        *heard[1].0.lock().unwrap(),
+        [r#"{"progress":2}"#],
+        "from when it came"
+    );
+}
+
+#[derive(Default)]
+struct Counted(Mutex<Vec<CacheOutcome>>);
+
+impl Observe for Counted {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::CacheUsed { outcome, .. } = event {
+            self.0.lock().unwrap().push(*outcome);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_is_told_of_once() {
+    let counted = Arc::new(Counted::default());
+    let script = Script::new([Step::Value(json!(1)), down()]);
+    let stack = layer(&Share::new(ROOM), &script);
+    let calls = Calls::of(kept_for_bad_times()).told_to(counted.clone());
+    let (mut first, mut second) = (calls.next(), calls.next());
+    let (first, second) = tokio::join!(stack.invoke(&mut first), stack.invoke(&mut second));
+    assert!(first.is_ok() && second.is_ok());
+    told(stack.invoke(&mut calls.next()).await);
+    advance(2 * MINUTE).await;
+    told(stack.invoke(&mut calls.next()).await);
+    let mut bypassing = calls.next();
+    bypassing.meta = Some(RawJson::from(json!({Share::META_KEY: Share::BYPASS})));
+    let _ = stack.invoke(&mut bypassing).await;
+    let told = counted.0.lock().unwrap();
+    assert_eq!(told.len(), 5);
+    assert!(told[..2].contains(&CacheOutcome::Miss) && told[..2].contains(&CacheOutcome::Shared));
+    assert_eq!(
+        told[2..],
+        [CacheOutcome::Hit, CacheOutcome::Stale, CacheOutcome::Bypassed]
+    );
+}

@@ -1,0 +1,249 @@
+//! Caches in the standard stack: for which tools, for whom, and what a call is told.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::time::advance;
+use tool_testkit::{Script, Step, TestTool};
+use toolplane::{
+    CallRequest, RawJson, Toolplane,
+    core::{CacheSettings, Caller, ErrorKind, Metadata, Outcome, ToolError, Trust},
+    manifest::Configuration,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const KEY: &str = "dev.toolplane/cache";
+
+fn declared() -> Metadata {
+    Metadata {
+        read_only: Some(true),
+        idempotent: Some(true),
+        ..Metadata::default()
+    }
+}
+
+/// A tool with a cache of its own.
+fn cached(name: &str) -> TestTool {
+    let mut tool = TestTool::new(name);
+    tool.descriptor.overrides.cache = Some(CacheSettings::default());
+    tool
+}
+
+/// Answers are kept by default.
+fn by_default() -> Configuration {
+    let mut configuration = Configuration::default();
+    configuration.defaults.overrides.cache = Some(CacheSettings::default());
+    configuration
+}
+
+fn plane(script: &Script, configuration: Configuration, tool: TestTool) -> Toolplane {
+    Toolplane::builder()
+        .configuration(configuration)
+        .executor(Arc::new(script.clone()))
+        .tool(tool.descriptor)
+        .build()
+        .expect("can be set up")
+}
+
+/// What a reply says of where it comes from.
+async fn status(plane: &Toolplane, request: CallRequest) -> Value {
+    let Ok(Outcome::Reply(reply)) = plane.call(request).await else {
+        panic!("no reply");
+    };
+    let told = reply.meta().iter().find(|(key, _)| *key == KEY);
+    told.map(|(_, value)| value.to::<Value>().expect("JSON")["status"].clone())
+        .unwrap_or_default()
+}
+
+fn request(arguments: &Value) -> CallRequest {
+    CallRequest::new("search")
+        .json(arguments.to_string())
+        .expect("valid arguments")
+}
+
+/// The fifth critical scenario of the layered architecture: identical requests within the time to live.
+#[tokio::test(start_paused = true)]
+async fn an_identical_call_within_the_time_to_live_is_answered_from_the_cache() {
+    let script = Script::new([Step::Value(json!("first")), Step::Value(json!("second"))]);
+    let plane = plane(&script, Configuration::default(), cached("search"));
+    assert_eq!(
+        status(&plane, request(&json!({"q": "a", "n": 1}))).await,
+        Value::Null
+    );
+    advance(59 * SECOND).await;
+    // The same in another order.
+    let again = CallRequest::new("search")
+        .json(r#"{"n": 1, "q": "a"}"#)
+        .expect("valid arguments");
+    assert_eq!(status(&plane, again).await, "hit");
+    assert_eq!(
+        status(&plane, request(&json!({"q": "b", "n": 1}))).await,
+        Value::Null
+    );
+    advance(SECOND).await;
+    assert_eq!(
+        status(&plane, request(&json!({"q": "a", "n": 1}))).await,
+        Value::Null
+    );
+    assert_eq!(script.n_calls(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_its_operator_declared_is_cached() {
+    let trusted = |metadata| TestTool::new("search").metadata(metadata);
+    let mut hinted = trusted(declared());
+    hinted.descriptor.origin.trust = Trust::Upstream;
+    let mut claiming = cached("search");
+    claiming.descriptor.origin.trust = Trust::Upstream;
+    let mut disabled = cached("search").metadata(declared());
+    disabled.descriptor.overrides.cache = Some(CacheSettings {
+        disabled: true,
+        ..CacheSettings::default()
+    });
+    let only_read = Metadata {
+        read_only: Some(true),
+        ..Metadata::default()
+    };
+    let nothing = Configuration::default;
+    for (case, configuration, tool, is_cached) in [
+        ("nothing is set up", nothing(), trusted(declared()), false),
+        ("set up for it", nothing(), cached("search"), true),
+        ("by default, declared", by_default(), trusted(declared()), true),
+        (
+            "by default, not declared",
+            by_default(),
+            trusted(Metadata::default()),
+            false,
+        ),
+        (
+            "by default, not idempotent",
+            by_default(),
+            trusted(only_read),
+            false,
+        ),
+        ("by default, a server's hint", by_default(), hinted, false),
+        ("a server's own setting", by_default(), claiming, false),
+        ("not this one", by_default(), disabled, false),
+    ] {
+        let script = Script::new([Step::Echo]);
+        let plane = plane(&script, configuration, tool);
+        for _ in 0..2 {
+            status(&plane, request(&json!({}))).await;
+        }
+        assert_eq!(script.n_calls() == 1, is_cached, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_reads_the_answer_of_somebody_else() {
+    let script = Script::new([Step::Echo]);
+    let plane = plane(&script, Configuration::default(), cached("search"));
+    let of = |caller: &str, tenant: &str| {
+        let mut caller = Caller::new(caller);
+        caller.tenant = tenant.into();
+        request(&json!({})).caller(Arc::new(caller))
+    };
+    for (caller, tenant) in [("ann", "a"), ("ben", "a"), ("ann", "b")] {
+        assert_eq!(status(&plane, of(caller, tenant)).await, Value::Null);
+        assert_eq!(status(&plane, of(caller, tenant)).await, "hit");
+    }
+    assert_eq!(script.n_calls(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_call_gets_nothing_out_of_the_cache_either() {
+    let script = Script::new([Step::Echo]);
+    let tool = || {
+        let mut tool = cached("search").metadata(Metadata {
+            required_permissions: vec!["search".to_owned()],
+            ..Metadata::default()
+        });
+        let cache = tool.descriptor.overrides.cache.as_mut().expect("it has one");
+        cache.scope = toolplane::core::CacheScope::Shared;
+        tool
+    };
+    let plane = plane(&script, Configuration::default(), tool());
+    let mut permitted = Caller::new("ann");
+    permitted.permissions.insert("search".into());
+    let ann = request(&json!({})).caller(Arc::new(permitted));
+    assert_eq!(status(&plane, ann).await, Value::Null);
+    let ben = request(&json!({})).caller(Arc::new(Caller::new("ben")));
+    let error = plane.call(ben).await.expect_err("he is not permitted");
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert_eq!(script.n_calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_may_want_an_answer_of_its_own() {
+    let script = Script::new([Step::Echo]);
+    let plane = plane(&script, Configuration::default(), cached("search"));
+    status(&plane, request(&json!({}))).await;
+    assert_eq!(
+        status(&plane, request(&json!({})).bypass_cache()).await,
+        Value::Null
+    );
+    let meta = RawJson::parse(format!(r#"{{"a": 1, "{KEY}": "bypass"}}"#)).expect("JSON");
+    assert_eq!(status(&plane, request(&json!({})).meta(meta)).await, Value::Null);
+    assert_eq!(status(&plane, request(&json!({}))).await, "hit");
+    assert_eq!(script.n_calls(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() {
+    let down = Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
+    let script = Script::new([down, Step::After(SECOND, json!(1))]);
+    let mut tool = cached("search");
+    tool.descriptor.overrides.retry = Some(Default::default());
+    let plane = plane(&script, Configuration::default(), tool);
+    let (first, second) = tokio::join!(
+        plane.call_explained(request(&json!({}))),
+        plane.call_explained(request(&json!({})))
+    );
+    assert!(first.result.is_ok() && second.result.is_ok());
+    assert_eq!(script.n_calls(), 2);
+    let layers = |explained: &toolplane::Explained| -> Vec<_> {
+        explained.notes.iter().map(|note| note.layer).collect()
+    };
+    let before = ["watch", "deadline", "admit", "validate", "cache"];
+    assert_eq!(layers(&first)[..5], before);
+    assert!(layers(&first).contains(&"retry"), "{:?}", first.notes);
+    assert_eq!(layers(&first).last(), Some(&"cache"), "it is kept at the end");
+    assert_eq!(layers(&second), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_neither_reads_nor_fills_the_cache() {
+    let script = Script::new([Step::Echo]);
+    let plane = plane(&script, Configuration::default(), cached("search"));
+    for _ in 0..2 {
+        let dry = plane.dry_run(request(&json!({}))).await;
+        assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
+    }
+    assert_eq!(status(&plane, request(&json!({}))).await, Value::Null);
+    let dry = plane.dry_run(request(&json!({}))).await;
+    assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
+}
+
+#[cfg(feature = "exec-mock")]
+#[tokio::test]
+async fn a_configuration_that_is_loaded_again_begins_with_nothing_kept() {
+    let load = |answer: &str| {
+        let text = format!(
+            "tools:\n  search:\n    description: Searches.\n    cache: {{ttl: 1h}}\n    executor: {{kind: mock, result: {answer}}}\n"
+        );
+        let options = toolplane::manifest::LoadOptions::new();
+        let options = options.text("toolplane.yaml", toolplane::manifest::Syntax::Yaml, text);
+        toolplane::manifest::load(&options).expect("usable")
+    };
+    let plane = Toolplane::builder()
+        .loaded(&load("1"))
+        .build()
+        .expect("can be set up");
+    assert_eq!(status(&plane, request(&json!({}))).await, Value::Null);
+    assert_eq!(status(&plane, request(&json!({}))).await, "hit");
+    for answer in ["1", "2"] {
+        plane.reload(&load(answer)).expect("usable");
+        assert_eq!(status(&plane, request(&json!({}))).await, Value::Null);
+        assert_eq!(status(&plane, request(&json!({}))).await, "hit");
+    }
+}
