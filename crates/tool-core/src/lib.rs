@@ -50,6 +50,7 @@ mod source;
 mod state;
 mod task;
 mod template;
+mod timestamp;
 mod tool;
 mod trace;
 
@@ -89,6 +90,7 @@ pub use self::{
     state::{ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},
+    timestamp::rfc3339,
     tool::{Settings, Tool, ToolParts},
     trace::TraceContext,
 };

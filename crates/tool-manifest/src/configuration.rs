@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{ApprovalRule, Descriptor, Limits, Overrides, Pattern, Template};
 
-use crate::{AlertsSpec, HealthSpec, ServerSpec};
+use crate::{AlertsSpec, HealthSpec, ServerSpec, WebhookSpec};
 
 /// What is to be served, and how: all files together, whatever spelling they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -134,7 +134,7 @@ pub struct CallLimitsSpec {
 }
 
 /// Which calls somebody must approve, beside those of tools and servers whose own settings say so, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ApprovalSpec {
     /// What nobody calls without approval, by the names that agents see.
@@ -143,6 +143,8 @@ pub struct ApprovalSpec {
     pub separate_approver: bool,
     /// How long an approval can be given and used; 10 min if absent.
     pub expires_after: Option<Duration>,
+    /// Who is told of every approval that is asked for or decided.
+    pub callbacks: Vec<WebhookSpec>,
 }
 
 impl Configuration {

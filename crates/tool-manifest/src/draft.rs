@@ -28,6 +28,8 @@ pub(crate) struct Draft {
     gateway: Option<(Place, GatewaySpec)>,
     health: Option<(Place, HealthSpec)>,
     alerts: Option<(Place, AlertsSpec)>,
+    /// Where the callbacks of approvals are written, in their order.
+    callbacks: Vec<Place>,
     policy: PolicySpec,
     allowlist: Option<Place>,
     secrets: BTreeMap<String, Template>,
@@ -42,6 +44,8 @@ pub(crate) struct Places {
     pub(crate) tools: HashMap<Arc<str>, ToolPlaces>,
     pub(crate) secrets: HashMap<String, Place>,
     pub(crate) alerts: Option<Place>,
+    /// Of the callbacks of approvals, in their order.
+    pub(crate) callbacks: Vec<Place>,
 }
 
 #[derive(Debug)]
@@ -134,7 +138,8 @@ impl Draft {
             }
             self.allowlist.get_or_insert(place);
         }
-        sections::approval(cx, body.approval, &mut self.policy.approval);
+        let callback = sections::approval(cx, body.approval, &mut self.policy.approval);
+        self.callbacks.extend(callback);
         sections::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
         for (principal, permissions) in sections::permissions(body.permissions) {
             self.policy
@@ -187,6 +192,7 @@ impl Draft {
             self.allowlist.get_or_insert(place);
         }
         sections::merge_approval(&mut self.policy.approval, other.policy.approval);
+        self.callbacks.extend(other.callbacks);
         sections::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
         for (principal, permissions) in other.policy.permissions {
             self.policy
@@ -260,6 +266,7 @@ impl Draft {
             tools,
             secrets: self.secret_places,
             alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
+            callbacks: self.callbacks,
         };
         let configuration = Configuration {
             servers: self.servers.into_iter().map(|server| server.spec).collect(),

@@ -64,7 +64,7 @@ impl Default for AlertsSpec {
     }
 }
 
-/// Where alerts are sent to.
+/// Where alerts or approvals are sent to.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct WebhookSpec {
@@ -106,7 +106,7 @@ pub(crate) struct AlertsBody {
     pub(crate) webhook: Field<WebhookBody>,
 }
 
-/// Where alerts are sent to: a POST request with a JSON body, in the manner of Standard Webhooks.
+/// Where something is sent to: a POST request with a JSON body, in the manner of Standard Webhooks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Webhook", extend("required" = ["url"]))]
@@ -155,8 +155,8 @@ pub(crate) fn alerts(cx: Cx<'_>, body: AlertsBody) -> AlertsSpec {
     alerts
 }
 
-/// Where alerts are sent to; nothing if that is not usable, which is then reported.
-fn webhook(cx: Cx<'_>, field: Field<WebhookBody>) -> Option<WebhookSpec> {
+/// Where something is sent to; nothing if that is not usable, which is then reported.
+pub(crate) fn webhook(cx: Cx<'_>, field: Field<WebhookBody>) -> Option<WebhookSpec> {
     let (at, body) = field.located()?;
     if body.url.is_absent() {
         cx.key_error(at, "`url` is missing", "write `{url: https://..}`");

@@ -6,8 +6,8 @@ use tool_core::{SecretError, Secrets, Template};
 use crate::{Diagnostic, Loaded, Part, ServerTransport, WebhookSpec};
 
 impl Loaded {
-    /// Finds the `${…}` references that have no value now: errors in servers, secrets and the webhook of alerts, and warnings in executors'
-    /// settings, where a text that looks like a reference may be something else. Disabled servers are left out.
+    /// Finds the `${…}` references that have no value now: errors in servers, secrets and webhooks, and warnings in
+    /// executors' settings, where a text that looks like a reference may be something else. Disabled servers are left out.
     ///
     /// No value is kept or shown.
     #[must_use]
@@ -33,15 +33,20 @@ impl Loaded {
                 problems.push(Diagnostic::error(missing.to_string()).with_location(location));
             }
         }
-        for (pointer, template) in self.configuration.alerts.webhook.iter().flat_map(webhook) {
-            for missing in missing(template, secrets) {
-                let place = self.places.alerts.as_ref();
-                let location = place.map(|place| {
-                    place
-                        .document
-                        .location(place.document.descend(place.at, &pointer))
-                });
-                problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+        let alerts = self.configuration.alerts.webhook.iter();
+        let alerts = alerts.map(|webhook| (webhook, self.places.alerts.as_ref(), "/webhook"));
+        let callbacks = self.configuration.policy.approval.callbacks.iter();
+        let callbacks = callbacks.zip(&self.places.callbacks);
+        let callbacks = callbacks.map(|(webhook, place)| (webhook, Some(place), ""));
+        for (webhook, place, prefix) in alerts.chain(callbacks) {
+            for (pointer, template) in self::webhook(webhook) {
+                for missing in missing(template, secrets) {
+                    let location = place.map(|place| {
+                        let at = place.document.descend(place.at, &format!("{prefix}{pointer}"));
+                        place.document.location(at)
+                    });
+                    problems.push(Diagnostic::error(missing.to_string()).with_location(location));
+                }
             }
         }
         for tool in &self.configuration.tools {
@@ -97,12 +102,12 @@ fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
 
 /// The templates of a webhook, each with a pointer to where it is written.
 fn webhook(webhook: &WebhookSpec) -> impl Iterator<Item = (String, &Template)> {
-    let url = ("/webhook/url".to_owned(), &webhook.url);
+    let url = ("/url".to_owned(), &webhook.url);
     let secret = webhook.secret.iter();
     let headers = webhook.headers.iter();
     iter::once(url)
-        .chain(secret.map(|secret| ("/webhook/secret".to_owned(), secret)))
-        .chain(headers.map(|(name, value)| (format!("/webhook/headers/{}", escaped(name)), value)))
+        .chain(secret.map(|secret| ("/secret".to_owned(), secret)))
+        .chain(headers.map(|(name, value)| (format!("/headers/{}", escaped(name)), value)))
 }
 
 /// Looks through settings. A text of several lines is taken for a script or a template of another kind.

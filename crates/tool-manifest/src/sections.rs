@@ -7,11 +7,12 @@ use crate::{
     ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
     cache::CacheBody,
     field::{Entries, Field},
+    health::{self, WebhookBody},
     idempotency::{self, IdempotenciesBody},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
-    place::Cx,
+    place::{Cx, Place},
     server::patterns,
     units::{Bytes, Listen, Period},
 };
@@ -128,6 +129,8 @@ pub(crate) struct ApprovalBody {
     separate_approver: Field<bool>,
     /// How long an approval can be given and used; 10m if it is not given.
     expires_after: Field<Period>,
+    /// Who is told of every approval that is asked for or decided.
+    callback: Field<WebhookBody>,
 }
 
 pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
@@ -272,7 +275,9 @@ pub(crate) fn merge_choice_and_limits(
 }
 
 /// Adds what a file says of approvals. Of what several files say, the strictest counts.
-pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut ApprovalSpec) {
+///
+/// The place of its callback comes back, if there is one.
+pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut ApprovalSpec) -> Option<Place> {
     let body = field.get().unwrap_or_default();
     let expires_after = body.expires_after.located().map(|(at, Period(period))| {
         if period.is_zero() {
@@ -281,19 +286,24 @@ pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut Approv
         }
         period
     });
+    let place = body.callback.given().map(|at| cx.place(at));
+    let callback = place.zip(health::webhook(cx, body.callback));
     merge_approval(
         spec,
         ApprovalSpec {
             required: patterns(body.required),
             separate_approver: body.separate_approver.get().unwrap_or_default(),
             expires_after,
+            callbacks: callback.iter().map(|(_, callback)| callback.clone()).collect(),
         },
     );
+    callback.map(|(place, _)| place)
 }
 
 /// Both together: the strictest counts.
 pub(crate) fn merge_approval(spec: &mut ApprovalSpec, other: ApprovalSpec) {
     spec.required.extend(other.required);
+    spec.callbacks.extend(other.callbacks);
     spec.separate_approver |= other.separate_approver;
     let shortest = [spec.expires_after, other.expires_after];
     spec.expires_after = shortest.into_iter().flatten().min();

@@ -4,12 +4,12 @@ use tokio::{
     sync::mpsc::{Receiver, Sender, channel, error::TrySendError},
     time::sleep,
 };
-use tool_core::{Alert, BoxFuture, Clock, Event, Jitter, Observe, Secret};
+use tool_core::{BoxFuture, Clock, Event, Jitter, Observe, Secret};
 use uuid::Uuid;
 
 use crate::{record::alert_record, signature::signature};
 
-/// How many alerts may wait to be sent.
+/// How many messages may wait to be sent.
 const QUEUE: usize = 64;
 /// How long to wait before each further attempt, at most.
 const PAUSES: [Duration; 3] = [
@@ -18,10 +18,18 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(50),
 ];
 
-/// Sends alerts to a URL of the operator's, in the background: [`webhook`] makes one. Nothing waits for it; an alert that
-/// comes while 64 others wait is dropped, and that is logged.
+/// Sends alerts and other notices to a URL of the operator's, in the background: [`webhook`] makes one. Nothing waits for
+/// it; what comes while 64 others wait is dropped, and that is logged.
 #[derive(Debug)]
-pub struct Webhook(Sender<Alert>);
+pub struct Webhook(Sender<Notice>);
+
+/// Something that is to be told.
+#[derive(Debug)]
+struct Notice {
+    body: String,
+    /// What it is called in the log.
+    what: String,
+}
 
 /// How a [`WebhookMessage`] gets to its receiver.
 pub trait Post: Send + Sync {
@@ -51,12 +59,12 @@ pub struct WebhookMessage {
 }
 
 impl WebhookMessage {
-    fn new(alert: &Alert, clock: &dyn Clock) -> Self {
+    fn new(body: String, clock: &dyn Clock) -> Self {
         let now = clock.wall().duration_since(std::time::UNIX_EPOCH);
         Self {
             id: format!("msg_{}", Uuid::new_v4().simple()),
             timestamp: now.unwrap_or_default().as_secs(),
-            body: alert_record(alert).to_string(),
+            body,
         }
     }
 
@@ -82,7 +90,7 @@ impl WebhookMessage {
     }
 }
 
-/// A webhook, and the work of sending: run it as long as alerts are to be sent. It ends when the webhook is dropped and
+/// A webhook, and the work of sending: run it as long as anything is to be sent. It ends when the webhook is dropped and
 /// everything that waited is sent or given up.
 ///
 /// What fails in a way that may pass is sent again, three times at most, after longer and longer pauses.
@@ -91,13 +99,12 @@ pub fn webhook(post: Arc<dyn Post>, clock: Arc<dyn Clock>) -> (Webhook, impl Fut
     (Webhook(sender), send_all(receiver, post, clock))
 }
 
-async fn send_all(mut alerts: Receiver<Alert>, post: Arc<dyn Post>, clock: Arc<dyn Clock>) {
+async fn send_all(mut notices: Receiver<Notice>, post: Arc<dyn Post>, clock: Arc<dyn Clock>) {
     let jitter = Jitter::default();
-    while let Some(alert) = alerts.recv().await {
-        let message = WebhookMessage::new(&alert, &*clock);
+    while let Some(Notice { body, what }) = notices.recv().await {
+        let message = WebhookMessage::new(body, &*clock);
         if let Err(error) = send(&message, &*post, &jitter).await {
-            let (kind, subject) = (alert.kind.as_str(), &alert.subject);
-            tracing::error!(alert = kind, %subject, "an alert did not reach its webhook: {error}");
+            tracing::error!("{what} did not reach its webhook: {error}");
         }
     }
 }
@@ -115,17 +122,25 @@ async fn send(message: &WebhookMessage, post: &dyn Post, jitter: &Jitter) -> Res
     post.post(message).await
 }
 
-impl Observe for Webhook {
-    fn observe(&self, event: &Event<'_>) {
-        let Event::Alert { alert } = event else { return };
-        match self.0.try_send((*alert).clone()) {
+impl Webhook {
+    /// Sends this body, which is JSON in the shape that Standard Webhooks recommend: `type`, `timestamp` and `data`. `what`
+    /// is what it is called in the log, such as "the alert `x`".
+    pub fn send(&self, body: String, what: String) {
+        match self.0.try_send(Notice { body, what }) {
             Ok(()) => {}
-            Err(TrySendError::Full(alert)) => {
-                let (kind, subject) = (alert.kind.as_str(), &alert.subject);
-                tracing::error!(alert = kind, %subject, "an alert is not sent: {QUEUE} others wait");
+            Err(TrySendError::Full(Notice { what, .. })) => {
+                tracing::error!("{what} is not sent to its webhook: {QUEUE} others wait");
             }
             // Nobody sends any more: the process is about to end.
             Err(TrySendError::Closed(_)) => {}
         }
+    }
+}
+
+impl Observe for Webhook {
+    fn observe(&self, event: &Event<'_>) {
+        let Event::Alert { alert } = event else { return };
+        let what = format!("the alert `{}` of {}", alert.kind.as_str(), alert.subject);
+        self.send(alert_record(alert).to_string(), what);
     }
 }

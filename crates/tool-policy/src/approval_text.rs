@@ -1,13 +1,10 @@
 //! An approval in words: for people who decide, and as data for programs. What a caller wrote can do nothing to
 //! whatever shows it: no terminal sequence, no text that runs the other way, no markup.
 
-use std::{
-    fmt::Write,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{fmt::Write, time::Duration};
 
 use raw_json::RawJson;
-use tool_core::{Approval, ApprovalState};
+use tool_core::{Approval, ApprovalState, rfc3339};
 
 /// How many bytes of arguments are put before a person in a question: what does not fit is looked at elsewhere, never
 /// approved without having been seen.
@@ -59,8 +56,8 @@ pub fn approval_json(approval: &Approval) -> RawJson {
         ("reason", text(&call.reason)),
         ("risks", RawJson::from(serde_json::json!(call.risks))),
         ("by_another", RawJson::from(call.by_another)),
-        ("asked_at", text(&timestamp(call.asked_at))),
-        ("expires_at", text(&timestamp(call.expires_at))),
+        ("asked_at", text(&rfc3339(call.asked_at))),
+        ("expires_at", text(&rfc3339(call.expires_at))),
         ("tool_digest", text(&hex(&call.tool_digest))),
         ("arguments_digest", text(&hex(&call.arguments_digest))),
     ]);
@@ -183,30 +180,6 @@ fn is_deceptive(character: char) -> bool {
         )
 }
 
-/// A time of day as RFC 3339 writes it, in UTC and whole seconds.
-fn timestamp(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // After Howard Hinnant's algorithm: years that begin in March, in eras of 400.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (second / 3_600, second / 60 % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z",
-        second % 60
-    )
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -262,20 +235,5 @@ mod tests {
         assert_eq!(harmless_text("ann\nTool: other"), "ann\\u000aTool: other");
         assert_eq!(harmless_text("the rule `a*`"), "the rule `a*`");
         assert_eq!(harmless_text("a\u{2028}b\u{1b}[2J"), "a\\u2028b\\u001b[2J");
-    }
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_795_255_445, "2026-11-21T10:04:05Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            let time = UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(timestamp(time), expected);
-        }
     }
 }

@@ -11,13 +11,14 @@ use tool_core::{
     Source,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer};
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer, Webhook};
 use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
 
 use crate::{
     BuildError, Toolplane,
+    callback::Callback,
     checks::Checks,
     executors::{Primitives, Running},
     health::Watch,
@@ -163,7 +164,7 @@ impl Builder {
         let watch = watch(&configuration, &registry, &outbound, &clock);
         let mut observers: Vec<Arc<dyn Observe>> = vec![watch.book.clone(), Arc::new(AlertLog)];
         if let Some(spec) = &configuration.alerts.webhook {
-            observers.push(webhook(outbound, spec, clock.clone())?);
+            observers.push(Arc::new(webhook(outbound.clone(), spec, &clock)?));
         }
         let observers: Observers = observers.into_iter().chain(self.observers).collect();
         let rules = SharedRules::new(policies::rules(&configuration));
@@ -174,7 +175,13 @@ impl Builder {
         let approvals = self
             .approvals
             .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let desk = ApprovalDesk::new(approvals, self.approval_news, clock.clone());
+        let mut news = self.approval_news;
+        for spec in &configuration.policy.approval.callbacks {
+            let webhook = webhook(outbound.clone(), spec, &clock)?;
+            let clock = clock.clone();
+            news.push(Arc::new(Callback { webhook, clock }));
+        }
+        let desk = ApprovalDesk::new(approvals, news, clock.clone());
         let guards = Guards::new(
             ledger.clone(),
             Allowance::new(rules.clone()),
@@ -252,15 +259,15 @@ pub(crate) fn required(configuration: &Configuration) -> Vec<String> {
         .collect()
 }
 
-/// The webhook of alerts, whose messages are sent in the background until it is dropped.
+/// A webhook, whose messages are sent in the background until it is dropped.
 fn webhook(
     outbound: Arc<Outbound>,
     spec: &WebhookSpec,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Observe>, BuildError> {
-    let (webhook, work) = tool_observe::webhook(hook(outbound, spec)?, clock);
+    clock: &Arc<dyn Clock>,
+) -> Result<Webhook, BuildError> {
+    let (webhook, work) = tool_observe::webhook(hook(outbound, spec)?, clock.clone());
     tokio::spawn(work);
-    Ok(Arc::new(webhook))
+    Ok(webhook)
 }
 
 /// What a program adds to a configuration: it stays when the configuration is loaded again.

@@ -27,6 +27,7 @@
 //! `full` for all of these, which is the default; `otlp` for traces, which is not part of it. Each works alone.
 
 mod builder;
+mod callback;
 mod chaos;
 mod checks;
 mod error;

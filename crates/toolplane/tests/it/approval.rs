@@ -11,6 +11,11 @@ use toolplane::{
     policy::ApprovalVerdict,
 };
 
+#[cfg(feature = "outbound")]
+use crate::health::endpoint;
+#[cfg(feature = "outbound")]
+use toolplane::manifest::{LoadOptions, Syntax, load};
+
 fn guarded(name: &str) -> TestTool {
     let mut tool = TestTool::new(name);
     tool.descriptor.overrides.approval = Some(ApprovalRule::Required);
@@ -140,5 +145,35 @@ async fn what_a_server_says_of_its_tools_neither_asks_for_approval_nor_does_with
         );
         let result = plane.call(request(&json!({}))).await;
         assert_eq!(matches!(result, Ok(Outcome::Pending(_))), needs, "{result:?}");
+    }
+}
+
+#[cfg(feature = "outbound")]
+#[tokio::test]
+async fn whoever_is_to_decide_is_called_and_told_what_was_decided() {
+    let (url, mut received) = endpoint("200 OK").await;
+    let text = format!(
+        "secrets: {{key: '${{NO_SUCH_VARIABLE:-whsec_c2VjcmV0}}'}}
+policy: {{approval: {{required: [pay], callback: {{url: '{url}', secret: '${{secret:key}}'}}}}}}"
+    );
+    let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable");
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .executor(Arc::new(Script::new([Step::Echo])))
+        .tool(TestTool::new("pay").descriptor)
+        .build()
+        .expect("usable");
+    let handle = pending(&plane, request(&json!({"to": "ann"}))).await;
+    approve(&plane, &handle).await;
+    for state in ["pending", "approved"] {
+        let request = tokio::time::timeout(Duration::from_secs(30), received.recv()).await;
+        let request = request.expect("it was sent").expect("the endpoint is there");
+        let (head, body) = request.split_once("\r\n\r\n").expect("a request");
+        assert!(head.contains("webhook-signature: v1,"), "{head}");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!(body["type"], "toolplane.approval");
+        assert_eq!(body["data"]["handle"], json!(&*handle));
+        assert_eq!(body["data"]["state"], json!(state));
+        assert_eq!(body["data"]["arguments"], json!({"to": "ann"}));
     }
 }

@@ -228,7 +228,7 @@ async fn a_server_is_asked_as_often_as_configured_and_its_failure_shows() {
 }
 
 /// An HTTP server that answers every request with this status, and tells what it got.
-async fn endpoint(status: &'static str) -> (String, mpsc::UnboundedReceiver<String>) {
+pub(crate) async fn endpoint(status: &'static str) -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
     let address = listener.local_addr().expect("it is bound");
     let (tell, told) = mpsc::unbounded_channel();
