@@ -33,6 +33,8 @@ pub enum AlertKind {
     HealthCheck,
     /// It is not called any more until an operator has done something, such as renewed its credentials.
     Disabled,
+    /// A call has failed in a way that should not happen, or that somebody has to look into.
+    Failure,
 }
 
 /// Whether an alert begins or is over.
@@ -90,6 +92,7 @@ impl AlertKind {
             Self::Latency => "latency",
             Self::HealthCheck => "health_check",
             Self::Disabled => "disabled",
+            Self::Failure => "failure",
         }
     }
 }

@@ -17,6 +17,7 @@ struct Inner {
     no_retry: bool,
     detail: Option<RawJson>,
     ledger_id: Option<CorrelationId>,
+    advice: Option<Arc<str>>,
 }
 
 /// What kind of failure a [`ToolError`] is. The methods are the one table of what follows from a kind.
@@ -81,6 +82,7 @@ struct Row {
     retryable: bool,
     counts_for_breaker: bool,
     counts_for_health: bool,
+    alerts: bool,
     advice: &'static str,
 }
 
@@ -88,28 +90,28 @@ struct Row {
 #[rustfmt::skip]
 const TABLE: [Row; ErrorKind::ALL.len()] = {
     use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
-    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, counts_for_health: bool, advice: &'static str) -> Row {
-        Row { name, category, retryable, counts_for_breaker, counts_for_health, advice }
+    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, counts_for_health: bool, alerts: bool, advice: &'static str) -> Row {
+        Row { name, category, retryable, counts_for_breaker, counts_for_health, alerts, advice }
     }
     [
-        //   name                 category        retryable  breaker health advice to a model
-        row("invalid_arguments",  Validation,     false, false, false, "correct the arguments and call again"),
-        row("result_invalid",     Unknown,        false, true,  true,  "the tool answered in a form it does not declare; try another tool"),
-        row("not_found",          Validation,     false, false, false, "list the tools and use a name from the list"),
-        row("denied",             Validation,     false, false, false, "do not call this again; a policy forbids it"),
-        row("auth",               Authentication, false, false, true,  "the operator must renew the tool's credentials"),
-        row("rate_limited",       RateLimit,      true,  false, false, "wait before calling again"),
-        row("overloaded",         RateLimit,      true,  false, false, "wait a moment and call again"),
-        row("unavailable",        Transient,      true,  true,  true,  "call again later or use another tool"),
-        row("timeout",            Transient,      true,  true,  true,  "call again with less to do, or later"),
-        row("cancelled",          Unknown,        false, false, false, "the call was withdrawn"),
-        row("upstream_error",     Transient,      true,  true,  true,  "read the message; call again later if it may pass"),
-        row("protocol",           Transient,      false, true,  true,  "the tool's server misbehaves; use another tool"),
-        row("result_too_large",   Validation,     false, false, false, "ask for less at once"),
-        row("outcome_unknown",    Unknown,        false, true,  true,  "the tool may have run; check its effect before calling again"),
-        row("tool_changed",       Validation,     false, false, false, "list the tools again; this one has changed"),
-        row("missing_capability", Validation,     false, false, false, "this client cannot do what the tool needs; use another tool"),
-        row("internal",           Unknown,        false, false, false, "this is a fault of the gateway; report it"),
+        //   name                 category        retryable  breaker health alert  advice to a model
+        row("invalid_arguments",  Validation,     false, false, false, false, "correct the arguments and call again"),
+        row("result_invalid",     Unknown,        false, true,  true,  true,  "the tool answered in a form it does not declare; try another tool"),
+        row("not_found",          Validation,     false, false, false, false, "list the tools and use a name from the list"),
+        row("denied",             Validation,     false, false, false, false, "do not call this again; a policy forbids it"),
+        row("auth",               Authentication, false, false, true,  false, "the operator must renew the tool's credentials"),
+        row("rate_limited",       RateLimit,      true,  false, false, false, "wait before calling again"),
+        row("overloaded",         RateLimit,      true,  false, false, false, "wait a moment and call again"),
+        row("unavailable",        Transient,      true,  true,  true,  false, "call again later or use another tool"),
+        row("timeout",            Transient,      true,  true,  true,  false, "call again with less to do, or later"),
+        row("cancelled",          Unknown,        false, false, false, false, "the call was withdrawn"),
+        row("upstream_error",     Transient,      true,  true,  true,  false, "read the message; call again later if it may pass"),
+        row("protocol",           Transient,      false, true,  true,  false, "the tool's server misbehaves; use another tool"),
+        row("result_too_large",   Validation,     false, false, false, false, "ask for less at once"),
+        row("outcome_unknown",    Unknown,        false, true,  true,  true,  "the tool may have run; check its effect before calling again"),
+        row("tool_changed",       Validation,     false, false, false, false, "list the tools again; this one has changed"),
+        row("missing_capability", Validation,     false, false, false, false, "this client cannot do what the tool needs; use another tool"),
+        row("internal",           Unknown,        false, false, false, true,  "this is a fault of the gateway; report it"),
     ]
 };
 
@@ -172,6 +174,19 @@ impl ErrorKind {
         self.row().counts_for_health
     }
 
+    /// Whether an operator is told of it, if not of every single one: it should not happen, or somebody has to look.
+    /// Refused credentials have an alert of their own, when a tool is switched off for them.
+    #[must_use]
+    pub const fn alerts(self) -> bool {
+        self.row().alerts
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// What a model should do about it, in words made for it.
     #[must_use]
     pub const fn advice(self) -> &'static str {
@@ -198,6 +213,7 @@ impl ToolError {
             no_retry: false,
             detail: None,
             ledger_id: None,
+            advice: None,
         }))
     }
 
@@ -242,6 +258,35 @@ impl ToolError {
     #[must_use]
     pub fn with_ledger_id(mut self, id: CorrelationId) -> Self {
         self.0.ledger_id = Some(id);
+        self
+    }
+
+    /// The same error in other words, with the first as its cause: what a caller is told may say less than what an
+    /// operator reads.
+    #[must_use]
+    pub fn reworded(self, message: impl Into<String>) -> Self {
+        let mut told = Self(self.0.clone());
+        told.0.message = message.into();
+        told.with_source(self)
+    }
+
+    /// The same error with other advice than that of its kind.
+    #[must_use]
+    pub fn with_advice(mut self, advice: Arc<str>) -> Self {
+        self.0.advice = Some(advice);
+        self
+    }
+
+    /// What a model should do about it.
+    #[must_use]
+    pub fn advice(&self) -> &str {
+        self.0.advice.as_deref().unwrap_or(self.kind().advice())
+    }
+
+    /// The same error without what the upstream said about it as data.
+    #[must_use]
+    pub fn without_detail(mut self) -> Self {
+        self.0.detail = None;
         self
     }
 

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use crate::{BoxFuture, CallContext, Outcome, ToolError};
 
@@ -12,23 +12,43 @@ pub trait Invoke: Send + Sync {
     /// # Errors
     /// When there is no result: see [`ErrorKind`](crate::ErrorKind).
     fn invoke(&self, cx: &mut CallContext) -> impl Future<Output = Result<Outcome, ToolError>> + Send;
+
+    /// Whether there are other credentials now than those that the upstream refused last. With `fetch` they are renewed
+    /// if need be; without, it is only looked whether they have changed. What has no credentials has no others.
+    ///
+    /// It is asked of what runs a tool; layers do not pass it on.
+    fn has_renewed(&self, fetch: bool) -> impl Future<Output = bool> + Send {
+        let _ = fetch;
+        ready(false)
+    }
 }
 
 /// [`Invoke`] as a trait object: implemented for whatever implements that.
 pub trait DynInvoke: Send + Sync {
     /// Makes the call: see [`Invoke::invoke`].
     fn invoke_boxed<'a>(&'a self, cx: &'a mut CallContext) -> BoxFuture<'a, Result<Outcome, ToolError>>;
+
+    /// Whether there are other credentials now: see [`Invoke::has_renewed`].
+    fn has_renewed_boxed(&self, fetch: bool) -> BoxFuture<'_, bool>;
 }
 
 impl<I: Invoke> DynInvoke for I {
     fn invoke_boxed<'a>(&'a self, cx: &'a mut CallContext) -> BoxFuture<'a, Result<Outcome, ToolError>> {
         Box::pin(self.invoke(cx))
     }
+
+    fn has_renewed_boxed(&self, fetch: bool) -> BoxFuture<'_, bool> {
+        Box::pin(self.has_renewed(fetch))
+    }
 }
 
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
     fn invoke(&self, cx: &mut CallContext) -> impl Future<Output = Result<Outcome, ToolError>> + Send {
         (**self).invoke(cx)
+    }
+
+    fn has_renewed(&self, fetch: bool) -> impl Future<Output = bool> + Send {
+        (**self).has_renewed(fetch)
     }
 }
 

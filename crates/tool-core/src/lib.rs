@@ -29,6 +29,7 @@ mod context;
 mod descriptor;
 mod dispatch;
 mod error;
+mod error_policy;
 mod event;
 mod executor;
 mod future;
@@ -69,6 +70,7 @@ pub use self::{
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchState},
     error::{Category, ErrorKind, ToolError},
+    error_policy::{ErrorPolicy, ErrorRule},
     event::{BreakerState, Event, Observe, Observers, Scope},
     executor::{Executor, PrepareError},
     future::BoxFuture,
@@ -87,7 +89,7 @@ pub use self::{
     secret::{Secret, SecretError, Secrets},
     secret_forms::{HIDDEN, names_secret, secret_forms},
     source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus, Update},
-    state::{ToolState, Upstream},
+    state::{Disabled, ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},
     timestamp::rfc3339,

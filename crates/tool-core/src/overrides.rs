@@ -21,6 +21,8 @@ pub struct Overrides {
     pub redaction: Option<Redaction>,
     /// Whether its calls need approval.
     pub approval: Option<ApprovalRule>,
+    /// How long it is switched off when its credentials are refused; not at all if zero.
+    pub disabled_for: Option<Duration>,
 }
 
 /// What becomes of a tool's calls with an idempotency key.

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, future::ready};
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -32,6 +32,14 @@ impl fmt::Debug for Secret {
 pub trait Secrets: Send + Sync {
     /// The present value; nothing if there is none. Called for every use, so that a changed value counts at once.
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
+
+    /// Takes note that the upstream does not accept the present value any more: one that is kept is given up, or a new
+    /// one is got, so that the next [`Secrets::get`] has another if there is one. Whoever reads every value anew has
+    /// nothing to do.
+    fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
+        let _ = reference;
+        Box::pin(ready(Ok(())))
+    }
 
     /// Whether there is a value, found out without waiting: what `check` asks before anything is called.
     ///

@@ -3,10 +3,13 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    time::{Duration, SystemTime},
 };
+
+use crate::Instant;
 
 /// What layers know of a tool from earlier calls, such as a limiter or a breaker. It belongs to the tool's name, not
 /// to its snapshot: a reload carries it over.
@@ -17,6 +20,22 @@ pub struct ToolState {
     slots: Slots,
     upstream: Option<Arc<Upstream>>,
     n_renewals: AtomicU64,
+    /// Whether there is something in `disabled`: all that most calls look at.
+    is_disabled: AtomicBool,
+    disabled: Mutex<Option<Disabled>>,
+    /// How often in a row the tool's credentials were refused.
+    n_refusals: AtomicU32,
+}
+
+/// Why a tool is not called for a while, whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disabled {
+    /// Why: a lower-case fragment without secrets.
+    pub reason: String,
+    /// Since when.
+    pub since: SystemTime,
+    /// When a call tries whether it works again.
+    pub until: Instant,
 }
 
 /// What several tools have in common that are run by the same thing: a server, or the host of an HTTP API. What layers
@@ -40,6 +59,9 @@ impl ToolState {
             slots: Slots::default(),
             upstream,
             n_renewals: AtomicU64::new(0),
+            is_disabled: AtomicBool::new(false),
+            disabled: Mutex::default(),
+            n_refusals: AtomicU32::new(0),
         }
     }
 
@@ -68,6 +90,64 @@ impl ToolState {
     /// Notes that the tool has other credentials from now on.
     pub fn credentials_renewed(&self) {
         self.n_renewals.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Counts that the tool's credentials were refused, and says how often that was in a row.
+    pub fn refused(&self) -> u32 {
+        self.n_refusals.fetch_add(1, Ordering::AcqRel).saturating_add(1)
+    }
+
+    /// Takes note that the tool's credentials were accepted.
+    pub fn accepted(&self) {
+        // Most calls find nothing to forget, and so write nothing that others read.
+        if self.n_refusals.load(Ordering::Relaxed) > 0 {
+            self.n_refusals.store(0, Ordering::Release);
+        }
+    }
+
+    /// Why the tool is not called, if it is not.
+    #[must_use]
+    pub fn disabled(&self) -> Option<Disabled> {
+        if self.is_disabled.load(Ordering::Acquire) {
+            self.lock().clone()
+        } else {
+            None
+        }
+    }
+
+    /// Switches the tool off; true if it was not already, whose reason and time then stay.
+    pub fn disable(&self, disabled: Disabled) -> bool {
+        let mut slot = self.lock();
+        self.is_disabled.store(true, Ordering::Release);
+        if let Some(before) = &mut *slot {
+            before.until = disabled.until;
+            return false;
+        }
+        *slot = Some(disabled);
+        true
+    }
+
+    /// Lets one call try whether a tool works again whose time is over, and the next one only after another `pause`.
+    pub fn try_out(&self, now: Instant, pause: Duration) -> bool {
+        match &mut *self.lock() {
+            Some(disabled) if now < disabled.until => false,
+            Some(disabled) => {
+                disabled.until = now + pause;
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Switches the tool on again; true if it was off.
+    pub fn enable(&self) -> bool {
+        let mut slot = self.lock();
+        self.is_disabled.store(false, Ordering::Release);
+        slot.take().is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Disabled>> {
+        self.disabled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the tool has in common with others, if anything.

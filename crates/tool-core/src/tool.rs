@@ -62,6 +62,8 @@ pub struct Settings {
     pub idempotency: IdempotencySettings,
     /// Whether each call of it needs approval.
     pub approval: ApprovalRule,
+    /// How long it is switched off when its credentials are refused; not at all if zero.
+    pub disabled_for: Duration,
 }
 
 impl Default for Settings {
@@ -77,6 +79,7 @@ impl Default for Settings {
             limits: Limits::default(),
             idempotency: IdempotencySettings::default(),
             approval: ApprovalRule::Never,
+            disabled_for: Duration::from_secs(5 * 60),
         }
     }
 }
@@ -91,6 +94,7 @@ impl Settings {
         let breaker = overrides.breaker.or(self.breaker);
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
+        self.disabled_for = overrides.disabled_for.unwrap_or(self.disabled_for);
         self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
         let cache = overrides.cache.or(self.cache);
         self.cache = cache.filter(|cache| !cache.disabled);

@@ -1,4 +1,10 @@
-use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{
@@ -8,6 +14,7 @@ use http::{
 use raw_json::RawJson;
 use reqwest::{Client, Response};
 use tokio::{
+    sync::Mutex,
     task::spawn_blocking,
     time::{error::Elapsed, timeout},
 };
@@ -27,6 +34,7 @@ use crate::{
     request::Request,
     response::{MediaType, result_of},
     settings::Redirects,
+    status::refuses_credentials,
     text::Scope,
 };
 
@@ -35,6 +43,9 @@ pub(crate) struct HttpTool {
     pub plan: Arc<Plan>,
     pub clients: Arc<Clients>,
     pub secrets: Arc<dyn Secrets>,
+    /// The values that the upstream refused last, told apart by a digest. Held while others are got, so that many calls
+    /// share that.
+    pub refused: Mutex<Option<u64>>,
 }
 
 /// How many redirects a call follows.
@@ -65,6 +76,22 @@ impl Invoke for HttpTool {
         let error = failure.into_error(cx);
         debug!(tool = %self.plan.tool, kind = %error.kind(), "http call failed");
         Err(error)
+    }
+
+    async fn has_renewed(&self, fetch: bool) -> bool {
+        let refused = self.refused.lock().await;
+        if self.is_changed(*refused).await {
+            return true;
+        }
+        if !fetch || self.plan.references.is_empty() {
+            return false;
+        }
+        for reference in &self.plan.references {
+            if let Err(error) = self.secrets.renew(reference).await {
+                debug!(tool = %self.plan.tool, %error, "a credential cannot be renewed");
+            }
+        }
+        self.is_changed(*refused).await
     }
 }
 
@@ -98,6 +125,9 @@ impl HttpTool {
         );
         if !plan.expected.holds(status) {
             cx.dispatch().answered();
+            if refuses_credentials(status) {
+                *self.refused.lock().await = Some(self.digest(&values));
+            }
             return Err(error_answer(response, plan, &masks, cx.clock.wall()).await.into());
         }
         let media = MediaType::of(response.headers());
@@ -113,6 +143,21 @@ impl HttpTool {
         Ok(Reply::value(result))
     }
 
+    /// Whether the present values are others than those of this digest.
+    async fn is_changed(&self, refused: Option<u64>) -> bool {
+        let values = self.values().await;
+        refused.is_some_and(|refused| values.is_ok_and(|values| self.digest(&values) != refused))
+    }
+
+    /// Tells values apart, within this process.
+    fn digest(&self, values: &HashMap<Reference, Secret>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for reference in &self.plan.references {
+            values.get(reference).map(Secret::expose).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     /// The present value of every reference.
     async fn values(&self) -> Result<HashMap<Reference, Secret>, ToolError> {
         let mut values = HashMap::new();
@@ -120,6 +165,7 @@ impl HttpTool {
             let value = reference.resolve(&*self.secrets).await.map_err(|error| {
                 ToolError::new(ErrorKind::Auth, format!("a configured value is missing: {error}"))
                     .with_source(error)
+                    .with_no_retry()
             })?;
             values.insert(reference.clone(), value);
         }

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
+use tokio::sync::Mutex;
 use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Trust};
 
 use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
@@ -26,7 +27,8 @@ use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::
 ///
 /// | status | kind | why |
 /// |---|---|---|
-/// | 401, 403, 407 | `auth` | the upstream does not accept what we showed it |
+/// | 401, 407 | `auth` | the upstream does not accept what we showed it: other credentials may help |
+/// | 403 | `auth` | it knows who we are, and refuses: other credentials of the same kind do not help |
 /// | 408, 421, 425, 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
 /// | 429 | `rate_limited` | with the time it asks to wait |
 /// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
@@ -67,6 +69,7 @@ impl Executor for HttpExecutor {
             plan: Arc::new(plan),
             clients: self.clients.clone(),
             secrets: self.secrets.clone(),
+            refused: Mutex::default(),
         }))
     }
 

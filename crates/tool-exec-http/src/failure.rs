@@ -16,7 +16,7 @@ use crate::{
     redact::{Masks, hide_fields},
     resolve::is_refused,
     response::{MediaType, decode},
-    status::{kind_of, retry_after},
+    status::{kind_of, refuses_credentials, retry_after},
 };
 
 /// Why an exchange gave no result.
@@ -144,6 +144,9 @@ pub(crate) async fn error_answer(
         message.push_str(&shown);
     }
     let mut error = ToolError::new(kind_of(status), message);
+    if error.kind() == ErrorKind::Auth && !refuses_credentials(status) {
+        error = error.with_no_retry();
+    }
     if let Some(detail) = detail {
         error = error.with_detail(detail);
     }

@@ -241,7 +241,7 @@ fn too_large(limit: usize) -> ToolError {
 
 /// A value that an operator gave does not fit: no caller can help it.
 fn operator(message: String) -> ToolError {
-    ToolError::new(ErrorKind::Auth, message)
+    ToolError::new(ErrorKind::Auth, message).with_no_retry()
 }
 
 fn internal(error: raw_json::Error) -> ToolError {

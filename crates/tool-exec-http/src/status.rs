@@ -58,6 +58,12 @@ pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
     }
 }
 
+/// Whether a status says that other credentials may help. 403 does not: it is often said of one thing and not another, and
+/// a tool works for the rest.
+pub(crate) fn refuses_credentials(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 401 | 407)
+}
+
 /// How long the upstream asks to wait: seconds or a date. Nothing if it says nothing that can be read.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();

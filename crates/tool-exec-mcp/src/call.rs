@@ -245,6 +245,23 @@ impl McpCall {
 
 impl Invoke for McpCall {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let connections = self.server.connections();
+        let generation = connections.generation();
+        let result = self.make(cx).await;
+        let is_refused = |error: &ToolError| error.kind() == ErrorKind::Auth;
+        if result.as_ref().is_err_and(is_refused) {
+            connections.refused(generation);
+        }
+        result
+    }
+
+    async fn has_renewed(&self, fetch: bool) -> bool {
+        self.server.connections().has_renewed(fetch).await
+    }
+}
+
+impl McpCall {
+    async fn make(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let connection = self.server.connection_for(cx).await?;
         let server = &self.server.settings().name;
         // Taken apart, so that the future has no room for what the request takes with it.

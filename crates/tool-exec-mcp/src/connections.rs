@@ -3,13 +3,13 @@ use std::{
     future::ready,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, Error, Handlers, RequestOptions, Upstream,
-    UpstreamOptions,
+    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind as Fault, Handlers, RequestOptions,
+    Upstream, UpstreamOptions,
 };
 use mcp_wire::{Era, RpcError, code};
 use raw_json::RawJson;
@@ -21,6 +21,7 @@ use crate::{
     calls::Seat,
     fault::{request_error, tool_error},
     line::Line,
+    place::Place,
     pool::{Client, Pool},
     settings::ResolveError,
     subscriptions::Subscriptions,
@@ -31,7 +32,9 @@ use crate::{
 pub(crate) struct Connections {
     pub(crate) settings: Arc<ServerSettings>,
     secrets: Arc<dyn Secrets>,
-    endpoint: OnceCell<Endpoint>,
+    place: Place,
+    /// The generation of the place that the server refused last.
+    refused: AtomicU64,
     /// What lists come from, and what most calls share.
     shared: OnceCell<Arc<Line>>,
     own: Arc<Pool>,
@@ -82,6 +85,11 @@ impl Unreachable {
         }
     }
 
+    /// Whether the server refuses our credentials.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Client(error) if matches!(error.kind(), Fault::Auth { status: 401, .. }))
+    }
+
     /// The error of a request that is no call.
     pub(crate) fn of_request(self, server: &str) -> ToolError {
         match self {
@@ -110,7 +118,8 @@ impl Connections {
         Self {
             settings,
             secrets,
-            endpoint: OnceCell::new(),
+            place: Place::default(),
+            refused: AtomicU64::new(0),
             shared: OnceCell::new(),
             own: Arc::default(),
             updates: Arc::default(),
@@ -257,12 +266,35 @@ impl Connections {
         })
     }
 
-    /// Where the server is: its references get their values once.
-    async fn endpoint(&self) -> Result<&Endpoint, Unreachable> {
-        self.endpoint
-            .get_or_try_init(|| self.settings.target.resolve(&*self.secrets))
+    /// Where the server is: its references get their values once, and anew when the server refuses them.
+    async fn endpoint(&self) -> Result<Endpoint, Unreachable> {
+        let place = self.place.get(&self.settings.target, &*self.secrets).await;
+        place.map_err(Unreachable::Settings)
+    }
+
+    /// Which credentials a call that begins now is made with; to be told to [`Connections::refused`] with the error that
+    /// it may come to.
+    pub(crate) fn generation(&self) -> u64 {
+        self.place.generation()
+    }
+
+    /// Takes note that the server refused the credentials of this generation.
+    pub(crate) fn refused(&self, generation: u64) {
+        self.refused.fetch_max(generation, Ordering::SeqCst);
+    }
+
+    /// Whether there are other credentials than those that the server refused last. Connections are opened anew with
+    /// them.
+    pub(crate) async fn has_renewed(&self, fetch: bool) -> bool {
+        let refused = self.refused.load(Ordering::SeqCst);
+        let moved = |endpoint: &Endpoint| {
+            for line in self.shared.get().into_iter().chain(&self.own.all()) {
+                line.upstream.move_to(endpoint.clone());
+            }
+        };
+        self.place
+            .has_renewed(&self.settings.target, &*self.secrets, refused, fetch, moved)
             .await
-            .map_err(Unreachable::Settings)
     }
 
     /// The era to open a connection in: the one that the shared connection has found out, if it has.

@@ -34,10 +34,16 @@ fn worded(unanswered: impl Fn(ErrorKind, String) -> ToolError, server: &str, err
         // The reason may name a program's path: it is told as the cause, which no model sees.
         Fault::StartFailed { .. } => answered(ErrorKind::Unavailable, "did not start".to_owned()),
         Fault::Unsupported(what) => answered(ErrorKind::Protocol, format!("cannot be used: {what}")),
-        Fault::Auth { status, .. } => answered(
-            ErrorKind::Auth,
-            format!("refused our credentials with HTTP status {status}"),
-        ),
+        Fault::Auth { status, .. } => {
+            let what = format!("refused our credentials with HTTP status {status}");
+            let error = answered(ErrorKind::Auth, what);
+            // 403 is said of one thing and not another: other credentials of the same kind do not help.
+            if *status == 401 {
+                error
+            } else {
+                error.with_no_retry()
+            }
+        }
         Fault::HttpStatus {
             status, retry_after, ..
         } => http_status(&unanswered, server, *status, retry_after.as_deref()),

@@ -28,6 +28,7 @@ mod fault;
 mod kept;
 mod line;
 mod listing;
+mod place;
 mod pool;
 mod server;
 mod settings;

@@ -93,6 +93,11 @@ impl Pool {
             .close_where(|client, line| client.key == *key && line.calls.idle_since().is_some());
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Line>> {
+        self.lines().by_client.values().flatten().cloned().collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lines().n
     }

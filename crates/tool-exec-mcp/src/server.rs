@@ -109,6 +109,11 @@ impl McpServer {
         self.connections.n_own()
     }
 
+    /// Its connections, for what they are reached with.
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
     /// The connection to use for a call.
     pub(crate) async fn connection_for(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
         self.connections.checkout(cx).await
@@ -169,7 +174,13 @@ impl McpServer {
     /// # Errors
     /// When the server is not there, or the list of tools cannot be read.
     async fn list(&self, features: &[Feature], beside: Duration) -> Result<Vec<Feature>, String> {
-        let connection = self.connection().await.map_err(|error| error.to_string())?;
+        let connection = match self.connection().await {
+            Err(error) if error.is_refusal() && self.connections.has_renewed(true).await => {
+                self.connection().await
+            }
+            connection => connection,
+        };
+        let connection = connection.map_err(|error| error.to_string())?;
         let (mut lists, mut unread) = (HashMap::new(), Vec::new());
         let limit = |feature| match feature {
             Feature::Tool => self.settings.start_timeout,

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use mcp_client::{Command, Endpoint, EraChoice, HttpEndpoint};
-use tool_core::{Pattern, SecretError, Secrets, Template, outward_name};
+use tool_core::{Pattern, Reference, SecretError, Secrets, Template, outward_name};
 
 /// An MCP server, as configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,25 +166,37 @@ impl ServerSettings {
     /// # Errors
     /// The first one that has none.
     pub fn check(&self, secrets: &dyn Secrets) -> Result<(), SecretError> {
-        match &self.target {
-            ServerTarget::Stdio {
-                command,
-                args,
-                env,
-                cwd,
-            } => {
-                let texts = [command].into_iter().chain(args).chain(env.values()).chain(cwd);
-                texts.into_iter().try_for_each(|text| text.check(secrets))
-            }
-            ServerTarget::Http { url, headers, .. } => [url]
-                .into_iter()
-                .chain(headers.values())
-                .try_for_each(|text| text.check(secrets)),
-        }
+        self.target
+            .texts()
+            .iter()
+            .try_for_each(|text| text.check(secrets))
     }
 }
 
 impl ServerTarget {
+    /// Every text that may have references.
+    fn texts(&self) -> Vec<&Template> {
+        match self {
+            Self::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => [command]
+                .into_iter()
+                .chain(args)
+                .chain(env.values())
+                .chain(cwd)
+                .collect(),
+            Self::Http { url, headers, .. } => [url].into_iter().chain(headers.values()).collect(),
+        }
+    }
+
+    /// Every reference.
+    pub(crate) fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.texts().into_iter().flat_map(Template::references)
+    }
+
     /// Where the server is, with every reference's present value.
     pub(crate) async fn resolve(&self, secrets: &dyn Secrets) -> Result<Endpoint, ResolveError> {
         match self {

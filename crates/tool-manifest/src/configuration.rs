@@ -7,7 +7,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ApprovalRule, Descriptor, Limits, Overrides, Pattern, Template};
+use tool_core::{ApprovalRule, Descriptor, ErrorPolicy, Limits, Overrides, Pattern, Template};
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, WebhookSpec};
 
@@ -101,6 +101,8 @@ pub struct PolicySpec {
     pub tool_choice: ToolChoiceSpec,
     /// How much may be called in a turn and in a conversation.
     pub limits: CallLimitsSpec,
+    /// What models and operators are told of errors.
+    pub errors: ErrorPolicy,
 }
 
 /// Whether a model may, must or must not call tools.

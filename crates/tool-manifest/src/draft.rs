@@ -8,7 +8,7 @@ use serde_json::json;
 use tool_core::Template;
 
 use crate::{
-    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec,
+    AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec, errors,
     node::NodeId,
     place::{Cx, Place},
     report::Report,
@@ -141,6 +141,7 @@ impl Draft {
         let callback = sections::approval(cx, body.approval, &mut self.policy.approval);
         self.callbacks.extend(callback);
         sections::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
+        self.policy.errors = errors::policy(cx, body.errors, std::mem::take(&mut self.policy.errors));
         for (principal, permissions) in sections::permissions(body.permissions) {
             self.policy
                 .permissions
@@ -194,6 +195,7 @@ impl Draft {
         sections::merge_approval(&mut self.policy.approval, other.policy.approval);
         self.callbacks.extend(other.callbacks);
         sections::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
+        self.policy.errors = std::mem::take(&mut self.policy.errors).or(other.policy.errors);
         for (principal, permissions) in other.policy.permissions {
             self.policy
                 .permissions

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::{
     ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
     cache::CacheBody,
+    errors::ErrorBody,
     field::{Entries, Field},
     health::{self, WebhookBody},
     idempotency::{self, IdempotenciesBody},
@@ -55,6 +56,9 @@ pub(crate) struct DefaultsBody {
     rate_limit: Field<RateLimitsBody>,
     /// How many calls may run at once; any number if it is not given.
     concurrency: Field<ConcurrenciesBody>,
+    /// How long a tool is switched off when its credentials are refused and there are no others; 5m if it is not given.
+    /// With 0s it is not.
+    disabled_for: Field<Period>,
     /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
     idempotency: Field<IdempotenciesBody>,
 }
@@ -98,6 +102,8 @@ pub(crate) struct PolicyBody {
     /// How much may be called in a turn and in a conversation, which callers name in `_meta` by `dev.toolplane/turn` and
     /// `dev.toolplane/conversation`.
     pub(crate) limits: Field<CallLimitsBody>,
+    /// What models and operators are told of errors, by their kinds: `upstream_error: {advice: ask for help}`.
+    pub(crate) errors: Field<Entries<ErrorBody>>,
 }
 
 /// How much may be called in a turn and in a conversation; any amount of what is not given.
@@ -181,6 +187,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         },
     );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
+    defaults.overrides.disabled_for = body.disabled_for.get().map(|Period(period)| period);
     idempotency::defaults(cx, body.idempotency, &mut defaults);
     defaults
 }

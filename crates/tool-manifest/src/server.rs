@@ -246,6 +246,9 @@ pub(crate) struct ServerBody {
     pub(crate) health_check_interval: Field<Period>,
     /// Whether the gateway says that it is ready only when this server is.
     pub(crate) required: Field<bool>,
+    /// How long each of its tools is switched off when the credentials are refused and there are no others, in the place of
+    /// what `defaults` say.
+    pub(crate) disabled_for: Field<Period>,
     /// What becomes of calls with an idempotency key, and whether the server is told it.
     pub(crate) idempotency: Field<ServerIdempotencyBody>,
 }
@@ -289,6 +292,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         start_timeout,
         overrides: Overrides {
             key_ttl,
+            disabled_for: body.disabled_for.get().map(|Period(period)| period),
             ..overrides::overrides(
                 cx,
                 OverrideFields {

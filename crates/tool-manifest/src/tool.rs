@@ -18,7 +18,7 @@ use crate::{
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
     suggest,
-    units::Percent,
+    units::{Percent, Period},
 };
 
 /// Settings whose values are paths: relative ones begin in the directory of their file.
@@ -54,6 +54,9 @@ pub(crate) struct ToolBody {
     /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
     /// depends on nothing but its arguments and who asks.
     cache: Field<CacheBody>,
+    /// How long it is switched off when its credentials are refused and there are no others, in the place of what
+    /// `defaults` say.
+    disabled_for: Field<Period>,
     /// What becomes of its calls with an idempotency key.
     idempotency: Field<IdempotencyBody>,
     /// What is hidden in what it gives back, in the place of what `defaults` say.
@@ -233,6 +236,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         executor: executor(cx, at, body.executor.0),
         overrides: Overrides {
             key_ttl: idempotency::ttl(cx, body.idempotency),
+            disabled_for: body.disabled_for.get().map(|Period(period)| period),
             ..overrides::overrides(
                 cx,
                 OverrideFields {

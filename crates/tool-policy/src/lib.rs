@@ -1,6 +1,8 @@
 //! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
-//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`Approve`] has somebody decide on calls that need it; [`RateLimit`] bounds how often tools
-//! are called, and [`Breaker`] holds them back after failures. Each works alone around anything that implements
+//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`Approve`] has somebody decide on
+//! calls that need it; [`RateLimit`] bounds how often tools are called, [`Breaker`] holds them back after failures, and
+//! [`Credentials`] gets others when an upstream refuses a tool's; [`Surface`] puts errors into the words that callers get.
+//! Each works alone around anything that implements
 //! [`tool_core::Invoke`].
 //!
 //! ```
@@ -22,6 +24,7 @@ mod approval_text;
 mod approve;
 mod breaker;
 mod circuit;
+mod credentials;
 mod ledger;
 mod limiter;
 mod memory_approvals;
@@ -31,7 +34,9 @@ mod redact;
 mod redactor;
 mod rules;
 mod shared_rules;
+mod surface;
 mod validate;
+mod words;
 
 pub use self::{
     admit::{Admit, Admitting},
@@ -41,11 +46,13 @@ pub use self::{
     approve::{Approve, Approving},
     breaker::{Breaker, BreakerPeek, Breaking, Peeking},
     circuit::{Circuit, HeldBack, Permit, Verdict},
+    credentials::{Credentials, Renewing},
     memory_approvals::MemoryApprovals,
     rate_limit::{RateLimit, RateLimiting},
     redact::{Redact, Redacting},
     redactor::Redactor,
     rules::{ApprovalRules, Refusal, Rules, ToolChoice},
     shared_rules::SharedRules,
+    surface::{Surface, Surfacing},
     validate::{Validate, ValidateResult, Validating, ValidatingResult},
 };

@@ -210,6 +210,10 @@ impl Secrets for Watched {
         })
     }
 
+    fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
+        self.secrets.renew(reference)
+    }
+
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
         self.secrets.has(reference)
     }

@@ -171,6 +171,8 @@ fn state(before: Option<&Arc<Tool>>, upstream: Option<Arc<Upstream>>) -> Arc<Too
     let known = before
         .map(|tool| tool.state())
         .filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
+    // Another tool by now, which gets another chance.
+    known.inspect(|state| _ = state.enable());
     known.map_or_else(|| Arc::new(ToolState::new(upstream)), Arc::clone)
 }
 

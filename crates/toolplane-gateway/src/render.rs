@@ -123,7 +123,7 @@ pub(crate) fn pending(pending: &PendingCall) -> Answer {
 /// A call that failed, as the result of a tool.
 pub(crate) fn failure(error: &ToolError) -> Reply {
     let kind = error.kind();
-    let text = format!("{kind}: {}; {}", error.message(), kind.advice());
+    let text = format!("{kind}: {}; {}", error.message(), error.advice());
     let result = object(&[
         ("content", content(&text)),
         ("isError", RawJson::from(true)),

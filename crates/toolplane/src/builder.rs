@@ -187,7 +187,8 @@ impl Builder {
             Allowance::new(rules.clone()),
             Approve::new(rules.clone(), desk.clone()),
         );
-        let dry = guards.dry(ledger.clone());
+        let errors = Arc::new(configuration.policy.errors.clone());
+        let dry = guards.dry(ledger.clone()).telling(&errors);
         Ok(Toolplane::from_inner(Inner {
             dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
             stack: stack(
@@ -202,7 +203,8 @@ impl Builder {
                 }
                 .keeping(configuration.defaults.cache_bytes)
                 .with_chaos(self.chaos.clone())
-                .with_redactor(self.redactor.clone()),
+                .with_redactor(self.redactor.clone())
+                .telling(&errors),
                 Run,
             ),
             ledger,

@@ -11,11 +11,12 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
-    Asker, CallContext, Caller, Clock, CorrelationId, DynInvoke, ErrorKind, Event, Feature, Instant, Ledger,
-    LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool, ToolError,
+    Asker, CallContext, Caller, Clock, CorrelationId, Disabled, DynInvoke, ErrorKind, Event, Feature,
+    Instant, Ledger, LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool,
+    ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::{ApprovalDesk, Redactor, SharedRules};
+use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules};
 use tool_registry::{Refused, Registry, Snapshot};
 
 use crate::{
@@ -375,6 +376,33 @@ impl Toolplane {
     #[must_use]
     pub fn downgrade(&self) -> WeakToolplane {
         WeakToolplane(Arc::downgrade(&self.0))
+    }
+
+    /// The tools that are switched off since their credentials were refused, and why.
+    #[must_use]
+    pub fn disabled(&self) -> Vec<(Arc<str>, Disabled)> {
+        let snapshot = self.0.registry.snapshot();
+        let tools = Feature::ALL
+            .into_iter()
+            .flat_map(|feature| snapshot.list(feature));
+        tools
+            .filter_map(|tool| Some((tool.name().clone(), tool.state().disabled()?)))
+            .collect()
+    }
+
+    /// Switches the tool of this name on again, for example when its credentials were renewed elsewhere; false if it was
+    /// not off.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "it does something, whatever it was before"
+    )]
+    pub fn enable(&self, tool: &str) -> bool {
+        let inner = &*self.0;
+        let why = "an operator says so";
+        inner
+            .registry
+            .get(tool)
+            .is_some_and(|tool| Credentials::enable(&tool, why, &inner.observers, inner.clock.wall()))
     }
 
     /// What is remembered of the call with this id: one with an idempotency key, or one that ended as

@@ -109,6 +109,11 @@ impl Secrets for SharedSecrets {
         Box::pin(async move { secrets.get(reference).await })
     }
 
+    fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
+        let secrets = self.0.load_full();
+        Box::pin(async move { secrets.renew(reference).await })
+    }
+
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
         self.0.load().has(reference)
     }

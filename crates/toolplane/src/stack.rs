@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tool_chaos::Chaos;
 use tool_core::{
-    CallContext, DynInvoke, Invoke, Jitter, Layers, Ledger, Observers, Outcome, PendingCall, Target,
-    ToolError,
+    CallContext, DynInvoke, ErrorPolicy, Invoke, Jitter, Layers, Ledger, Observers, Outcome, PendingCall,
+    Target, ToolError,
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{
-    Admit, Allowance, Approve, Breaker, BreakerPeek, RateLimit, Redact, Redactor, SharedRules, Validate,
-    ValidateResult,
+    Admit, Allowance, Approve, Breaker, BreakerPeek, Credentials, RateLimit, Redact, Redactor, SharedRules,
+    Surface, Validate, ValidateResult,
 };
 use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Share, Timeout};
 
@@ -34,6 +34,8 @@ pub(crate) struct Guards {
     redactor: Redactor,
     retry: Retry,
     breaker: Breaker,
+    surface: Surface,
+    credentials: Credentials,
 }
 
 impl Guards {
@@ -48,6 +50,8 @@ impl Guards {
             concurrency: Concurrency::new(),
             chaos: Chaos::default(),
             redactor: Redactor::default(),
+            surface: Surface::default(),
+            credentials: Credentials::default(),
             retry: Retry::default(),
             breaker: Breaker::default(),
         }
@@ -80,6 +84,12 @@ impl Guards {
         }
     }
 
+    /// The same, with these words for errors.
+    pub(crate) fn telling(self, policy: &Arc<ErrorPolicy>) -> Self {
+        let surface = Surface::new(policy.clone());
+        Self { surface, ..self }
+    }
+
     /// Those of dry runs, which count nothing and ask nobody.
     pub(crate) fn dry(&self, ledger: Arc<dyn Ledger>) -> Self {
         Self {
@@ -93,6 +103,8 @@ impl Guards {
             redactor: Redactor::default(),
             retry: Retry::default(),
             breaker: Breaker::default(),
+            surface: Surface::default(),
+            credentials: Credentials::dry(),
         }
     }
 }
@@ -107,8 +119,10 @@ pub(crate) fn stack(
     innermost: impl Invoke + 'static,
 ) -> Arc<dyn DynInvoke> {
     let Watchers { observers, tracer } = watchers;
-    // Outermost, so that nothing happens to a call unseen: a refusal is watched like a result.
-    let layers = Layers::outermost(Watch::new(observers.clone()).tracer(tracer.clone()))
+    // Outermost: whatever watches the call has its errors as they were, and the caller has them in words.
+    let layers = Layers::outermost(guards.surface)
+        // Outside of all others, so that nothing happens to a call unseen: a refusal is watched like a result.
+        .then(Watch::new(observers.clone()).tracer(tracer.clone()))
         // Audit: below Watch, which gives it the correlation id; above the deadline, so that a call that ran out of
         // time has its record.
         //
@@ -134,6 +148,9 @@ pub(crate) fn stack(
         .then(guards.share)
         // Inside all of those, so that what they share or replace is a call's end; outside what guards a single attempt.
         .then(guards.retry)
+        // Inside Retry, which does not try again what other credentials do not help; outside the guards of an attempt, since
+        // the one with other credentials is an attempt as well.
+        .then(guards.credentials)
         // Before the queues, to fail fast.
         .then(BreakerPeek)
         // Inside Retry: the upstream is asked once for each attempt, so an attempt counts, not a call. Before Concurrency:

@@ -54,7 +54,7 @@ pub struct UpstreamOptions {
 pub struct Upstream(Arc<Inner>);
 
 struct Inner {
-    endpoint: Endpoint,
+    endpoint: Mutex<Endpoint>,
     options: ConnectionOptions,
     changes: ChangeSink,
     supervision: Mutex<Supervision>,
@@ -114,7 +114,7 @@ impl Upstream {
             era: None,
         };
         Self(Arc::new(Inner {
-            endpoint,
+            endpoint: Mutex::new(endpoint),
             options: options.connection,
             changes: ChangeSink::default(),
             supervision: Mutex::new(supervision),
@@ -200,6 +200,19 @@ impl Upstream {
         supervision.status()
     }
 
+    /// Reaches the server in another way from now on, such as with other credentials: the next who needs it opens a
+    /// connection anew, without a pause. Requests under way on the one before are answered there.
+    pub fn move_to(&self, endpoint: Endpoint) {
+        *self.0.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = endpoint;
+        let mut supervision = self.0.supervision();
+        match &supervision.phase {
+            Phase::Stopped => return,
+            Phase::Starting { task, .. } => task.abort(),
+            Phase::NotStarted | Phase::Ready { .. } | Phase::Waiting { .. } => {}
+        }
+        supervision.phase = Phase::NotStarted;
+    }
+
     /// How often the server's lists have changed, over all its connections.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Changes> {
@@ -230,7 +243,7 @@ fn interrupted() -> Error {
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstream")
-            .field("endpoint", &self.0.endpoint)
+            .field("endpoint", &self.0.endpoint())
             .field("status", &self.status())
             .finish()
     }
@@ -241,6 +254,13 @@ impl Inner {
         self.supervision.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn endpoint(&self) -> Endpoint {
+        self.endpoint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
     async fn connect(&self) -> Result<Connection, Error> {
         let (mut options, changes) = (self.options.clone(), self.changes.clone());
         let known = self.supervision().era;
@@ -249,10 +269,10 @@ impl Inner {
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
             (choice, _) => choice,
         };
-        match &self.endpoint {
-            Endpoint::Stdio(command) => Connection::spawn_with(command, options, changes).await,
-            Endpoint::Http(endpoint) => Connection::http_with(endpoint, options, changes).await,
-            Endpoint::Sse(endpoint) => Connection::sse_with(endpoint, options, changes).await,
+        match self.endpoint() {
+            Endpoint::Stdio(command) => Connection::spawn_with(&command, options, changes).await,
+            Endpoint::Http(endpoint) => Connection::http_with(&endpoint, options, changes).await,
+            Endpoint::Sse(endpoint) => Connection::sse_with(&endpoint, options, changes).await,
         }
     }
 

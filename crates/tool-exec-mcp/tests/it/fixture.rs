@@ -218,4 +218,8 @@ impl Invoke for Prepared {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.0.invoke_boxed(cx).await
     }
+
+    async fn has_renewed(&self, fetch: bool) -> bool {
+        self.0.has_renewed_boxed(fetch).await
+    }
 }

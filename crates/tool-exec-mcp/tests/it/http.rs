@@ -1,6 +1,13 @@
 //! Failures that only a server over HTTP has.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -8,7 +15,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::Mutex,
 };
-use tool_core::{ErrorKind, Template};
+use tool_core::{BoxFuture, ErrorKind, Reference, Secret, SecretError, Secrets, Template};
 use tool_exec_mcp::{EraChoice, HttpTransport, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, NoSecrets, load};
@@ -208,6 +215,84 @@ async fn servers_of_the_old_transport_are_reached_unless_it_is_ruled_out() {
         let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
         let catalogue = load(&server).await;
         assert_eq!(catalogue.tools.len(), usize::from(reached), "{transport:?}");
+        server.shutdown().await;
+    }
+}
+
+/// A key that is a part of the URL, and is kept until it is renewed.
+#[derive(Default)]
+struct Kept(AtomicUsize);
+
+impl Secrets for Kept {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        let key = ["stale", "fresh"][self.0.load(Ordering::SeqCst).min(1)];
+        Box::pin(async move { Ok(Some(Secret::new(key))) })
+    }
+
+    fn renew<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(true)
+    }
+}
+
+/// Answers whoever comes to the path of the fresh key.
+async fn guard(mut stream: BufReader<TcpStream>) {
+    while let Some((line, body)) = read_request(&mut stream).await {
+        let answer = match body["method"].as_str() {
+            _ if !line.starts_with("POST /fresh ") => bare("401 Unauthorized"),
+            Some("initialize") => result(
+                &body["id"],
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}"#,
+            ),
+            Some("tools/list") => result(
+                &body["id"],
+                r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
+            ),
+            Some("tools/call") => result(&body["id"], r#"{"content":[]}"#),
+            _ => bare("202 Accepted"),
+        };
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_key_is_reached_with_another() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/${{secret:key}}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(guard(BufReader::new(stream)));
+        }
+    });
+    for lists_first in [false, true] {
+        let target = ServerTarget::Http {
+            url: Template::parse(&url).unwrap(),
+            headers: [].into(),
+            transport: HttpTransport::Streamable,
+        };
+        let mut settings = ServerSettings::new("box", target);
+        settings.era = EraChoice::Legacy;
+        let kept = Arc::new(Kept::default());
+        let server = McpServer::new(settings, kept.clone());
+        if lists_first {
+            assert_eq!(load(&server).await.tools.len(), 1, "it renews the key by itself");
+        } else {
+            let mut call = Call::new(&server, "echo", json!({}));
+            let error = call.make().await.unwrap_err();
+            assert!(error.kind() == ErrorKind::Auth && error.allows_retry(), "{error}");
+            let executor = call.cx.tool().executor().clone();
+            assert!(!executor.has_renewed_boxed(false).await, "there is no other yet");
+            assert!(executor.has_renewed_boxed(true).await);
+            assert!(executor.has_renewed_boxed(true).await, "others find it renewed");
+        }
+        assert_eq!(kept.0.load(Ordering::SeqCst), 1);
+        Call::new(&server, "echo", json!({})).make().await.unwrap();
         server.shutdown().await;
     }
 }

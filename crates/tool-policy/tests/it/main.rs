@@ -4,8 +4,10 @@ mod allowance;
 mod approve;
 mod arguments;
 mod breaker;
+mod credentials;
 mod rate_limit;
 mod redact;
+mod surface;
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -240,6 +240,7 @@ async fn what_a_failure_does_to_the_key() {
             Step::FailSent(fail(ErrorKind::UpstreamError)),
             false,
         ),
+        ("not let in", once(), Step::FailSent(fail(ErrorKind::Auth)), true),
         (
             "declared",
             once().metadata(idempotent),

@@ -5,6 +5,8 @@ mod cache;
 mod chaos;
 #[cfg(feature = "exec-mock")]
 mod configured;
+#[cfg(feature = "exec-http")]
+mod credentials;
 mod events;
 mod health;
 mod idempotency;

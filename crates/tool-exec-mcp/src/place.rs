@@ -1,0 +1,118 @@
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Mutex as SyncMutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use mcp_client::Endpoint;
+use tokio::sync::Mutex;
+use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+
+use crate::{ServerTarget, settings::ResolveError};
+
+/// Where a server is, and with which credentials it is reached: its references have the values that they had when they
+/// were looked at last.
+#[derive(Default)]
+pub(crate) struct Place {
+    known: Mutex<Option<Known>>,
+    /// How often there were other values before: read by every call, and changed with what is known.
+    generation: AtomicU64,
+}
+
+struct Known {
+    endpoint: Endpoint,
+    /// Tells the values apart that it was made with, within this process.
+    digest: u64,
+}
+
+impl Place {
+    /// How often there were other values before.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Where the server is.
+    pub(crate) async fn get(
+        &self,
+        target: &ServerTarget,
+        secrets: &dyn Secrets,
+    ) -> Result<Endpoint, ResolveError> {
+        let mut known = self.known.lock().await;
+        if known.is_none() {
+            let (endpoint, digest) = resolve(target, secrets).await?;
+            *known = Some(Known { endpoint, digest });
+        }
+        let known = known.as_ref().expect("it was put there above");
+        Ok(known.endpoint.clone())
+    }
+
+    /// Whether there are other values than in the generation that the server refused. If that is found out here, `moved`
+    /// is told where the server is from now on. Many who ask at once share one renewal.
+    pub(crate) async fn has_renewed(
+        &self,
+        target: &ServerTarget,
+        secrets: &dyn Secrets,
+        refused: u64,
+        fetch: bool,
+        moved: impl Fn(&Endpoint),
+    ) -> bool {
+        let mut known = self.known.lock().await;
+        let Some(known) = known.as_mut() else {
+            return false;
+        };
+        if self.generation() > refused {
+            return true;
+        }
+        let mut now = resolve(target, secrets).await;
+        if fetch && now.as_ref().is_ok_and(|(_, digest)| *digest == known.digest) {
+            for reference in target.references() {
+                if let Err(error) = secrets.renew(reference).await {
+                    tracing::debug!(%error, "a credential cannot be renewed");
+                }
+            }
+            now = resolve(target, secrets).await;
+        }
+        match now {
+            Ok((endpoint, digest)) if digest != known.digest => {
+                moved(&endpoint);
+                *known = Known { endpoint, digest };
+                self.generation.fetch_add(1, Ordering::SeqCst);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+async fn resolve(target: &ServerTarget, secrets: &dyn Secrets) -> Result<(Endpoint, u64), ResolveError> {
+    let seen = Seen {
+        secrets,
+        hasher: SyncMutex::default(),
+    };
+    let endpoint = target.resolve(&seen).await?;
+    let hasher = seen.hasher.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((endpoint, hasher.finish()))
+}
+
+/// Takes note of every value that is used.
+struct Seen<'a> {
+    secrets: &'a dyn Secrets,
+    hasher: SyncMutex<DefaultHasher>,
+}
+
+impl Secrets for Seen<'_> {
+    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async move {
+            let value = self.secrets.get(reference).await?;
+            let mut hasher = self.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+            value.as_ref().map(Secret::expose).hash(&mut *hasher);
+            Ok(value)
+        })
+    }
+
+    fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
+        self.secrets.has(reference)
+    }
+}
