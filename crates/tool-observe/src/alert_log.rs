@@ -1,7 +1,8 @@
 use tool_core::{Alert, AlertPhase, Event, Observe};
-use tracing::{error, info};
+use tracing::{info, warn};
 
-/// Writes alerts to the log: what begins as an error, which is seen at every level, and its end as information.
+/// Writes alerts to the log: what begins as a warning, which a process that stays shows, and its end as information.
+/// A command that ends says itself what went wrong.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlertLog;
 
@@ -18,7 +19,7 @@ fn log(alert: &Alert) {
     let subject = alert.subject.name();
     match alert.phase {
         AlertPhase::Firing => {
-            error!(alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
+            warn!(alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
         }
         AlertPhase::Resolved => {
             info!(alert = kind, phase, subject = %subject, "{}: {}", alert.subject, alert.message);
