@@ -19,6 +19,31 @@ const NAMES: [&str; 8] = [
 const ADDRESS: &str = "[internal address]";
 /// What stands in the place of a path on this machine.
 const PATH: &str = "[path]";
+/// Schemes of URLs that say where to connect to.
+const PROTOCOLS: [&str; 22] = [
+    "http",
+    "https",
+    "ws",
+    "wss",
+    "ftp",
+    "ftps",
+    "sftp",
+    "ssh",
+    "tcp",
+    "udp",
+    "tls",
+    "grpc",
+    "redis",
+    "rediss",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mongodb",
+    "amqp",
+    "nats",
+    "ldap",
+    "smtp",
+];
 /// The longest message that is told.
 const MAX: usize = 600;
 
@@ -188,6 +213,12 @@ fn url(scheme: &str, rest: &str) -> String {
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let host = authority.rsplit('@').next().unwrap_or_default();
     let end = host.trim_end_matches([':', '.', '!', ']']);
+    let protocol = scheme.rsplit('+').next().unwrap_or(scheme).to_ascii_lowercase();
+    let is_reached = PROTOCOLS.contains(&&*protocol) || authority.contains('@');
+    if !is_reached && address(end).is_none() && !has_port(end) {
+        // A name for something, such as a resource's: nobody connects to it, and whoever called has named it so.
+        return format!("{before}{scheme}://{rest}");
+    }
     if is_inside(end) {
         return format!("{before}{ADDRESS}");
     }

@@ -47,6 +47,8 @@ fn what_is_nobodys_business_outside_is_hidden() {
         ),
         ("at 8.8.8.8", None),
         ("localhost:3000 is down", Some("[internal address] is down")),
+        ("Unknown resource: demo://resource/dynamic/text?n=1", None),
+        ("no mongodb://db/x", Some("no [internal address]")),
         (
             "db.prod.internal:5432 is down",
             Some("[internal address] is down"),
