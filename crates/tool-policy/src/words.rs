@@ -70,15 +70,15 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     let mut is_changed = false;
     let mut next = Next::Anything;
     for piece in pieces(text) {
-        let shown = match piece {
+        let shown = match &piece {
             Piece::Between(between) => {
                 next = next.after(between);
-                Cow::Borrowed(between)
+                Cow::Borrowed(*between)
             }
             // Between quotes, as in JSON.
             Piece::Word(word @ (":" | "=")) => {
                 next = next.after(word);
-                Cow::Borrowed(word)
+                Cow::Borrowed(*word)
             }
             Piece::Word(word) => {
                 let shown = if next.hides(word) {
@@ -90,7 +90,7 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
                 shown
             }
         };
-        is_changed |= matches!(shown, Cow::Owned(_));
+        is_changed |= *shown != *piece.text();
         told.push_str(&shown);
     }
     if is_changed {
@@ -156,6 +156,14 @@ enum Piece<'a> {
     Word(&'a str),
     /// Spaces, quotes and brackets.
     Between(&'a str),
+}
+
+impl<'a> Piece<'a> {
+    fn text(&self) -> &'a str {
+        match self {
+            Self::Word(text) | Self::Between(text) => text,
+        }
+    }
 }
 
 /// Cuts a text where no address, path or secret goes on.
