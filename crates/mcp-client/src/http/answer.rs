@@ -32,7 +32,7 @@ pub(super) async fn read(
             "the server accepted the request without an answer",
         ));
     }
-    let content_type = answer.header(CONTENT_TYPE).unwrap_or_default();
+    let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
     let is_stream = begins_with(content_type, "text/event-stream");
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
@@ -41,14 +41,18 @@ pub(super) async fn read(
             "the answer is neither JSON nor a stream of events but `{shown}`"
         )));
     }
+    if is_json {
+        let body = collect(&mut answer, shared.limit).await?;
+        return one(body, id, exchange, shared);
+    }
     let first = answer.chunk().await?.unwrap_or_default();
     // Some servers and proxies call a plain body a stream.
     let begins_json = first
         .iter()
         .find(|byte| !byte.is_ascii_whitespace())
         .is_some_and(|byte| *byte == b'{');
-    if is_json || begins_json {
-        let body = collect(&mut answer, first, shared.limit).await?;
+    if begins_json {
+        let body = gather(&mut answer, first, shared.limit).await?;
         return one(body, id, exchange, shared);
     }
     let stream = Stream {
@@ -79,9 +83,22 @@ fn begins_with(content_type: &str, essence: &str) -> bool {
 }
 
 /// Reads a body up to the limit.
-async fn collect(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, Error> {
+async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, Error> {
+    if answer.left().is_some_and(|left| left > limit as u64) {
+        return Err(Error::new(ErrorKind::TooLarge { limit }));
+    }
+    if let Some(whole) = answer.whole().await? {
+        return Ok(whole);
+    }
+    let first = answer.chunk().await?.unwrap_or_default();
+    // Rare, and larger.
+    Box::pin(gather(answer, first, limit)).await
+}
+
+/// Reads the rest of a body that comes in pieces, up to the limit.
+async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, Error> {
     let too_large = || Error::new(ErrorKind::TooLarge { limit });
-    if answer.length().is_some_and(|length| length > limit as u64) || first.len() > limit {
+    if first.len() > limit {
         return Err(too_large());
     }
     let Some(second) = answer.chunk().await? else {
@@ -265,8 +282,7 @@ pub(super) async fn refusal(mut answer: HttpAnswer) -> Error {
         return Error::new(ErrorKind::Auth { status, challenge });
     }
     let retry_after = answer.header("retry-after").map(str::to_owned);
-    let first = answer.chunk().await.ok().flatten().unwrap_or_default();
-    let body = collect(&mut answer, first, ERROR_BODY).await.unwrap_or_default();
+    let body = collect(&mut answer, ERROR_BODY).await.unwrap_or_default();
     let excerpt = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
     let status_error = Error::new(ErrorKind::HttpStatus {
         status,

@@ -1,9 +1,20 @@
 use std::fmt;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use url::Url;
 
 use crate::{Error, ErrorKind};
+
+/// What says where a message ends, and what becomes of its connection.
+const FRAMING: [HeaderName; 7] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
 
 /// Where an MCP server listens for Streamable HTTP, and what headers it is sent.
 #[derive(Clone)]
@@ -50,7 +61,8 @@ impl HttpEndpoint {
     /// Adds a header to every request. Its value never shows in a log.
     ///
     /// # Errors
-    /// When the name or the value cannot stand in a header.
+    /// When the name or the value cannot stand in a header, or the header says how a message is framed: that is for the
+    /// client to say.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
         let invalid = || {
             Error::new(ErrorKind::Invalid(format!(
@@ -59,6 +71,11 @@ impl HttpEndpoint {
             )))
         };
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        if FRAMING.contains(&name) {
+            return Err(Error::new(ErrorKind::Invalid(format!(
+                "the header `{name}` cannot be set: the client sets what frames a message"
+            ))));
+        }
         let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
         value.set_sensitive(true);
         self.headers.append(name, value);

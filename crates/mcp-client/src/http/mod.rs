@@ -4,12 +4,14 @@ mod answer;
 mod client;
 mod deadlines;
 mod endpoint;
+mod framing;
 mod listen;
 mod params;
 mod plain;
 mod shared;
 mod sse;
 mod tls;
+mod wire;
 
 use std::{
     pin::pin,

@@ -1,37 +1,29 @@
-//! Connections to a plain `http://` server.
+//! Connections to a plain `http://` server, kept for the next request.
 //!
-//! Whoever makes a request drives its connection too. A task for each connection, as a general client has it, is
-//! woken for every request and wakes the caller for every answer, and that costs more than the exchange itself.
+//! Whoever makes a request drives its connection too, see [`super::wire`]. A task for each connection, as a general client
+//! has it, is woken for every request and wakes the caller for every answer, and that costs more than the exchange itself.
 //!
 //! A connection is used on the runtime that it was made on, whose reactor tells what comes over it: on another one, every
 //! answer would come from a thread that has to be woken first, or never, when nobody drives that runtime any more.
 
 use std::{
-    future::{Future as _, poll_fn},
-    pin::{Pin, pin},
+    future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
-use http_body_util::Full;
-use hyper::{
-    body::{Body as _, Frame, Incoming},
-    client::conn::{
-        TrySendError,
-        http1::{self, SendRequest},
-    },
-};
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
-use tokio::{
-    net::TcpStream,
-    runtime::{self, Handle},
-    task::{AbortHandle, unconstrained},
-    time::sleep,
-};
+use http::{HeaderMap, Method, Uri, header};
+use hyper_util::client::legacy::connect::HttpConnector;
+use tokio::{runtime::Handle, task::AbortHandle, time::sleep};
 use tower_service::Service;
+
+use super::{
+    client::Headers,
+    framing::{self, Framing, Head},
+    wire::{Broken, Reason, Request, Wire},
+};
 
 /// How long a connection without a request is kept, at least, and how many are.
 const IDLE: Duration = Duration::from_secs(45);
@@ -39,6 +31,7 @@ const MOST_IDLE: usize = 256;
 
 /// The connections to one server that wait for a request.
 pub(super) struct Pool {
+    prefix: Prefix,
     connector: HttpConnector,
     server: Uri,
     idle: Mutex<Vec<Idle>>,
@@ -52,9 +45,19 @@ struct Idle {
     was_seen: bool,
 }
 
-/// A connection that is in use by one request.
-pub(super) struct Lease {
-    wire: Wire,
+/// What the requests to one server have in common, as it stands in their heads.
+pub(super) struct Prefix {
+    /// All of it, behind the method.
+    whole: Vec<u8>,
+    line: Vec<u8>,
+    headers: HeaderMap,
+}
+
+/// An answer, and the connection that its body comes over.
+pub(super) struct Answer {
+    pub(super) head: Head,
+    /// Nothing once it was given back.
+    wire: Option<Wire>,
     pool: Arc<Pool>,
 }
 
@@ -63,27 +66,55 @@ type ConnectError = <HttpConnector as Service<Uri>>::Error;
 /// Why a request has no answer.
 pub(super) enum Failure {
     Connect(ConnectError),
-    /// The connection broke; tells whether that was before anything was sent.
-    Exchange {
-        error: hyper::Error,
-        unsent: bool,
-    },
+    Exchange(Broken),
 }
 
-struct Wire {
-    /// Where it was made.
-    runtime: runtime::Id,
-    sender: SendRequest<Full<Bytes>>,
-    /// Nothing once it has ended.
-    connection: Option<Running>,
-}
+impl Prefix {
+    pub(super) fn new(server: &Uri, mut headers: HeaderMap) -> Self {
+        // The header that HTTP/1.1 demands, and the short form of the URI that goes with it.
+        if let Some(authority) = server.authority()
+            && !headers.contains_key(header::HOST)
+        {
+            let host = authority.as_str().parse().expect("an authority is visible ASCII");
+            headers.insert(header::HOST, host);
+        }
+        let path = server.path_and_query().map_or("/", |path| path.as_str());
+        let line = format!(" {path} HTTP/1.1\r\n").into_bytes();
+        let mut prefix = Self {
+            whole: Vec::new(),
+            line,
+            headers,
+        };
+        prefix.whole = prefix.without(&[]);
+        prefix
+    }
 
-/// Large, and moved from hand to hand.
-type Running = Box<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>;
+    /// The head of a request, whose own headers count before those of all requests.
+    fn head(&self, method: &Method, own: &Headers, length: Option<usize>) -> Vec<u8> {
+        // Seldom more than the name of the host.
+        let differs = self.headers.len() > 1 && own.iter().any(|(name, _)| self.headers.contains_key(name));
+        if differs {
+            framing::request_head(method, &self.without(own), own, length)
+        } else {
+            framing::request_head(method, &self.whole, own, length)
+        }
+    }
+
+    fn without(&self, own: &[(http::HeaderName, http::HeaderValue)]) -> Vec<u8> {
+        let mut lines = self.line.clone();
+        for (name, value) in &self.headers {
+            if !own.iter().any(|(own, _)| own == name) {
+                framing::header_line(&mut lines, name, value);
+            }
+        }
+        lines
+    }
+}
 
 impl Pool {
-    pub(super) fn new(connector: HttpConnector, server: Uri) -> Arc<Self> {
+    pub(super) fn new(connector: HttpConnector, server: Uri, headers: HeaderMap) -> Arc<Self> {
         Arc::new(Self {
+            prefix: Prefix::new(&server, headers),
             connector,
             server,
             idle: Mutex::default(),
@@ -91,11 +122,15 @@ impl Pool {
         })
     }
 
-    /// Makes a request; its body must be read with what is returned.
+    /// Makes a request.
     pub(super) async fn send(
         self: &Arc<Self>,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<(Response<Incoming>, Lease), Failure> {
+        method: Method,
+        headers: Headers,
+        body: Bytes,
+    ) -> Result<Answer, Failure> {
+        let length = (method == Method::POST).then_some(body.len());
+        let request = Request::new(self.prefix.head(&method, &headers, length), body);
         loop {
             let idle = self.take();
             let is_new = idle.is_none();
@@ -104,34 +139,26 @@ impl Pool {
                 // Rare, and large.
                 None => Box::pin(self.connect()).await?,
             };
-            let mut failure = match wire.send(request).await {
-                Ok(response) => {
-                    let pool = Arc::clone(self);
-                    return Ok((response, Lease { wire, pool }));
+            match wire.exchange(&method, &request).await {
+                Ok(head) => {
+                    return Ok(Answer {
+                        head,
+                        wire: Some(wire),
+                        pool: Arc::clone(self),
+                    });
                 }
-                Err(failure) => failure,
-            };
-            match failure.take_message() {
                 // The server has closed it in the meantime, and nothing was sent.
-                Some(unsent) if !is_new => request = unsent,
-                message => {
-                    let (error, unsent) = (failure.into_error(), message.is_some());
-                    return Err(Failure::Exchange { error, unsent });
-                }
+                Err(broken) if broken.unsent && !is_new => {}
+                Err(broken) => return Err(Failure::Exchange(broken)),
             }
         }
     }
 
     async fn connect(self: &Arc<Self>) -> Result<Wire, Failure> {
         let io = self.connector.clone().call(self.server.clone()).await;
-        let handshake = http1::handshake(io.map_err(Failure::Connect)?).await;
-        let (sender, connection) = handshake.map_err(|error| Failure::Exchange { error, unsent: true })?;
+        let stream = io.map_err(Failure::Connect)?.into_inner();
         self.keep_swept();
-        Ok(Wire {
-            runtime: Handle::current().id(),
-            sender,
-            connection: Some(Box::new(connection)),
-        })
+        Ok(Wire::new(stream))
     }
 
     /// Starts the sweeper, unless there is one: it ends with the runtime on which it was started.
@@ -147,7 +174,7 @@ impl Pool {
         let here = Handle::current().id();
         loop {
             let mut idle = self.idle();
-            let last = idle.iter().rposition(|idle| idle.wire.runtime == here)?;
+            let last = idle.iter().rposition(|idle| idle.wire.is_of(here))?;
             let mut wire = idle.remove(last).wire;
             drop(idle);
             if wire.is_ready() {
@@ -160,6 +187,7 @@ impl Pool {
         if !wire.is_ready() {
             return;
         }
+        wire.rest();
         let mut idle = self.idle();
         if idle.len() < MOST_IDLE {
             idle.push(Idle {
@@ -201,71 +229,44 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-impl Wire {
-    async fn send(
-        &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
-        // Only driving the connection brings the answer, so it wakes nobody and must not ask for a turn.
-        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
-        let connection = &mut self.connection;
-        poll_fn(|cx| {
-            drive(connection, cx);
-            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        })
-        .await
-    }
-
-    /// Whether another request can be sent.
-    fn is_ready(&mut self) -> bool {
-        // Nobody waits for it, so nobody is woken.
-        drive(&mut self.connection, &mut Context::from_waker(Waker::noop()));
-        self.connection.is_some() && self.sender.is_ready()
-    }
-}
-
-/// Takes a connection as far as it goes now. What it was doing when it ended fails when it is dropped.
-fn drive(connection: &mut Option<Running>, cx: &mut Context<'_>) {
-    if let Some(running) = connection
-        && Pin::new(running).poll(cx).is_ready()
-    {
-        *connection = None;
-    }
-}
-
-impl Lease {
-    /// Reads the next piece of the body of the answer.
-    pub(super) async fn frame(&mut self, body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
-        poll_fn(|cx| self.poll_frame(body, cx)).await
-    }
-
-    fn poll_frame(
-        &mut self,
-        body: &mut Incoming,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut nobody = Context::from_waker(Waker::noop());
-        let there = Pin::new(&mut *body).poll_frame(&mut nobody);
-        if there.is_ready() {
-            return there;
+impl Answer {
+    fn wire(&mut self) -> Result<(&mut Wire, &mut Framing), Reason> {
+        match &mut self.wire {
+            Some(wire) => Ok((wire, &mut self.head.framing)),
+            None => Err(Reason::Ended("before this was read")),
         }
-        drive(&mut self.wire.connection, cx);
-        Pin::new(body).poll_frame(&mut nobody)
     }
 
+    /// Reads the next piece of the body; nothing at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Reason> {
+        let (wire, framing) = self.wire()?;
+        poll_fn(|cx| wire.poll_piece(framing, cx)).await
+    }
+
+    /// Reads the whole body, or nothing when it is not known how long it is.
+    pub(super) async fn whole(&mut self) -> Option<Result<Bytes, Reason>> {
+        let left = usize::try_from(self.head.framing.left()?).ok()?;
+        Some(match self.wire() {
+            Ok((wire, framing)) => poll_fn(|cx| wire.poll_rest(framing, left, cx)).await,
+            Err(reason) => Err(reason),
+        })
+    }
+}
+
+impl Drop for Answer {
     /// Gives the connection back if nothing of the answer is left to come, or closes it.
-    pub(super) fn give_back(mut self, body: &mut Incoming) {
+    fn drop(&mut self) {
         // What a server may send behind an answer that was found: the end of a stream.
         const FEW: usize = 4;
+        let Some(mut wire) = self.wire.take().filter(|_| self.head.is_kept) else {
+            return;
+        };
         let mut nobody = Context::from_waker(Waker::noop());
         for _ in 0..FEW {
-            if body.is_end_stream() {
-                return self.pool.put_back(self.wire);
-            }
-            match self.poll_frame(body, &mut nobody) {
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(None) => return self.pool.put_back(self.wire),
-                Poll::Ready(Some(Err(_))) | Poll::Pending => return,
+            match wire.poll_piece(&mut self.head.framing, &mut nobody) {
+                Poll::Ready(Ok(Some(_))) => {}
+                Poll::Ready(Ok(None)) => return self.pool.put_back(wire),
+                Poll::Ready(Err(_)) | Poll::Pending => return,
             }
         }
     }

@@ -626,6 +626,11 @@ fn endpoints_that_are_none() {
     let endpoint = HttpEndpoint::new("http://host/?key=hidden").unwrap();
     assert!(endpoint.clone().header("a b", "c").is_err());
     assert!(endpoint.clone().header("x", "c\r\nd: e").is_err());
+    // Where a message ends is not for others to say.
+    for name in ["Content-Length", "transfer-encoding", "connection"] {
+        let error = endpoint.clone().header(name, "1").unwrap_err();
+        assert!(error.to_string().contains("frames a message"), "{error}");
+    }
     let endpoint = endpoint.header("x-key", "hidden").unwrap();
     assert!(!format!("{endpoint:?}").contains("hidden"));
 }

@@ -1,0 +1,349 @@
+//! HTTP/1.1 as it is written: heads of requests and answers, and where a body ends (RFC 9112, sections 3 to 7).
+//!
+//! Without any I/O: bytes come in as they arrive. What is not understood is an error, never a guess: where an answer ends
+//! decides which bytes the next one gets.
+
+use std::ops::Range;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::{HeaderName, HeaderValue, Method};
+use httparse::Status;
+
+/// How large the head of an answer, and the trailers behind a body, may be.
+const LARGEST_HEAD: usize = 64 * 1024;
+/// How many headers, or trailers, there may be.
+const MOST_HEADERS: usize = 128;
+/// As many as most answers have, which are read without memory for more.
+const FEW_HEADERS: usize = 24;
+/// How long the line before a chunk may be.
+const LONGEST_SIZE: usize = 4 * 1024;
+
+/// What is no HTTP/1.1, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the answer is no valid HTTP/1.1: {0}")]
+pub(super) struct Malformed(pub(super) &'static str);
+
+/// The head of a request.
+pub(super) fn request_head(
+    method: &Method,
+    rest: &[u8],
+    headers: &[(HeaderName, HeaderValue)],
+    length: Option<usize>,
+) -> Vec<u8> {
+    // Lines of our own are shorter than this.
+    const LINE: usize = 64;
+    let mut head = Vec::with_capacity(rest.len() + headers.len() * LINE + 2 * LINE);
+    head.extend_from_slice(method.as_str().as_bytes());
+    head.extend_from_slice(rest);
+    for (name, value) in headers {
+        header_line(&mut head, name, value);
+    }
+    if let Some(length) = length {
+        head.extend_from_slice(b"content-length: ");
+        decimal(&mut head, length);
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+/// A header as it stands in a head. Neither a name nor a value can hold the end of a line.
+pub(super) fn header_line(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    head.extend_from_slice(name.as_str().as_bytes());
+    head.extend_from_slice(b": ");
+    head.extend_from_slice(value.as_bytes());
+    head.extend_from_slice(b"\r\n");
+}
+
+fn decimal(head: &mut Vec<u8>, mut number: usize) {
+    let start = head.len();
+    loop {
+        head.push(b'0' + u8::try_from(number % 10).unwrap_or_default());
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    head[start..].reverse();
+}
+
+/// The head of an answer.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    bytes: Bytes,
+    /// Where the name and the value of each header are.
+    headers: Vec<(Range<usize>, Range<usize>)>,
+    /// Whether another request may follow over the same connection.
+    pub(super) is_kept: bool,
+    pub(super) framing: Framing,
+}
+
+/// Where a body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// After so many more bytes.
+    Length(u64),
+    /// By what stands before its pieces.
+    Chunked(Chunk),
+    /// With the connection.
+    UntilClose,
+}
+
+/// What comes next of a body in chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chunk {
+    Size,
+    Data(u64),
+    /// The end of the line behind the data.
+    End,
+    Trailers,
+    Over,
+}
+
+impl Head {
+    /// Takes the head of an answer off the front, if it is whole. Interim answers are passed over.
+    pub(super) fn take(buffer: &mut BytesMut, method: &Method) -> Result<Option<Self>, Malformed> {
+        loop {
+            if buffer.is_empty() {
+                return Ok(None);
+            }
+            let found = match parse::<FEW_HEADERS>(buffer) {
+                Err(httparse::Error::TooManyHeaders) => parse::<MOST_HEADERS>(buffer),
+                found => found,
+            };
+            let Some(parsed) = found.map_err(|error| malformed(&error))? else {
+                return if buffer.len() < LARGEST_HEAD {
+                    Ok(None)
+                } else {
+                    Err(Malformed("its head is larger than 64 KiB"))
+                };
+            };
+            let bytes = buffer.split_to(parsed.length).freeze();
+            match parsed.status {
+                101 => return Err(Malformed("it changes the protocol, which was not asked for")),
+                100..200 => {}
+                _ => return Self::new(parsed, bytes, method).map(Some),
+            }
+        }
+    }
+
+    fn new(parsed: Parsed, bytes: Bytes, method: &Method) -> Result<Self, Malformed> {
+        let Parsed {
+            status,
+            is_old,
+            headers,
+            ..
+        } = parsed;
+        let mut head = Self {
+            status,
+            bytes,
+            headers,
+            is_kept: false,
+            framing: Framing::UntilClose,
+        };
+        let has = |option: &str| {
+            let mut options = head.tokens("connection");
+            options.any(|said| said.eq_ignore_ascii_case(option.as_bytes()))
+        };
+        head.is_kept = !has("close") && (!is_old || has("keep-alive"));
+        head.framing = head.find_framing(method)?;
+        head.is_kept &= head.framing != Framing::UntilClose;
+        Ok(head)
+    }
+
+    /// RFC 9112, section 6.3.
+    fn find_framing(&mut self, method: &Method) -> Result<Framing, Malformed> {
+        if *method == Method::HEAD || matches!(self.status, 204 | 304) {
+            return Ok(Framing::Length(0));
+        }
+        let length = self.length()?;
+        let mut codings = self.tokens("transfer-encoding");
+        match (codings.next(), codings.next()) {
+            (None, _) => Ok(length.map_or(Framing::UntilClose, Framing::Length)),
+            (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => {
+                drop(codings);
+                // What stands between us and the server may have gone by the length.
+                self.is_kept &= length.is_none();
+                Ok(Framing::Chunked(Chunk::Size))
+            }
+            _ => Err(Malformed("its transfer coding is not `chunked`")),
+        }
+    }
+
+    /// What all headers agree that the length is.
+    fn length(&self) -> Result<Option<u64>, Malformed> {
+        let mut agreed = None;
+        for said in self.tokens("content-length") {
+            let is_number = !said.is_empty() && said.iter().all(u8::is_ascii_digit);
+            let number = str::from_utf8(said).ok().filter(|_| is_number);
+            let number = number.and_then(|number| number.parse::<u64>().ok());
+            let number = number.ok_or(Malformed("its `content-length` is no number"))?;
+            if agreed.is_some_and(|agreed| agreed != number) {
+                return Err(Malformed("it has two lengths"));
+            }
+            agreed = Some(number);
+        }
+        Ok(agreed)
+    }
+
+    /// The value of the first header of this name.
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+        self.all(name).next()
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let of_name = self
+            .headers
+            .iter()
+            .filter(move |(at, _)| self.bytes[at.clone()].eq_ignore_ascii_case(name.as_bytes()));
+        of_name.map(|(_, value)| &self.bytes[value.clone()])
+    }
+
+    /// The members of the lists that headers of this name have.
+    fn tokens(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.all(name)
+            .flat_map(|value| value.split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii)
+    }
+}
+
+struct Parsed {
+    status: u16,
+    /// HTTP/1.0, in which a connection ends with its answer.
+    is_old: bool,
+    length: usize,
+    headers: Vec<(Range<usize>, Range<usize>)>,
+}
+
+fn parse<const N: usize>(bytes: &[u8]) -> Result<Option<Parsed>, httparse::Error> {
+    let mut headers = [httparse::EMPTY_HEADER; N];
+    let mut answer = httparse::Response::new(&mut headers);
+    let Status::Complete(length) = answer.parse(bytes)? else {
+        return Ok(None);
+    };
+    let start = bytes.as_ptr().addr();
+    let place = |part: &[u8]| {
+        let at = part.as_ptr().addr() - start;
+        at..at + part.len()
+    };
+    let headers = answer.headers.iter();
+    Ok(Some(Parsed {
+        status: answer.code.unwrap_or_default(),
+        is_old: answer.version == Some(0),
+        length,
+        headers: headers
+            .map(|header| (place(header.name.as_bytes()), place(header.value)))
+            .collect(),
+    }))
+}
+
+fn malformed(error: &httparse::Error) -> Malformed {
+    Malformed(match error {
+        httparse::Error::HeaderName => "the name of a header is none",
+        httparse::Error::HeaderValue => "the value of a header is none",
+        httparse::Error::NewLine => "a line does not end where it must",
+        httparse::Error::Status => "its status is none",
+        httparse::Error::TooManyHeaders => "it has more than 128 headers",
+        httparse::Error::Version => "it does not begin with `HTTP/1.1`",
+        _ => "its head cannot be read",
+    })
+}
+
+/// What there is of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Data(Bytes),
+    /// Nothing until more has arrived.
+    More,
+    /// Nothing any more.
+    End,
+}
+
+impl Framing {
+    /// How many bytes are still to come, where that is known.
+    pub(super) fn left(&self) -> Option<u64> {
+        match self {
+            Self::Length(left) => Some(*left),
+            Self::Chunked(Chunk::Over) => Some(0),
+            Self::Chunked(_) | Self::UntilClose => None,
+        }
+    }
+
+    /// Takes the next piece of the body off the front of what has arrived.
+    pub(super) fn take(&mut self, buffer: &mut BytesMut) -> Result<Piece, Malformed> {
+        loop {
+            match self {
+                Self::Length(0) | Self::Chunked(Chunk::Over) => return Ok(Piece::End),
+                Self::UntilClose if buffer.is_empty() => return Ok(Piece::More),
+                Self::UntilClose => return Ok(Piece::Data(buffer.split().freeze())),
+                Self::Length(left) => return Ok(data(buffer, left)),
+                Self::Chunked(Chunk::Data(left)) if *left > 0 => return Ok(data(buffer, left)),
+                Self::Chunked(chunk) => match chunk.step(buffer)? {
+                    Some(next) => *chunk = next,
+                    None => return Ok(Piece::More),
+                },
+            }
+        }
+    }
+
+    /// Whether the body is whole, when the connection has ended.
+    pub(super) fn may_end(&self) -> bool {
+        matches!(self, Self::UntilClose) || self.left() == Some(0)
+    }
+}
+
+fn data(buffer: &mut BytesMut, left: &mut u64) -> Piece {
+    let there = usize::try_from(*left).map_or(buffer.len(), |left| left.min(buffer.len()));
+    if there == 0 {
+        return Piece::More;
+    }
+    *left -= there as u64;
+    Piece::Data(buffer.split_to(there).freeze())
+}
+
+impl Chunk {
+    /// What comes after what stands at the front of the buffer; nothing when that is not whole.
+    fn step(self, buffer: &mut BytesMut) -> Result<Option<Self>, Malformed> {
+        match self {
+            Self::Size => match httparse::parse_chunk_size(buffer) {
+                Ok(Status::Complete((length, size))) => {
+                    buffer.advance(length);
+                    Ok(Some(if size == 0 {
+                        Self::Trailers
+                    } else {
+                        Self::Data(size)
+                    }))
+                }
+                Ok(Status::Partial) if buffer.len() < LONGEST_SIZE => Ok(None),
+                Ok(Status::Partial) => Err(Malformed("the line before a chunk is too long")),
+                Err(_) => Err(Malformed("the size of a chunk is none")),
+            },
+            Self::Data(_) => Ok(Some(Self::End)),
+            Self::End => match buffer.get(..2) {
+                Some(b"\r\n") => {
+                    buffer.advance(2);
+                    Ok(Some(Self::Size))
+                }
+                None if buffer.is_empty() || buffer[0] == b'\r' => Ok(None),
+                _ => Err(Malformed("a chunk is longer than it says")),
+            },
+            // In which nothing is said.
+            Self::Trailers => {
+                let mut trailers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+                match httparse::parse_headers(buffer, &mut trailers) {
+                    Ok(Status::Complete((length, _))) => {
+                        buffer.advance(length);
+                        Ok(Some(Self::Over))
+                    }
+                    Ok(Status::Partial) if buffer.len() < LARGEST_HEAD => Ok(None),
+                    _ => Err(Malformed("what follows the last chunk is no trailer")),
+                }
+            }
+            Self::Over => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
