@@ -79,7 +79,7 @@ impl Reading {
                 Ok(1..) => {}
                 Ok(0) => {
                     while let Some(line) = self.decoder.finish() {
-                        self.line(line);
+                        self.rest(line);
                     }
                     return Ended::Eof;
                 }
@@ -110,6 +110,17 @@ impl Reading {
         match line {
             Line::Complete(line) => self.message(&line),
             Line::Oversize { head, .. } => self.oversize(&head),
+        }
+    }
+
+    /// What there was when the stream ended. What is no message then is the beginning of one: the call that it answers
+    /// fails as all others do, by the end of the connection.
+    fn rest(&mut self, line: Line) {
+        match &line {
+            Line::Complete(text) if Message::from_server(text.clone()).is_err() => {
+                self.shared.incoming.counting.garbage.add();
+            }
+            _ => self.line(line),
         }
     }
 

@@ -553,3 +553,25 @@ async fn changes_of_lists_are_counted() {
     let changes = changes.wait_for(|changes| changes.prompts == 1).await.unwrap();
     assert_eq!((changes.tools, changes.resources), (3, 0));
 }
+
+/// Wherever an answer breaks off, it is the connection that has ended; an answer of which only the line's end is missing is
+/// one.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_none() {
+    let answer = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);
+    for end in 0..=answer(2).len() {
+        let (connection, mut peer) = connect().await;
+        let pending = call(&connection, within(7));
+        let whole = answer(peer.request("tools/call").await);
+        peer.send_text(&whole[..end.min(whole.len())]).await;
+        drop(peer);
+        match pending.await.unwrap() {
+            Ok(result) => assert_eq!((result.as_str(), end), (r#"{"content":[]}"#, whole.len())),
+            Err(error) => {
+                let is_closed = matches!(error.kind(), ErrorKind::Closed(_));
+                assert!(is_closed && error.was_sent(), "cut at {end}: {error}");
+                assert!(end < whole.len());
+            }
+        }
+    }
+}
