@@ -1,6 +1,6 @@
 //! What a client's errors mean for a call.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use mcp_client::{Error, ErrorKind as Fault};
 use mcp_wire::{RpcError, code};
@@ -10,16 +10,22 @@ use tool_core::{CallContext, ErrorKind, ToolError};
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.
 pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
-    worded(|kind, message| cx.unanswered(kind, message), server, error)
+    let now = cx.clock.wall();
+    worded(|kind, message| cx.unanswered(kind, message), now, server, error)
 }
 
 /// The error of a request that may be made twice.
 pub(crate) fn request_error(server: &str, error: Error) -> ToolError {
-    worded(ToolError::new, server, error)
+    worded(ToolError::new, SystemTime::now(), server, error)
 }
 
 /// `unanswered` words what may have happened to a request that was not answered.
-fn worded(unanswered: impl Fn(ErrorKind, String) -> ToolError, server: &str, error: Error) -> ToolError {
+fn worded(
+    unanswered: impl Fn(ErrorKind, String) -> ToolError,
+    now: SystemTime,
+    server: &str,
+    error: Error,
+) -> ToolError {
     let tell = |kind: ErrorKind, what: &str| unanswered(kind, format!("the server `{server}` {what}"));
     let answered =
         |kind: ErrorKind, what: String| ToolError::new(kind, format!("the server `{server}` {what}"));
@@ -46,7 +52,10 @@ fn worded(unanswered: impl Fn(ErrorKind, String) -> ToolError, server: &str, err
         }
         Fault::HttpStatus {
             status, retry_after, ..
-        } => http_status(&unanswered, server, *status, retry_after.as_deref()),
+        } => {
+            let wait = retry_after.as_deref().and_then(|text| wait_of(text, now));
+            http_status(&unanswered, server, *status, wait)
+        }
         Fault::Unreachable(_) => answered(ErrorKind::Unavailable, "cannot be reached".to_owned()),
         Fault::Unavailable { retry_in, .. } => {
             let what = format!("failed a moment ago and is started again in {}", short(*retry_in));
@@ -82,21 +91,30 @@ fn http_status(
     unanswered: &impl Fn(ErrorKind, String) -> ToolError,
     server: &str,
     status: u16,
-    retry_after: Option<&str>,
+    wait: Option<Duration>,
 ) -> ToolError {
     let message = format!("the server `{server}` answered with HTTP status {status}");
-    match status {
-        429 => {
-            let error = ToolError::new(ErrorKind::RateLimited, message);
-            match retry_after.and_then(|text| text.trim().parse().ok()) {
-                Some(seconds) => error.with_retry_after(Duration::from_secs(seconds)),
-                None => error,
-            }
-        }
+    let error = match status {
+        429 => ToolError::new(ErrorKind::RateLimited, message),
         // Any of these may come from a proxy after the server has begun.
         500..=599 => unanswered(ErrorKind::Unavailable, message),
-        _ => ToolError::new(ErrorKind::UpstreamError, message),
+        _ => return ToolError::new(ErrorKind::UpstreamError, message),
+    };
+    match wait {
+        Some(wait) => error.with_retry_after(wait),
+        None => error,
     }
+}
+
+/// How long `Retry-After` asks to wait, in seconds or until a date; nothing if it cannot be read.
+fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number beyond 64 bits means never, and so does the largest one.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
 }
 
 /// A server's words, kept to a length that fits a message.

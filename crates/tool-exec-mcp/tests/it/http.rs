@@ -128,10 +128,30 @@ async fn statuses_have_their_kinds() {
             ErrorKind::RateLimited,
             Some(Duration::from_secs(7)),
         ),
+        (
+            "429 Too Many Requests\r\nRetry-After: 99999999999999999999",
+            ErrorKind::RateLimited,
+            Some(Duration::from_secs(u64::MAX)),
+        ),
+        (
+            "429 Too Many Requests\r\nRetry-After: Thu, 01 Jan 1970 00:00:10 GMT",
+            ErrorKind::RateLimited,
+            Some(Duration::from_secs(10)),
+        ),
+        (
+            "429 Too Many Requests\r\nRetry-After: soon",
+            ErrorKind::RateLimited,
+            None,
+        ),
         ("400 Bad Request", ErrorKind::UpstreamError, None),
         // A proxy may say these after the server has begun.
         ("500 Internal Server Error", ErrorKind::OutcomeUnknown, None),
         ("503 Service Unavailable", ErrorKind::OutcomeUnknown, None),
+        (
+            "503 Service Unavailable\r\nRetry-After: 7",
+            ErrorKind::OutcomeUnknown,
+            Some(Duration::from_secs(7)),
+        ),
         ("close", ErrorKind::OutcomeUnknown, None),
     ];
     for (response, kind, retry_after) in cases {
