@@ -1,0 +1,284 @@
+//! The exchanges of one connection.
+
+use std::{future::pending, pin::pin, sync::Arc};
+
+use bytes::Bytes;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+};
+
+use crate::{
+    Ending, Event, Way,
+    course::{Course, Instead},
+    lane::{Lane, Stop},
+    proxy::Shared,
+    request::Requests,
+};
+
+/// A client's connection, and the one that it leads to.
+struct Connection {
+    shared: Arc<Shared>,
+    requests: Requests<OwnedReadHalf>,
+    client: OwnedWriteHalf,
+    upstream: Option<(OwnedReadHalf, OwnedWriteHalf)>,
+}
+
+/// How an exchange is over.
+enum Over {
+    /// The client may begin another one.
+    Next,
+    /// It was cut.
+    Cut(Ending),
+    /// The client has closed its connection.
+    Left,
+    /// The upstream has closed its own, or cannot be reached.
+    Ended,
+}
+
+/// How much is read at once.
+const BUFFER: usize = 16 * 1024;
+
+pub(crate) async fn serve(shared: Arc<Shared>, client: TcpStream) {
+    // Only a matter of speed.
+    let _ = client.set_nodelay(true);
+    let (reader, client) = client.into_split();
+    let mut connection = Connection {
+        shared,
+        requests: Requests::new(reader),
+        client,
+        upstream: None,
+    };
+    let (exchange, over) = if connection.shared.is_tcp {
+        let (exchange, course) = connection.shared.begin(b"");
+        (exchange, connection.stream(exchange, course).await)
+    } else {
+        loop {
+            let Ok(Some(request)) = connection.requests.next().await else {
+                return;
+            };
+            let (exchange, course) = connection.shared.begin(&request);
+            match connection.exchange(exchange, request, course).await {
+                Over::Next => {}
+                over => break (exchange, over),
+            }
+        }
+    };
+    connection.end(exchange, over).await;
+}
+
+impl Connection {
+    /// Has a request and its answer.
+    async fn exchange(&mut self, exchange: u64, request: Bytes, course: Course) -> Over {
+        match &course.instead {
+            None => {}
+            Some(Instead::Answer { status, retry_after }) => {
+                self.shared.history.add(exchange, Event::Answering);
+                let answer = answer(*status, retry_after.as_deref());
+                return match self.client.write_all(answer.as_bytes()).await {
+                    Ok(()) => Over::Next,
+                    Err(_) => Over::Left,
+                };
+            }
+            Some(_) => return self.swallow().await,
+        }
+        if !self.connect(exchange).await {
+            return Over::Ended;
+        }
+        self.pass(exchange, &request, course).await
+    }
+
+    /// Takes everything for nothing.
+    async fn swallow(&mut self) -> Over {
+        self.requests.discard().await;
+        Over::Left
+    }
+
+    /// Makes the connection to the upstream, unless it is there.
+    async fn connect(&mut self, exchange: u64) -> bool {
+        if self.upstream.is_some() {
+            return true;
+        }
+        match TcpStream::connect(self.shared.upstream).await {
+            Ok(upstream) => {
+                let _ = upstream.set_nodelay(true);
+                self.upstream = Some(upstream.into_split());
+                true
+            }
+            Err(_) => {
+                self.shared.history.add(exchange, Event::Unreachable);
+                false
+            }
+        }
+    }
+
+    /// Passes a request on, and what comes back, until one of the two ends it.
+    async fn pass(&mut self, exchange: u64, request: &[u8], mut course: Course) -> Over {
+        let Self {
+            shared,
+            requests,
+            client,
+            upstream,
+        } = self;
+        let (reader, writer) = upstream.as_mut().expect("it is connected");
+        let mut send = pin!(send(shared, exchange, &mut course.request, request, writer));
+        let mut receive = pin!(receive(shared, exchange, &mut course.response, reader, client));
+        let mut is_sent = false;
+        loop {
+            tokio::select! {
+                biased;
+                cut = &mut send, if !is_sent => match cut {
+                    Some(over) => return over,
+                    None => is_sent = true,
+                },
+                over = &mut receive => return over,
+                filled = requests.fill() => match filled {
+                    Ok(1..) if is_sent => return Over::Next,
+                    // Whoever speaks again before all was said is listened to later.
+                    Ok(1..) => {}
+                    _ => return Over::Left,
+                },
+            }
+        }
+    }
+
+    /// A connection that is one exchange: both directions at once, until the upstream has ended its own.
+    async fn stream(&mut self, exchange: u64, mut course: Course) -> Over {
+        if course.instead.is_some() {
+            return self.swallow().await;
+        }
+        if !self.connect(exchange).await {
+            return Over::Ended;
+        }
+        let Self {
+            shared,
+            requests,
+            client,
+            upstream,
+        } = self;
+        let (reader, writer) = upstream.as_mut().expect("it is connected");
+        let forward = async {
+            while let Some(bytes) = requests.some().await {
+                let sent = send(shared, exchange, &mut course.request, &bytes, writer);
+                if let Some(over) = sent.await {
+                    return over;
+                }
+            }
+            // What is still to come back is waited for.
+            let _ = writer.shutdown().await;
+            pending().await
+        };
+        tokio::select! {
+            over = forward => over,
+            over = receive(shared, exchange, &mut course.response, reader, client) => over,
+        }
+    }
+
+    /// Ends the connections as the last exchange was over.
+    async fn end(self, exchange: u64, over: Over) {
+        let Self {
+            shared,
+            requests,
+            mut client,
+            upstream,
+        } = self;
+        match over {
+            Over::Next => {}
+            Over::Left => shared.history.add(exchange, Event::Left),
+            Over::Ended => {
+                let _ = client.shutdown().await;
+                shared.history.add(exchange, Event::Ended);
+            }
+            Over::Cut(ending) => {
+                shared.closing.send_modify(|closing| *closing += 1);
+                if ending == Ending::Reset {
+                    let stream: &TcpStream = client.as_ref();
+                    let _ = stream.set_zero_linger();
+                    // Dropped, it would end its direction in order first.
+                    client.forget();
+                } else {
+                    drop(client);
+                }
+                drop(requests);
+                if let Some((mut reader, mut writer)) = upstream {
+                    let _ = writer.shutdown().await;
+                    discard(&mut reader).await;
+                }
+                shared.history.add(exchange, Event::Ended);
+                shared.closing.send_modify(|closing| *closing -= 1);
+            }
+        }
+    }
+}
+
+/// Passes on what the client said; tells how the exchange is over if that was the end.
+async fn send(
+    shared: &Shared,
+    exchange: u64,
+    lane: &mut Lane,
+    bytes: &[u8],
+    upstream: &mut OwnedWriteHalf,
+) -> Option<Over> {
+    match lane.pass(bytes, upstream).await {
+        // An upstream that listens no more may have answered.
+        Ok(()) | Err(Stop::Gone) => None,
+        Err(Stop::Cut(after, ending)) => {
+            let way = Way::Request;
+            shared.history.add(exchange, Event::Cut { way, after });
+            if ending != Ending::HalfClose {
+                return Some(Over::Cut(ending));
+            }
+            let _ = upstream.shutdown().await;
+            None
+        }
+    }
+}
+
+/// Passes on what the upstream says, until it ends.
+async fn receive(
+    shared: &Shared,
+    exchange: u64,
+    lane: &mut Lane,
+    upstream: &mut OwnedReadHalf,
+    client: &mut OwnedWriteHalf,
+) -> Over {
+    let mut buffer = vec![0; BUFFER];
+    let mut is_first = true;
+    loop {
+        let Ok(length @ 1..) = upstream.read(&mut buffer).await else {
+            return Over::Ended;
+        };
+        if std::mem::take(&mut is_first) {
+            shared.history.add(exchange, Event::Answering);
+        }
+        match lane.pass(&buffer[..length], client).await {
+            Ok(()) => {}
+            Err(Stop::Gone) => return Over::Left,
+            Err(Stop::Cut(after, ending)) => {
+                let way = Way::Response;
+                shared.history.add(exchange, Event::Cut { way, after });
+                if ending != Ending::HalfClose {
+                    return Over::Cut(ending);
+                }
+                let _ = client.shutdown().await;
+                discard(upstream).await;
+                // The client has half a connection, and closes it.
+                return pending().await;
+            }
+        }
+    }
+}
+
+async fn discard(reader: &mut OwnedReadHalf) {
+    let mut buffer = vec![0; BUFFER];
+    while matches!(reader.read(&mut buffer).await, Ok(1..)) {}
+}
+
+/// An answer that is a status and nothing else.
+fn answer(status: u16, retry_after: Option<&str>) -> String {
+    let after = retry_after.map_or(String::new(), |after| format!("retry-after: {after}\r\n"));
+    format!("HTTP/1.1 {status} Fault\r\n{after}content-length: 0\r\n\r\n")
+}

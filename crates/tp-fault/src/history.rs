@@ -1,0 +1,194 @@
+use std::{
+    collections::VecDeque,
+    fmt,
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{Fault, Way};
+
+/// All that happened, oldest first; clones are the same one. The newest 65,536 entries are kept in memory, a file has all.
+#[derive(Clone)]
+pub struct History(Arc<Inner>);
+
+struct Inner {
+    start: Instant,
+    entries: Mutex<VecDeque<Entry>>,
+    file: Option<Mutex<File>>,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When, from the beginning of the history.
+    pub at: Duration,
+    /// In which exchange, counted from 0.
+    pub exchange: u64,
+    /// What it was.
+    pub event: Event,
+}
+
+/// What happens in exchanges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A program was started that is wrapped, or would have been.
+    Started,
+    /// A request is there, with so many bytes; over plain TCP a connection.
+    Request {
+        /// How many.
+        bytes: usize,
+    },
+    /// The exchange meets this fault.
+    Met(Fault),
+    /// The first byte of the answer is there.
+    Answering,
+    /// So many bytes were passed on before the exchange broke off as the fault says.
+    Cut {
+        /// Which bytes.
+        way: Way,
+        /// How many.
+        after: u64,
+    },
+    /// The client closed its connection before another one of its requests.
+    Left,
+    /// The upstream cannot be reached.
+    Unreachable,
+    /// The upstream, or the wrapped program, has ended.
+    Ended,
+    /// A ledger did what was asked for under this id.
+    Executed(String),
+}
+
+/// How many entries are kept in memory.
+const KEPT: usize = 64 * 1024;
+
+impl Default for History {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl History {
+    fn new(file: Option<File>) -> Self {
+        Self(Arc::new(Inner {
+            start: Instant::now(),
+            entries: Mutex::default(),
+            file: file.map(Mutex::new),
+        }))
+    }
+
+    /// A history that is also appended to a file, a JSON object on each line.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn to_file(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self::new(Some(file)))
+    }
+
+    /// All entries.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        self.lock().iter().cloned().collect()
+    }
+
+    /// How many entries are about such an event.
+    #[must_use]
+    pub fn count(&self, is_wanted: impl Fn(&Event) -> bool) -> usize {
+        self.lock().iter().filter(|entry| is_wanted(&entry.event)).count()
+    }
+
+    /// How many requests have waited for their answers at the same time, at most.
+    #[must_use]
+    pub fn most_waiting(&self) -> usize {
+        let (mut waiting, mut most) = (Vec::new(), 0);
+        for entry in self.lock().iter() {
+            match entry.event {
+                Event::Request { .. } => waiting.push(entry.exchange),
+                Event::Answering | Event::Cut { .. } | Event::Left | Event::Ended => {
+                    waiting.retain(|exchange| *exchange != entry.exchange);
+                }
+                _ => {}
+            }
+            most = most.max(waiting.len());
+        }
+        most
+    }
+
+    /// Forgets what is kept in memory.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    pub(crate) fn add(&self, exchange: u64, event: Event) {
+        let at = self.0.start.elapsed();
+        let entry = Entry { at, exchange, event };
+        if let Some(file) = &self.0.file {
+            // One write, so that what several programs write stays apart.
+            let line = format!("{}\n", entry.to_json());
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            // A full disk is no reason to change what happens.
+            let _ = file.write_all(line.as_bytes());
+        }
+        let mut entries = self.lock();
+        if entries.len() >= KEPT {
+            entries.pop_front();
+        }
+        entries.push_back(entry);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.lock().iter()).finish()
+    }
+}
+
+impl Entry {
+    /// The entry as it stands in a file.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let at_ms = self.at.as_secs_f64() * 1000.0;
+        let mut json = json!({"at_ms": at_ms, "exchange": self.exchange, "event": self.event.name()});
+        match &self.event {
+            Event::Request { bytes } => json["bytes"] = json!(bytes),
+            Event::Met(fault) => json["fault"] = json!(fault.to_string()),
+            Event::Cut { way, after } => {
+                json["way"] = json!(way.to_string());
+                json["after"] = json!(after);
+            }
+            Event::Executed(id) => json["id"] = json!(id),
+            Event::Started | Event::Answering | Event::Left | Event::Unreachable | Event::Ended => {}
+        }
+        json
+    }
+}
+
+impl Event {
+    /// What it is called in a file.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Request { .. } => "request",
+            Self::Met(_) => "met",
+            Self::Answering => "answering",
+            Self::Cut { .. } => "cut",
+            Self::Left => "left",
+            Self::Unreachable => "unreachable",
+            Self::Ended => "ended",
+            Self::Executed(_) => "executed",
+        }
+    }
+}

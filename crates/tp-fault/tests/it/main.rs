@@ -1,0 +1,8 @@
+//! What each fault does to those who meet it, over sockets and pipes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ledger;
+mod program;
+mod proxy;
+mod spelling;
+mod stdio;
