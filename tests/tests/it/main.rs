@@ -7,6 +7,7 @@
 
 mod bridge;
 mod example;
+mod faults;
 mod hostile;
 mod inspector;
 mod news;

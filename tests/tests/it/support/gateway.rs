@@ -21,11 +21,16 @@ use super::{
 
 /// The program that is tested, which cargo builds beside the tests.
 pub(crate) fn binary() -> PathBuf {
+    built("toolplane", "toolplane-cli")
+}
+
+/// A program of the workspace.
+pub(super) fn built(program: &str, package: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let program = tests.ancestors().nth(2).unwrap().join("toolplane");
+    let program = tests.ancestors().nth(2).unwrap().join(program);
     assert!(
         program.is_file(),
-        "`{}` is missing: build it with `cargo build -p toolplane-cli`, or test the whole workspace",
+        "`{}` is missing: build it with `cargo build -p {package}`, or test the whole workspace",
         program.display()
     );
     program
@@ -54,6 +59,7 @@ pub(crate) struct Configuration {
     servers: Map<String, Value>,
     tools: Map<String, Value>,
     gateway: Value,
+    defaults: Value,
 }
 
 impl Configuration {
@@ -98,12 +104,22 @@ impl Configuration {
         }
     }
 
+    /// With what holds where a server or a tool says nothing.
+    pub(crate) fn defaults(self, settings: Value) -> Self {
+        Self {
+            defaults: settings,
+            ..self
+        }
+    }
+
     /// Writes it as JSON, which is YAML as well.
     pub(crate) fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("toolplane.yaml");
         let mut configuration = json!({"servers": self.servers, "tools": self.tools});
-        if !self.gateway.is_null() {
-            configuration["gateway"] = self.gateway.clone();
+        for (key, settings) in [("gateway", &self.gateway), ("defaults", &self.defaults)] {
+            if !settings.is_null() {
+                configuration[key] = settings.clone();
+            }
         }
         fs::write(&path, configuration.to_string()).unwrap();
         path

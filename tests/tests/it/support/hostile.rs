@@ -1,6 +1,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
+    path::Path,
     process::Command,
     thread,
     time::Duration,
@@ -85,4 +86,14 @@ impl Stage {
 /// The settings of a server that does nothing wrong.
 pub(crate) fn healthy_server() -> Value {
     json!({"command": PROGRAM, "args": ["stdio", "legacy", "healthy"]})
+}
+
+/// The program that plays servers that misbehave.
+pub(crate) fn hostile_program() -> &'static str {
+    PROGRAM
+}
+
+/// The arguments that make it a legacy server over stdio that does nothing wrong, and notes what it does.
+pub(crate) fn hostile_arguments(notes: &Path) -> [&str; 4] {
+    ["stdio", "legacy", "healthy", notes.to_str().unwrap()]
 }

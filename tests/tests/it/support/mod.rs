@@ -2,6 +2,7 @@
 
 mod client;
 mod compare;
+mod faults;
 mod gateway;
 mod hostile;
 mod http;
@@ -15,8 +16,9 @@ mod time;
 pub(crate) use self::{
     client::{Answer, Client, Era, List, StdioClient, call_params},
     compare::{assert_same_definition, assert_same_result, members, text},
+    faults::{Net, arrivals, is_cut, plan, tp_fault},
     gateway::{Configuration, Gateway, HttpGateway, binary, end_both, example, mock_arguments, mock_server},
-    hostile::{Carrier, Stage, healthy_server},
+    hostile::{Carrier, Stage, healthy_server, hostile_arguments, hostile_program},
     http::{Response, connect, exchange, receive},
     http_client::HttpClient,
     offer::Offer,

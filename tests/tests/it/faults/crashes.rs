@@ -1,0 +1,87 @@
+//! Servers that end again and again.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::outcome;
+use crate::support::{
+    Client as _, Configuration, Gateway, Stopwatch, eventually, healthy_server, hostile_arguments,
+    hostile_program, tp_fault,
+};
+
+/// How many files a process has open.
+fn n_files(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// A server that ends at once, one that ends instead of opening, one in the middle of listing, one at its first call: all are
+/// started again, seldom, and leave nothing behind.
+#[test]
+fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |n: usize, what: &str| folder.path().join(format!("{what}-{n}"));
+    // By how many messages they live: the opening is two, then there are lists.
+    let lives: [&[&str]; 4] = [
+        &["--fault", "crash=1"],
+        &["--fault", "exit=1"],
+        &["--fault", "exit=0", "--matching", "tools/list"],
+        &["--fault", "exit=7", "--matching", "tools/call"],
+    ];
+    let mut configuration = Configuration::default().server("healthy", healthy_server());
+    for (n, life) in lives.iter().enumerate() {
+        let (history, notes) = (file(n, "history"), file(n, "notes"));
+        let mut args = vec!["stdio", "--history", history.to_str().unwrap()];
+        args.extend(*life);
+        args.extend(["--", hostile_program()]);
+        args.extend(hostile_arguments(&notes));
+        let server = json!({"command": tp_fault().to_str().unwrap(), "args": args});
+        configuration = configuration.server(&format!("s{n}"), server);
+    }
+    let mut gateway = Gateway::stdio(&configuration);
+    let starts = |n: usize| {
+        let history = fs::read_to_string(file(n, "history")).unwrap_or_default();
+        history
+            .lines()
+            .filter(|line| line.contains(r#""event":"started""#))
+            .count()
+    };
+    let watch = Stopwatch::start();
+    let mut files_before = None;
+    eventually("each has been started three times", || {
+        for n in 0..lives.len() {
+            let kind = outcome(&gateway.client.call(&format!("s{n}__echo"), "{}"), "{}");
+            // Only the last one lives to see a call, and may have done what it was asked to.
+            assert!(
+                kind == "unavailable" || (n == 3 && kind == "outcome_unknown"),
+                "s{n}: {kind}"
+            );
+            assert_eq!(outcome(&gateway.client.call("healthy__echo", "{}"), "{}"), "fine");
+        }
+        if files_before.is_none() {
+            // After the first start of each: whatever more there is later was left behind.
+            eventually("none of them is left", || {
+                gateway.client.process.descendants().len() == 1
+            });
+            files_before = Some(n_files(gateway.client.process.pid()));
+        }
+        (0..lives.len()).all(|n| starts(n) >= 3)
+    });
+    for n in 0..lives.len() {
+        // At most six starts in the first minute and one in each minute after it.
+        let allowed = 6 + watch.elapsed().as_secs() as usize / 60;
+        assert!(
+            starts(n) <= allowed,
+            "s{n}: {} starts in {:?}",
+            starts(n),
+            watch.elapsed()
+        );
+    }
+    // One that was not waited for would still be among them.
+    eventually("none of them is left", || {
+        gateway.client.process.descendants().len() == 1
+    });
+    let pid = gateway.client.process.pid();
+    eventually("no file is left open", || Some(n_files(pid)) <= files_before);
+    assert_eq!(gateway.end().code(), Some(0));
+}
