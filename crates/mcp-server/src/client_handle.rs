@@ -24,7 +24,7 @@ impl ClientHandle {
         Self {
             era: cx.era(),
             capabilities: cx.client_capabilities(),
-            log_level: cx.outline.log_level.clone(),
+            log_level: cx.outline.rare().log_level.clone(),
             client: cx.client.clone(),
             progress: cx.progress.clone(),
         }

@@ -1,5 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use http::HeaderName;
 use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key};
 use raw_json::{Kind, RawJson};
 
@@ -83,7 +84,7 @@ impl RequestContext {
     /// The `uri` among the parameters of the request: of a resource.
     #[must_use]
     pub fn uri(&self) -> Option<&RawJson> {
-        self.outline.uri.as_ref()
+        self.outline.rare().uri.as_ref()
     }
 
     /// The `arguments` among the parameters of the request, of whatever kind they are.
@@ -95,13 +96,13 @@ impl RequestContext {
     /// The `task` among the parameters of the request: how a legacy client wants a call run as a task.
     #[must_use]
     pub fn task(&self) -> Option<&RawJson> {
-        self.outline.task.as_ref()
+        self.outline.rare().task.as_ref()
     }
 
     /// The `taskId` among the parameters of the request: of the task that is asked about.
     #[must_use]
     pub fn task_id(&self) -> Option<&RawJson> {
-        self.outline.task_id.as_ref()
+        self.outline.rare().task_id.as_ref()
     }
 
     /// The capabilities that the client declared: with this request in the modern era, when it opened the connection
@@ -126,21 +127,21 @@ impl RequestContext {
     /// What the client gave for a question of the round before, by the question's key; nothing if it gave no object.
     #[must_use]
     pub fn input_response(&self, key: &str) -> Option<RawJson> {
-        let response = self.outline.input_responses.as_ref()?.get(key)?;
+        let response = self.outline.rare().input_responses.as_ref()?.get(key)?;
         (response.kind() == Kind::Object).then_some(response)
     }
 
     /// All that the client gave for the questions of the round before, as it was written.
     #[must_use]
     pub fn input_responses(&self) -> Option<&RawJson> {
-        self.outline.input_responses.as_ref()
+        self.outline.rare().input_responses.as_ref()
     }
 
     /// The state that the client gives back from the round before. It may be anybody's: see
     /// [`StateSeal`](crate::StateSeal).
     #[must_use]
     pub fn request_state(&self) -> Option<String> {
-        self.outline.request_state.as_ref()?.string()
+        self.outline.rare().request_state.as_ref()?.string()
     }
 
     /// The way to the client, to be kept by work that outlives this context or runs beside it.
@@ -228,7 +229,7 @@ impl RequestContext {
     /// Whether the service may want a way to the client besides the answer, for more than progress.
     pub(crate) fn may_tell(&self) -> bool {
         match self.era() {
-            Era::Modern => self.outline.log_level.is_some(),
+            Era::Modern => self.outline.rare().log_level.is_some(),
             Era::Legacy => self
                 .client
                 .as_ref()
@@ -251,12 +252,14 @@ impl RequestContext {
     }
 
     fn trace_of_headers(&self) -> Option<(String, Option<String>)> {
+        static PARENT: HeaderName = HeaderName::from_static(meta_key::TRACE_PARENT);
+        static STATE: HeaderName = HeaderName::from_static(meta_key::TRACE_STATE);
         let headers = &self.http.as_ref()?.headers;
-        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         // More than one parent is none. The state may come in several headers, which are one list.
-        let is_one = headers.get_all(meta_key::TRACE_PARENT).iter().count() == 1;
-        let parent = text(meta_key::TRACE_PARENT).filter(|_| is_one)?;
-        let states = headers.get_all(meta_key::TRACE_STATE).iter();
+        let mut parents = headers.get_all(&PARENT).iter();
+        let parent = parents.next().filter(|_| parents.next().is_none())?;
+        let parent = parent.to_str().ok()?.to_owned();
+        let states = headers.get_all(&STATE).iter();
         let states: Option<Vec<&str>> = states.map(|state| state.to_str().ok()).collect();
         Some((
             parent,

@@ -14,10 +14,17 @@ pub(crate) struct Outline {
     pub(crate) token: Option<RawJson>,
     /// `name`: of the tool or prompt.
     pub(crate) name: Option<RawJson>,
-    /// `uri`: of the resource.
-    pub(crate) uri: Option<RawJson>,
     /// `arguments`: of the tool or prompt.
     pub(crate) arguments: Option<RawJson>,
+    /// What few requests have. Boxed, since what is known of a request goes through many hands.
+    rare: Option<Box<Rare>>,
+}
+
+/// Parameters that few requests have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// `uri`: of the resource.
+    pub(crate) uri: Option<RawJson>,
     /// `inputResponses`: what the client was asked for in the round before, if it is an object.
     pub(crate) input_responses: Option<RawJson>,
     /// `requestState`: what the client was told to give back.
@@ -31,31 +38,50 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
+    /// The parameters that few requests have.
+    pub(crate) fn rare(&self) -> &Rare {
+        static NONE: Rare = Rare {
+            uri: None,
+            input_responses: None,
+            request_state: None,
+            task: None,
+            task_id: None,
+            log_level: None,
+        };
+        self.rare.as_deref().unwrap_or(&NONE)
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
     pub(crate) fn of(params: Option<&RawJson>) -> Self {
         let mut outline = Self::default();
-        for (key, value) in params.into_iter().flat_map(RawJson::members) {
+        for (key, value) in params.into_iter().flat_map(RawJson::parts) {
             match &*key {
-                "_meta" if value.kind() == Kind::Object => outline.meta = Some(value),
-                "name" => outline.name = Some(value),
-                "uri" => outline.uri = Some(value),
-                "arguments" => outline.arguments = Some(value),
-                "inputResponses" if value.kind() == Kind::Object => outline.input_responses = Some(value),
-                "task" => outline.task = Some(value),
-                "taskId" => outline.task_id = Some(value),
-                "requestState" => outline.request_state = Some(value),
+                "_meta" if value.kind() == Kind::Object => outline.meta = Some(value.to_raw()),
+                "name" => outline.name = Some(value.to_raw()),
+                "uri" => outline.rare_mut().uri = Some(value.to_raw()),
+                "arguments" => outline.arguments = Some(value.to_raw()),
+                "inputResponses" if value.kind() == Kind::Object => {
+                    outline.rare_mut().input_responses = Some(value.to_raw())
+                }
+                "task" => outline.rare_mut().task = Some(value.to_raw()),
+                "taskId" => outline.rare_mut().task_id = Some(value.to_raw()),
+                "requestState" => outline.rare_mut().request_state = Some(value.to_raw()),
                 _ => {}
             }
         }
-        let Some(meta) = &outline.meta else {
+        let Some(meta) = outline.meta.clone() else {
             return outline;
         };
-        for (key, value) in meta.members() {
+        for (key, value) in meta.parts() {
             match &*key {
-                meta_key::PROTOCOL_VERSION => outline.version = Some(value),
-                meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value),
-                meta_key::LOG_LEVEL => outline.log_level = Some(value),
+                meta_key::PROTOCOL_VERSION => outline.version = Some(value.to_raw()),
+                meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value.to_raw()),
+                meta_key::LOG_LEVEL => outline.rare_mut().log_level = Some(value.to_raw()),
                 meta_key::PROGRESS_TOKEN if matches!(value.kind(), Kind::String | Kind::Number) => {
-                    outline.token = Some(value);
+                    outline.token = Some(value.to_raw());
                 }
                 _ => {}
             }

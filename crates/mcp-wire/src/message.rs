@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use raw_json::{Kind, Limits, RawJson};
+use raw_json::{Kind, Limits, Parsed, Part, RawJson};
 
 use crate::{Id, ParseError, ParseErrorKind, RpcError};
 
@@ -52,7 +52,7 @@ impl Message {
     /// When the bytes are no message; the error knows the id to answer to, if there is one.
     pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         let bytes = bytes.into();
-        match RawJson::parse_within(bytes.clone(), Limits::STRICT) {
+        match Parsed::parse(bytes.clone(), Limits::STRICT) {
             Ok(text) => read(&text, true),
             Err(error) => Err(ParseError::json(error).about(id_of(bytes))),
         }
@@ -64,8 +64,7 @@ impl Message {
     /// # Errors
     /// When the bytes are no message; the error knows the id of the call that they answer, if there is one.
     pub fn from_server(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
-        let bytes = bytes.into();
-        match RawJson::parse(bytes.clone()) {
+        match Parsed::parse(bytes, Limits::RELAY) {
             Ok(text) => read(&text, false),
             Err(error) => Err(ParseError::json(error)),
         }
@@ -91,17 +90,17 @@ fn id_of(bytes: Bytes) -> Option<RawJson> {
 
 /// The members of a message that have a meaning.
 #[derive(Default)]
-struct Envelope {
-    values: [Option<RawJson>; KEYS.len()],
+struct Envelope<'a> {
+    values: [Option<Part<'a>>; KEYS.len()],
 }
 
 const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-impl Envelope {
-    fn read(text: &RawJson) -> Result<Self, ParseError> {
+impl<'a> Envelope<'a> {
+    fn read(text: &'a Parsed) -> Result<Self, ParseError> {
         let mut envelope = Self::default();
         let mut fault = None;
-        for (key, value) in text.members() {
+        for (key, value) in text.parts() {
             // Unknown members pass: they are nothing that this envelope hands on.
             let Some(index) = KEYS.iter().position(|known| known.eq_ignore_ascii_case(&key)) else {
                 continue;
@@ -113,71 +112,59 @@ impl Envelope {
             }
         }
         match fault {
-            Some(kind) => Err(ParseError::new(kind).about(envelope.take("id"))),
+            Some(kind) => {
+                let [_, id, ..] = envelope.values;
+                Err(ParseError::new(kind).about(id.map(|id| id.to_raw())))
+            }
             None => Ok(envelope),
         }
     }
-
-    fn take(&mut self, key: &str) -> Option<RawJson> {
-        let index = KEYS.iter().position(|known| *known == key)?;
-        self.values[index].take()
-    }
 }
 
-fn read(text: &RawJson, strict: bool) -> Result<Message, ParseError> {
-    match text.kind() {
+fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
+    match text.raw().kind() {
         Kind::Object => {}
         Kind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
         _ => return Err(ParseError::new(ParseErrorKind::NotAnObject)),
     }
-    let mut envelope = Envelope::read(text)?;
-    let id = envelope.take("id");
-    let fault = |kind| ParseError::new(kind).about(id.clone());
-    let version = envelope.take("jsonrpc");
+    let [version, id, method, params, result, error] = Envelope::read(text)?.values;
+    let fault = |kind| ParseError::new(kind).about(id.map(|id| id.to_raw()));
     if strict && version.is_none_or(|version| version.as_str() != "\"2.0\"") {
         return Err(fault(ParseErrorKind::Version));
     }
-    match (
-        envelope.take("method"),
-        envelope.take("result"),
-        envelope.take("error"),
-    ) {
+    match (method, result, error) {
         (Some(method), None, None) => {
-            let method = method.string().filter(|method| method.len() <= 256);
-            let method = method.ok_or_else(|| fault(ParseErrorKind::Method))?;
+            let method = method.text().filter(|method| method.len() <= 256);
+            let method = method.ok_or_else(|| fault(ParseErrorKind::Method))?.into_owned();
             // Some servers write `"params": null` for none.
-            let params = envelope
-                .take("params")
-                .filter(|params| strict || params.kind() != Kind::Null);
-            if params
-                .as_ref()
-                .is_some_and(|params| params.kind() != Kind::Object)
-            {
+            let params = params.filter(|params| strict || params.kind() != Kind::Null);
+            if params.is_some_and(|params| params.kind() != Kind::Object) {
                 return Err(fault(ParseErrorKind::Params));
             }
-            let Some(id) = &id else {
+            let params = params.map(|params| params.to_raw());
+            let Some(id) = id else {
                 return Ok(Message::Notification(Notification { method, params }));
             };
-            let id = Id::new(id).ok_or_else(|| fault(ParseErrorKind::Id))?;
+            let id = Id::new(&id.to_raw()).ok_or_else(|| fault(ParseErrorKind::Id))?;
             Ok(Message::Request(Request { id, method, params }))
         }
-        (None, Some(result), None) => Ok(response(id, Ok(result))),
+        (None, Some(result), None) => Ok(response(id, Ok(result.to_raw()))),
         // Some servers write both, one of them null.
         (None, Some(result), Some(error)) if !strict && error.kind() == Kind::Null => {
-            Ok(response(id, Ok(result)))
+            Ok(response(id, Ok(result.to_raw())))
         }
         (None, Some(result), Some(error)) if !strict && result.kind() == Kind::Null => {
-            Ok(response(id, Err(RpcError::from_raw(&error))))
+            Ok(response(id, Err(RpcError::from_raw(&error.to_raw()))))
         }
-        (None, None, Some(error)) => Ok(response(id, Err(RpcError::from_raw(&error)))),
+        (None, None, Some(error)) => Ok(response(id, Err(RpcError::from_raw(&error.to_raw())))),
         (None, None, None) => Err(fault(ParseErrorKind::Empty)),
         _ => Err(fault(ParseErrorKind::Ambiguous)),
     }
 }
 
-fn response(id: Option<RawJson>, outcome: Result<RawJson, RpcError>) -> Message {
+fn response(id: Option<Part<'_>>, outcome: Result<RawJson, RpcError>) -> Message {
     Message::Response(Response {
-        id: id.filter(|id| id.kind() != Kind::Null),
+        id: id.filter(|id| id.kind() != Kind::Null).map(|id| id.to_raw()),
         outcome,
     })
 }

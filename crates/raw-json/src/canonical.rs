@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
             return;
         };
         let start = self.out.len();
-        let key = self.scanner.string().expect(CHECKED);
+        let key = self.scanner.string_text().expect(CHECKED);
         self.scanner.space();
         self.scanner.at += 1;
         self.scanner.space();
@@ -176,7 +176,7 @@ impl<'a> Writer<'a> {
 
     fn scalar(&mut self) {
         if self.scanner.peek() == Some(b'"') {
-            let text = self.scanner.string().expect(CHECKED);
+            let text = self.scanner.string_text().expect(CHECKED);
             string(text, &mut self.out);
             return;
         }

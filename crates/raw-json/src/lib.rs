@@ -18,6 +18,7 @@
 mod canonical;
 mod error;
 mod members;
+mod parsed;
 mod plain;
 mod raw;
 mod scan;
@@ -26,7 +27,8 @@ mod splice;
 pub use self::{
     canonical::{canonical, digest},
     error::{Error, ErrorKind},
-    members::{Items, Members},
+    members::{Items, Members, Part, Parts},
+    parsed::Parsed,
     raw::{Kind, RawJson},
     scan::{Duplicates, Limits, check},
 };

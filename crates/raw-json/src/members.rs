@@ -1,35 +1,99 @@
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use crate::{
-    RawJson,
-    scan::{Scanner, unescape},
+    Kind, RawJson,
+    raw::kind_of,
+    scan::{Scanner, Span, unescape},
 };
 
 /// The members of an object in the order they were written: keys decoded, values as raw text.
 ///
 /// Empty for a value that is no object. Made by [`RawJson::members`].
 #[derive(Debug)]
-pub struct Members<'a> {
-    object: &'a RawJson,
-    spans: Spans<'a>,
-}
-
-impl<'a> Members<'a> {
-    pub(crate) fn new(object: &'a RawJson) -> Self {
-        Self {
-            object,
-            spans: Spans::new(object.as_str()),
-        }
-    }
-}
+pub struct Members<'a>(pub(crate) Parts<'a>);
 
 impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, RawJson);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let span = self.spans.next()?;
-        Some((span.key, self.object.slice(span.value)))
+        let (key, part) = self.0.next()?;
+        Some((key, part.to_raw()))
     }
+}
+
+/// A value inside of another one, which it belongs to: to be looked at, and taken out if it is what was looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    whole: &'a RawJson,
+    text: &'a str,
+}
+
+impl<'a> Part<'a> {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// What kind of value this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        kind_of(self.text)
+    }
+
+    /// The text that this value stands for, if it is a string: borrowed, unless something in it is escaped.
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        unescape(self.text.strip_prefix('"')?.strip_suffix('"')?)
+    }
+
+    /// The members, if this is an object: see [`RawJson::parts`].
+    #[must_use]
+    pub fn parts(&self) -> Parts<'a> {
+        Parts {
+            whole: self.whole,
+            spans: Spans::new(self.text),
+        }
+    }
+
+    /// The value by itself. It shares the bytes of the whole.
+    #[must_use]
+    pub fn to_raw(&self) -> RawJson {
+        self.whole.part(self.text)
+    }
+}
+
+/// The members of an object in the order they were written: keys decoded, values as they stand in it.
+///
+/// Empty for a value that is no object. Made by [`RawJson::parts`].
+#[derive(Debug)]
+pub struct Parts<'a> {
+    whole: &'a RawJson,
+    spans: Spans<'a>,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn new(whole: &'a RawJson) -> Self {
+        Self {
+            whole,
+            spans: Spans::new(whole.as_str()),
+        }
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = (Cow<'a, str>, Part<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let span = self.spans.next()?;
+        Some(part(self.whole, self.spans.text, span))
+    }
+}
+
+/// The member that stands there in a text, which is that of the whole or of a part of it.
+pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a, str>, Part<'a>) {
+    let value = &text[span.value..span.end];
+    (span.key(text), Part { whole, text: value })
 }
 
 /// Where the members of an object stand in its text.
@@ -39,15 +103,6 @@ pub(crate) struct Spans<'a> {
     at: usize,
 }
 
-/// Where one member stands.
-pub(crate) struct Span<'a> {
-    /// The key, decoded.
-    pub(crate) key: Cow<'a, str>,
-    /// From the key's first quote to the value's last byte.
-    pub(crate) member: Range<usize>,
-    pub(crate) value: Range<usize>,
-}
-
 impl<'a> Spans<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let at = if text.starts_with('{') { 1 } else { text.len() };
@@ -55,12 +110,11 @@ impl<'a> Spans<'a> {
     }
 }
 
-impl<'a> Iterator for Spans<'a> {
-    type Item = Span<'a>;
+impl Iterator for Spans<'_> {
+    type Item = Span;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut scanner = Scanner::new(self.text);
-        scanner.at = self.at;
+    fn next(&mut self) -> Option<Span> {
+        let mut scanner = Scanner::at(self.text, self.at);
         scanner.space();
         if scanner.peek() == Some(b',') {
             scanner.at += 1;
@@ -69,20 +123,22 @@ impl<'a> Iterator for Spans<'a> {
         if scanner.peek() != Some(b'"') {
             return None;
         }
-        let first = scanner.at;
+        let key = scanner.at;
         // The text was checked when it became a `RawJson`, so no step here can fail.
-        let raw_key = scanner.string().ok()?;
+        let is_escaped = scanner.string().ok()?;
+        let key_end = scanner.at;
         scanner.space();
         scanner.at += 1;
         scanner.space();
-        let start = scanner.at;
+        let value = scanner.at;
         scanner.skip();
         self.at = scanner.at;
         Some(Span {
-            // A lone surrogate has no decoded form; the escaped text still tells keys apart.
-            key: unescape(raw_key).unwrap_or(Cow::Borrowed(raw_key)),
-            member: first..scanner.at,
-            value: start..scanner.at,
+            key,
+            key_end,
+            is_escaped,
+            value,
+            end: scanner.at,
         })
     }
 }
@@ -111,8 +167,8 @@ impl Iterator for Items<'_> {
     type Item = RawJson;
 
     fn next(&mut self) -> Option<RawJson> {
-        let mut scanner = Scanner::new(self.array.as_str());
-        scanner.at = self.at;
+        let text = self.array.as_str();
+        let mut scanner = Scanner::at(text, self.at);
         scanner.space();
         if scanner.peek() == Some(b',') {
             scanner.at += 1;
@@ -124,6 +180,6 @@ impl Iterator for Items<'_> {
         let start = scanner.at;
         scanner.skip();
         self.at = scanner.at;
-        Some(self.array.slice(start..self.at))
+        Some(self.array.part(&text[start..self.at]))
     }
 }

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, fmt, sync::LazyLock};
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
 use crate::{
-    Error, ErrorKind, Items, Members,
+    Error, ErrorKind, Items, Members, Parts,
     plain::plain,
     scan::{self, unescape},
 };
@@ -47,7 +47,17 @@ impl RawJson {
         let text =
             ByteString::try_from(bytes).map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
         scan::check(&text, limits)?;
-        Ok(Self(text.slice_ref(text.trim_matches(SPACE))))
+        Ok(Self::trimmed(text).0)
+    }
+
+    /// A checked text without the space around it, and how many bytes of that stood before it.
+    pub(crate) fn trimmed(text: ByteString) -> (Self, usize) {
+        let is_value = |byte: Option<&u8>| byte.is_some_and(|byte| !SPACE.contains(&char::from(*byte)));
+        if is_value(text.as_bytes().first()) && is_value(text.as_bytes().last()) {
+            return (Self(text), 0);
+        }
+        let before = text.len() - text.trim_start_matches(SPACE).len();
+        (Self(text.slice_ref(text.trim_matches(SPACE))), before)
     }
 
     /// Takes a part that serde_json found in `message`, sharing the message's bytes.
@@ -90,8 +100,8 @@ impl RawJson {
     }
 
     /// A part of this text that is known to be one value.
-    pub(crate) fn slice(&self, range: Range<usize>) -> Self {
-        Self(self.0.slice_ref(&self.0[range]))
+    pub(crate) fn part(&self, text: &str) -> Self {
+        Self(self.0.slice_ref(text))
     }
 
     /// The value `null`.
@@ -128,14 +138,7 @@ impl RawJson {
     /// What kind of value this is.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        match self.0.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Bool,
-            Some(b'n') => Kind::Null,
-            _ => Kind::Number,
-        }
+        kind_of(&self.0)
     }
 
     /// Reads the text into a type, which may borrow from it.
@@ -155,7 +158,22 @@ impl RawJson {
     /// The members, if this is an object.
     #[must_use]
     pub fn members(&self) -> Members<'_> {
-        Members::new(self)
+        Members(self.parts())
+    }
+
+    /// The members, if this is an object: to be looked at, and taken out if they are what is looked for.
+    ///
+    /// ```
+    /// use raw_json::RawJson;
+    ///
+    /// let result = RawJson::parse(r#"{"content": [], "isError": true}"#)?;
+    /// let is_error = result.parts().any(|(key, value)| key == "isError" && value.as_str() == "true");
+    /// assert!(is_error);
+    /// # Ok::<(), raw_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn parts(&self) -> Parts<'_> {
+        Parts::new(self)
     }
 
     /// The items, if this is an array.
@@ -176,9 +194,9 @@ impl RawJson {
     /// The value of the first member with this key, if this is an object that has one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Self> {
-        self.members()
+        self.parts()
             .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
+            .map(|(_, value)| value.to_raw())
     }
 
     /// The text that this value stands for, if it is a string.
@@ -200,6 +218,18 @@ impl RawJson {
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
         unescape(self.0.strip_prefix('"')?.strip_suffix('"')?)
+    }
+}
+
+/// What kind of value a text is.
+pub(crate) fn kind_of(text: &str) -> Kind {
+    match text.as_bytes().first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::String,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
     }
 }
 

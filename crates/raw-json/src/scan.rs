@@ -42,9 +42,14 @@ impl Limits {
 /// # Errors
 /// The first breach of the grammar (RFC 8259) or of the limits, with its offset.
 pub fn check(text: &str, limits: Limits) -> Result<(), Error> {
+    check_noting(text, limits, &mut ())
+}
+
+/// The same, and tells on the way where the members of the outermost object stand.
+pub(crate) fn check_noting(text: &str, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
     let mut scanner = Scanner::new(text);
     scanner.space();
-    scanner.value(limits)?;
+    scanner.value(limits, notes)?;
     scanner.space();
     if scanner.at < text.len() {
         return Err(scanner.syntax("text after the value"));
@@ -52,35 +57,148 @@ pub fn check(text: &str, limits: Limits) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the scanner stands in a container.
-enum Open<'a> {
-    Array,
-    Object(Keys<'a>),
+/// Is told where the members of the outermost object stand.
+pub(crate) trait Notes {
+    fn member(&mut self, span: Span);
 }
 
-/// The keys of an object that were seen so far.
-enum Keys<'a> {
-    Ignored,
-    /// While they are few: those behind this place in the list of all objects that are open.
-    Few(usize),
-    Many(HashSet<Cow<'a, str>>),
+impl Notes for () {
+    fn member(&mut self, _: Span) {}
+}
+
+/// Where one member of an object stands in a text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Span {
+    /// Where the key's first quote is.
+    pub(crate) key: usize,
+    /// Behind its last one.
+    pub(crate) key_end: usize,
+    pub(crate) is_escaped: bool,
+    pub(crate) value: usize,
+    /// Behind the value.
+    pub(crate) end: usize,
+}
+
+impl Span {
+    /// Counts from a later place in the text.
+    pub(crate) fn shift(&mut self, by: usize) {
+        for place in [&mut self.key, &mut self.key_end, &mut self.value, &mut self.end] {
+            *place = place.saturating_sub(by);
+        }
+    }
+
+    /// The key, decoded. A lone surrogate has no decoded form; the escaped text still tells keys apart.
+    pub(crate) fn key<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let raw = &text[self.key + 1..self.key_end - 1];
+        if self.is_escaped {
+            unescape(raw).unwrap_or(Cow::Borrowed(raw))
+        } else {
+            Cow::Borrowed(raw)
+        }
+    }
+}
+
+/// Which of the containers that are open are objects.
+#[derive(Default)]
+struct Open {
+    depth: usize,
+    /// A bit for each of the outer ones, which are mostly all.
+    outer: u64,
+    inner: Vec<bool>,
+}
+
+impl Open {
+    const OUTER: usize = u64::BITS as usize;
+
+    fn push(&mut self, is_object: bool) {
+        if self.depth < Self::OUTER {
+            let bit = 1 << self.depth;
+            self.outer = if is_object {
+                self.outer | bit
+            } else {
+                self.outer & !bit
+            };
+        } else {
+            self.inner.push(is_object);
+        }
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        if self.depth >= Self::OUTER {
+            self.inner.pop();
+        }
+    }
+
+    fn is_object(&self) -> bool {
+        if self.depth <= Self::OUTER {
+            self.outer >> (self.depth - 1) & 1 == 1
+        } else {
+            self.inner.last() == Some(&true)
+        }
+    }
+}
+
+/// The keys of the objects that are open, the innermost object's last.
+#[derive(Default)]
+struct Keys<'a> {
+    seen: Vec<Seen<'a>>,
+    /// Those of the objects that have many, the innermost object's last.
+    many: Vec<HashSet<Cow<'a, [u8]>>>,
+}
+
+enum Seen<'a> {
+    /// Those of another object begin here.
+    Object,
+    Key(Cow<'a, [u8]>),
+    /// The object has many, which are in the set.
+    Many,
 }
 
 impl<'a> Keys<'a> {
+    /// How many keys of an object are compared one by one.
+    const FEW: usize = 16;
+
+    fn open(&mut self) {
+        if self.seen.capacity() == 0 {
+            self.seen.reserve(Self::FEW);
+        }
+        self.seen.push(Seen::Object);
+    }
+
     /// Notes a key and tells whether it is new.
-    fn insert(&mut self, key: Cow<'a, str>, list: &mut Vec<Cow<'a, str>>) -> bool {
-        match self {
-            Self::Ignored => true,
-            Self::Many(set) => set.insert(key),
-            Self::Few(start) => {
-                if list[*start..].contains(&key) {
-                    return false;
-                }
-                list.push(key);
-                if list.len() - *start == 16 {
-                    *self = Self::Many(list.drain(*start..).collect());
-                }
-                true
+    fn insert(&mut self, key: Cow<'a, [u8]>) -> bool {
+        let mut n_few = 0;
+        for seen in self.seen.iter().rev() {
+            match seen {
+                Seen::Object => break,
+                Seen::Key(known) if *known == key => return false,
+                Seen::Key(_) => n_few += 1,
+                Seen::Many => return self.many.last_mut().is_none_or(|many| many.insert(key)),
+            }
+        }
+        if n_few + 1 < Self::FEW {
+            self.seen.push(Seen::Key(key));
+            return true;
+        }
+        let few = self.seen.drain(self.seen.len() - n_few..);
+        let few = few.filter_map(|seen| match seen {
+            Seen::Key(key) => Some(key),
+            Seen::Object | Seen::Many => None,
+        });
+        let many = few.chain([key]).collect();
+        self.seen.push(Seen::Many);
+        self.many.push(many);
+        true
+    }
+
+    fn close(&mut self) {
+        while let Some(seen) = self.seen.pop() {
+            match seen {
+                Seen::Object => return,
+                Seen::Key(_) => {}
+                Seen::Many => drop(self.many.pop()),
             }
         }
     }
@@ -95,10 +213,14 @@ pub(crate) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
+        Self::at(text, 0)
+    }
+
+    pub(crate) fn at(text: &'a str, at: usize) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
-            at: 0,
+            at,
         }
     }
 
@@ -117,89 +239,96 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over one value. On return the cursor stands right behind it.
-    pub(crate) fn value(&mut self, limits: Limits) -> Result<(), Error> {
-        let mut open: Vec<Open<'a>> = Vec::new();
-        let mut list = Vec::new();
+    fn value(&mut self, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
+        let mut open = Open::default();
+        let mut keys = Keys::default();
+        let is_strict = limits.duplicates == Duplicates::Refuse;
+        // The member of the outermost object that the cursor is in.
+        let mut outermost = Span::default();
         loop {
             // A value is due here.
-            let opened = match self.peek() {
-                Some(b'{') => Some(Open::Object(match limits.duplicates {
-                    Duplicates::Allow => Keys::Ignored,
-                    Duplicates::Refuse => Keys::Few(list.len()),
-                })),
-                Some(b'[') => Some(Open::Array),
-                _ => {
-                    self.scalar()?;
-                    None
-                }
-            };
-            if let Some(mut container) = opened {
-                if open.len() >= limits.depth {
+            if let Some(byte @ (b'{' | b'[')) = self.peek() {
+                if open.depth >= limits.depth {
                     return Err(Error::new(ErrorKind::TooDeep(limits.depth), self.at));
                 }
+                let is_object = byte == b'{';
                 self.at += 1;
                 self.space();
-                let close = if matches!(container, Open::Array) {
-                    b']'
-                } else {
-                    b'}'
-                };
-                if self.peek() == Some(close) {
+                if self.peek() == Some(if is_object { b'}' } else { b']' }) {
                     self.at += 1;
                 } else {
-                    if let Open::Object(keys) = &mut container {
-                        self.key(keys, &mut list)?;
+                    open.push(is_object);
+                    if is_object {
+                        if is_strict {
+                            keys.open();
+                        }
+                        let member = self.key(is_strict, &mut keys)?;
+                        if open.depth == 1 {
+                            outermost = member;
+                        }
                     }
-                    open.push(container);
                     continue;
                 }
+            } else {
+                self.scalar()?;
             }
             // A value has ended: close what it closes, or go on to the next one.
             loop {
-                let Some(container) = open.last_mut() else {
+                if open.depth == 0 {
                     return Ok(());
-                };
+                }
+                let is_object = open.is_object();
+                if open.depth == 1 && is_object {
+                    outermost.end = self.at;
+                    notes.member(outermost);
+                }
                 self.space();
-                match (self.peek(), container) {
-                    (Some(b','), Open::Array) => {
+                match (self.peek(), is_object) {
+                    (Some(b','), false) => {
                         self.at += 1;
                         self.space();
                         break;
                     }
-                    (Some(b','), Open::Object(keys)) => {
+                    (Some(b','), true) => {
                         self.at += 1;
                         self.space();
-                        self.key(keys, &mut list)?;
+                        let member = self.key(is_strict, &mut keys)?;
+                        if open.depth == 1 {
+                            outermost = member;
+                        }
                         break;
                     }
-                    (Some(b']'), Open::Array) | (Some(b'}'), Open::Object(_)) => {
+                    (Some(b']'), false) => {
                         self.at += 1;
-                        if let Some(Open::Object(Keys::Few(start))) = open.pop() {
-                            list.truncate(start);
+                        open.pop();
+                    }
+                    (Some(b'}'), true) => {
+                        self.at += 1;
+                        open.pop();
+                        if is_strict {
+                            keys.close();
                         }
                     }
                     (None, _) => return Err(self.syntax("the text ends inside a value")),
-                    (_, Open::Array) => return Err(self.syntax("expected `,` or `]`")),
-                    (_, Open::Object(_)) => return Err(self.syntax("expected `,` or `}`")),
+                    (_, false) => return Err(self.syntax("expected `,` or `]`")),
+                    (_, true) => return Err(self.syntax("expected `,` or `}`")),
                 }
             }
         }
     }
 
-    fn key(&mut self, keys: &mut Keys<'a>, list: &mut Vec<Cow<'a, str>>) -> Result<(), Error> {
+    /// Passes over a key and its colon.
+    fn key(&mut self, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, Error> {
         let start = self.at;
         if self.peek() != Some(b'"') {
             return Err(self.syntax("expected a key in double quotes"));
         }
-        let raw = self.string()?;
-        if !matches!(keys, Keys::Ignored) {
-            let key = unescape(raw)
-                .ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))?;
-            if !keys.insert(key.clone(), list) {
-                return Err(Error::new(
-                    ErrorKind::DuplicateKey(key.chars().take(64).collect()),
-                    start,
-                ));
+        let is_escaped = self.string()?;
+        let key_end = self.at;
+        if is_strict {
+            let key = self.decoded(start, is_escaped)?;
+            if !keys.insert(key) {
+                return Err(self.duplicate(start, is_escaped));
             }
         }
         self.space();
@@ -208,7 +337,35 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         self.space();
-        Ok(())
+        Ok(Span {
+            key: start,
+            key_end,
+            is_escaped,
+            value: self.at,
+            end: self.at,
+        })
+    }
+
+    /// The key that began at `start` and ends here.
+    fn decoded(&self, start: usize, is_escaped: bool) -> Result<Cow<'a, [u8]>, Error> {
+        if !is_escaped {
+            return Ok(Cow::Borrowed(&self.bytes[start + 1..self.at - 1]));
+        }
+        let key = unescape(&self.text[start + 1..self.at - 1]);
+        let key = key.ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))?;
+        Ok(Cow::Owned(key.into_owned().into_bytes()))
+    }
+
+    #[cold]
+    fn duplicate(&self, start: usize, is_escaped: bool) -> Error {
+        let span = Span {
+            key: start,
+            key_end: self.at,
+            is_escaped,
+            ..Span::default()
+        };
+        let shown = span.key(self.text).chars().take(64).collect();
+        Error::new(ErrorKind::DuplicateKey(shown), start)
     }
 
     fn scalar(&mut self) -> Result<(), Error> {
@@ -275,42 +432,56 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Passes over a string and returns what stands between its quotes, escapes and all.
-    pub(crate) fn string(&mut self) -> Result<&'a str, Error> {
+    /// Passes over a string, and tells whether anything in it is escaped.
+    pub(crate) fn string(&mut self) -> Result<bool, Error> {
         self.at += 1;
-        let start = self.at;
+        let mut is_escaped = false;
         loop {
             self.at += plain(&self.bytes[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(&self.text[start..self.at - 1]);
+                    return Ok(is_escaped);
                 }
-                Some(b'\\') => self.escape()?,
+                Some(b'\\') => {
+                    is_escaped = true;
+                    self.escape()?;
+                }
                 Some(_) => return Err(self.syntax("a control character in a string")),
                 None => return Err(self.syntax("the text ends inside a string")),
             }
         }
     }
 
+    /// Passes over a string and returns what stands between its quotes, escapes and all.
+    pub(crate) fn string_text(&mut self) -> Result<&'a str, Error> {
+        let start = self.at + 1;
+        self.string()?;
+        Ok(&self.text[start..self.at - 1])
+    }
+
     /// Passes over one value of a text that was checked before: only looks for its end.
     pub(crate) fn skip(&mut self) {
+        match self.peek() {
+            Some(b'"') => self.skip_string(),
+            Some(b'{' | b'[') => self.skip_container(),
+            _ => self.skip_word(),
+        }
+    }
+
+    fn skip_container(&mut self) {
         let mut depth = 0_usize;
-        loop {
-            match self.peek() {
-                Some(b'"') => self.skip_string(),
-                Some(b'{' | b'[') => {
-                    depth += 1;
-                    self.at += 1;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.skip_string();
+                    continue;
                 }
-                Some(b'}' | b']') => {
-                    depth = depth.saturating_sub(1);
-                    self.at += 1;
-                }
-                Some(_) if depth > 0 => self.at += 1,
-                Some(_) => self.skip_word(),
-                None => return,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
             }
+            self.at += 1;
             if depth == 0 {
                 return;
             }

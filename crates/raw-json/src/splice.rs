@@ -36,16 +36,16 @@ impl RawJson {
         let mut made = None;
         for span in Spans::new(text) {
             empty = false;
-            if span.key != key {
+            if span.key(text) != key {
                 continue;
             }
-            out.push_str(&text[copied..span.value.start]);
-            copied = span.value.end;
+            out.push_str(&text[copied..span.value]);
+            copied = span.end;
             let start = out.len();
             match made.clone() {
                 Some(made) => out.extend_from_within(made),
                 None => {
-                    let old = &text[span.value];
+                    let old = &text[span.value..span.end];
                     splice(&mut out, if old.starts_with('{') { old } else { "{}" }, members);
                     made = Some(start..out.len());
                 }
@@ -70,16 +70,16 @@ impl RawJson {
     /// When this is no object.
     pub fn without_members(&self, keys: &[&str]) -> Result<Self, Error> {
         let text = self.object_text()?;
-        if !Spans::new(text).any(|span| keys.contains(&&*span.key)) {
+        if !Spans::new(text).any(|span| keys.contains(&&*span.key(text))) {
             return Ok(self.clone());
         }
         let mut out = String::with_capacity(text.len());
         out.push('{');
-        for span in Spans::new(text).filter(|span| !keys.contains(&&*span.key)) {
+        for span in Spans::new(text).filter(|span| !keys.contains(&&*span.key(text))) {
             if out.len() > 1 {
                 out.push(',');
             }
-            out.push_str(&text[span.member]);
+            out.push_str(&text[span.key..span.end]);
         }
         out.push('}');
         Ok(Self::trusted(out))
@@ -108,12 +108,13 @@ fn splice(out: &mut String, text: &str, members: &[(&str, RawJson)]) {
     let mut empty = true;
     for span in Spans::new(text) {
         empty = false;
-        let Some(index) = members.iter().position(|(name, _)| *name == span.key) else {
+        let key = span.key(text);
+        let Some(index) = members.iter().position(|(name, _)| *name == key) else {
             continue;
         };
-        out.push_str(&text[copied..span.value.start]);
+        out.push_str(&text[copied..span.value]);
         out.push_str(members[index].1.as_str());
-        copied = span.value.end;
+        copied = span.end;
         placed.push(index);
     }
     out.push_str(&text[copied..text.len() - 1]);

@@ -147,17 +147,17 @@ impl McpCall {
             return protocol("a result that is no object");
         }
         let (mut is_error, mut kind) = (false, None);
-        for (key, value) in result.members() {
+        for (key, value) in result.parts() {
             match &*key {
                 "isError" => is_error = value.as_str() == "true",
-                "resultType" if era == Era::Modern => kind = Some(value.string().unwrap_or_default()),
+                "resultType" if era == Era::Modern => kind = Some(value.text().unwrap_or_default()),
                 _ => {}
             }
         }
         match kind.as_deref() {
             None | Some("complete") => {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
-                Ok(Reply::result(result, is_error).into())
+                Ok(Reply::result(result.clone(), is_error).into())
             }
             Some("input_required") => match questions(&result) {
                 Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),

@@ -63,9 +63,15 @@ pub(crate) fn are_run(server: &ServerInfo) -> bool {
         Era::Legacy => &["tasks", "requests", "tools", "call"],
         Era::Modern => &["extensions", extension::TASKS],
     };
+    let mut offers = server.capabilities.parts();
     path.iter()
-        .try_fold(server.capabilities.clone(), |offers, key| offers.get(key))
-        .is_some()
+        .all(|wanted| match offers.find(|(key, _)| key == wanted) {
+            Some((_, found)) => {
+                offers = found.parts();
+                true
+            }
+            None => false,
+        })
 }
 
 /// Whether a server is told to cancel a task that nobody wants any longer.

@@ -3,13 +3,19 @@
 use std::borrow::Cow;
 
 use http::{
-    HeaderMap, HeaderValue,
+    HeaderMap, HeaderName, HeaderValue,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE},
 };
 use mcp_wire::{MirroredParams, RpcError, code, header, method};
 use raw_json::RawJson;
 
 use crate::outline::Outline;
+
+// Made when this is compiled: looking a header up by its text checks and hashes the text each time.
+pub(super) static SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
+pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+static METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+static NAME: HeaderName = HeaderName::from_static(header::NAME);
 
 /// The forms of an answer that a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +27,15 @@ pub(super) struct Accepts {
 impl Accepts {
     /// Clients should name both forms. One that names none takes any; real clients leave the header out.
     pub(super) fn of(headers: &HeaderMap) -> Self {
+        // What the protocol asks for, as most clients write it.
+        const BOTH: &[u8] = b"application/json, text/event-stream";
+        let mut values = headers.get_all(ACCEPT).iter();
+        if values.next().is_some_and(|value| value == BOTH) && values.next().is_none() {
+            return Self {
+                json: true,
+                events: true,
+            };
+        }
         let mut accepts = Self {
             json: false,
             events: false,
@@ -74,7 +89,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The one value of a header; an error when it stands there twice or is no text.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, RpcError> {
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -94,31 +109,32 @@ pub(super) fn check_mirrored(
     method: &str,
     outline: &Outline,
 ) -> Result<Option<String>, RpcError> {
-    expect(headers, header::PROTOCOL_VERSION, version)?;
-    expect(headers, header::METHOD, method)?;
+    expect(headers, &PROTOCOL_VERSION, version)?;
+    expect(headers, &METHOD, method)?;
     let name = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => &outline.name,
-        method::RESOURCES_READ => &outline.uri,
-        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => &outline.task_id,
+        method::RESOURCES_READ => &outline.rare().uri,
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => &outline.rare().task_id,
         _ => return Ok(None),
     };
     // What the body lacks is for the service to say.
     let name = name.as_ref().and_then(RawJson::string);
     if let Some(name) = &name {
-        expect(headers, header::NAME, name)?;
+        expect(headers, &NAME, name)?;
     }
     Ok(name)
 }
 
-fn expect(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), RpcError> {
+fn expect(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), RpcError> {
     let value = single(headers, name)?;
     let Some(value) = value else {
         return Err(mismatch(format!("the header `{name}` is missing")));
     };
-    let value = match name {
-        header::NAME => header::decode(value)
-            .ok_or_else(|| mismatch(format!("the header `{name}` is not valid base64")))?,
-        _ => Cow::Borrowed(value),
+    let value = if *name == NAME {
+        let decoded = header::decode(value);
+        decoded.ok_or_else(|| mismatch(format!("the header `{name}` is not valid base64")))?
+    } else {
+        Cow::Borrowed(value)
     };
     if value != body {
         let short: String = value.chars().take(64).collect();

@@ -3,6 +3,7 @@
 mod body;
 mod endpoint;
 mod exchange;
+mod gated;
 mod guard;
 mod headers;
 mod old_clients;

@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    gated::Gate,
     repoll::Repoll,
     watch::{Patience, Phase, TICK, WatchedBody, WatchedIo},
 };
@@ -135,11 +136,12 @@ async fn serve_connection<S, B>(
         phase: Arc::clone(&phase),
     });
     let entered = Arc::clone(&phase);
+    let gate = Arc::new(Gate::new());
     let service = service_fn(move |request| {
         let busy = entered.busy();
-        let answer = service.call(request);
+        let (answer, gate) = (service.call(request), Arc::clone(&gate));
         async move {
-            let answer = answer.await?;
+            let answer = gate.before(pin!(answer)).await?;
             Ok::<_, S::Error>(answer.map(|body| WatchedBody { body, _busy: busy }))
         }
     });
@@ -148,28 +150,39 @@ async fn serve_connection<S, B>(
         .serve_connection(io, service);
     let connection = pin!(connection);
     let mut connection = Repoll::new(connection);
-    let mut ticks = interval(TICK);
-    // The first tick comes at once.
-    ticks.reset();
     let patience = Patience {
         head: options.header_timeout,
         idle: options.idle_timeout,
         write: options.write_timeout,
     };
+    let stop = pin!(async {
+        // It changes once, or its sender is dropped: either way the server stops.
+        let _ = stopped.changed().await;
+    });
+    let overdue = pin!(async {
+        let mut ticks = interval(TICK);
+        // The first tick comes at once.
+        ticks.reset();
+        loop {
+            ticks.tick().await;
+            if phase.is_overdue(patience) {
+                return;
+            }
+        }
+    });
+    let (stop_gate, tick_gate) = (Gate::new(), Gate::new());
+    let mut stop = stop_gate.before(stop);
+    let mut overdue = tick_gate.before(overdue);
     let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut connection => break ended,
-            _ = stopped.changed(), if !is_stopping => {
+            () = &mut stop, if !is_stopping => {
                 is_stopping = true;
                 connection.get_mut().as_mut().graceful_shutdown();
             }
-            _ = ticks.tick() => {
-                if phase.is_overdue(patience) {
-                    return;
-                }
-            }
+            () = &mut overdue => return,
         }
     };
     if let Err(error) = ended {

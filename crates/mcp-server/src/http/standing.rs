@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{StatusCode, request::Parts};
-use mcp_wire::{Era, Revision, RpcError, code, header, meta_key, method};
+use mcp_wire::{Era, Revision, RpcError, code, meta_key, method};
 use raw_json::RawJson;
 
 use super::{
@@ -33,7 +33,7 @@ impl<S: Service> Endpoint<S> {
             let error = RpcError::new(code::INVALID_REQUEST, "unknown session; initialize a new one");
             (StatusCode::NOT_FOUND, error)
         };
-        match parts.headers.get(header::SESSION_ID) {
+        match parts.headers.get(&headers::SESSION_ID) {
             Some(id) => {
                 let id = id.to_str().map_err(|_| unknown())?;
                 self.sessions.get(id, principal).map(Some).ok_or_else(unknown)
@@ -45,7 +45,7 @@ impl<S: Service> Endpoint<S> {
     /// What a request of the legacy era is written in: what its session agreed on, or what its header says.
     pub(super) fn legacy(&self, inbound: &Inbound) -> Result<Standing, Fault> {
         let bad = |error| (StatusCode::BAD_REQUEST, error);
-        let version = headers::single(&inbound.parts.headers, header::PROTOCOL_VERSION).map_err(bad)?;
+        let version = headers::single(&inbound.parts.headers, &headers::PROTOCOL_VERSION).map_err(bad)?;
         let revision = match version.map(|version| (version, version.parse::<Revision>())) {
             None => Revision::WITHOUT_HEADER,
             Some((_, Ok(revision))) if revision.era() == Era::Legacy => revision,

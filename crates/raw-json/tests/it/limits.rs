@@ -124,3 +124,18 @@ fn a_long_duplicate_key_is_cut_in_the_message() {
     let error = check(&format!(r#"{{"{key}":1,"{key}":2}}"#), Limits::STRICT).unwrap_err();
     assert!(error.to_string().len() < 200, "{error}");
 }
+
+#[test]
+fn objects_with_many_keys_stand_in_each_other() {
+    let object = |first: &str, inner: &str| {
+        let members: Vec<String> = (0..20).map(|key| format!(r#""k{key}":{inner}"#)).collect();
+        format!(r#"{{{first}{}}}"#, members.join(","))
+    };
+    let inner = object("", "0");
+    assert_eq!(check(&object("", &inner), Limits::STRICT), Ok(()));
+    // The outer object's keys are still known behind the inner ones.
+    let again = object(r#""k19":0,"#, &inner);
+    assert!(check(&again, Limits::STRICT).is_err());
+    let again = object("", &object(r#""k19":0,"#, "0"));
+    assert!(check(&again, Limits::STRICT).is_err());
+}

@@ -1,7 +1,7 @@
 //! Random texts, judged by serde_json.
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{Limits, RawJson, canonical, check};
+use raw_json::{Limits, Parsed, RawJson, canonical, check};
 use serde_json::{Map, Value, value::RawValue};
 
 fn value() -> impl Strategy<Value = Value> {
@@ -127,5 +127,23 @@ fn normal(value: &Value) -> Value {
             Value::Object(members.into_iter().collect())
         }
         other => other.clone(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_seen_while_a_text_is_checked_is_what_is_found_in_it(value in value(), before in 0_usize..3, many in 0_usize..12) {
+        let mut value = value;
+        if let Some(object) = value.as_object_mut() {
+            // Also more members than are noted.
+            object.extend((0..many).map(|n| (format!("k{n}"), Value::from(n))));
+        }
+        let text = format!("{}{value:#}", " ".repeat(before));
+        let parsed = Parsed::parse(text.clone(), Limits::RELAY).expect("it is JSON");
+        let raw = RawJson::parse(text).expect("it is JSON");
+        prop_assert_eq!(parsed.raw(), &raw);
+        let seen: Vec<_> = parsed.parts().map(|(key, part)| (key.into_owned(), part.to_raw())).collect();
+        let found: Vec<_> = raw.members().map(|(key, value)| (key.into_owned(), value)).collect();
+        prop_assert_eq!(seen, found);
     }
 }

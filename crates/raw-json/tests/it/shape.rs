@@ -27,6 +27,32 @@ fn members_are_given_in_order_with_their_own_bytes() {
 }
 
 #[test]
+fn parts_say_what_they_are_and_have_parts_of_their_own() {
+    let object = raw(r#"{"a":{"b":[1],"c":"t\u0065a"},"d":1}"#);
+    let (key, part) = object.parts().next().expect("there are two");
+    assert_eq!((&*key, part.kind()), ("a", Kind::Object));
+    let inner: Vec<_> = part
+        .parts()
+        .map(|(key, part)| {
+            (
+                key.into_owned(),
+                part.kind(),
+                part.text().map(|text| text.into_owned()),
+            )
+        })
+        .collect();
+    let expected = [
+        ("b".to_owned(), Kind::Array, None),
+        ("c".to_owned(), Kind::String, Some("tea".to_owned())),
+    ];
+    assert_eq!(inner, expected);
+    assert_eq!(part.to_raw().get("b"), Some(raw("[1]")));
+    // It shares the bytes of the whole.
+    let whole = object.as_bytes().as_ptr_range();
+    assert!(whole.contains(&part.to_raw().as_bytes().as_ptr()));
+}
+
+#[test]
 fn what_is_no_object_has_no_members() {
     for text in ["[]", "[{\"a\":1}]", "1", "\"{}\"", "null", "{}", "{ }"] {
         assert_eq!(raw(text).members().count(), 0, "{text}");
