@@ -64,7 +64,7 @@ impl Outline {
                 "uri" => outline.rare_mut().uri = Some(value.to_raw()),
                 "arguments" => outline.arguments = Some(value.to_raw()),
                 "inputResponses" if value.kind() == Kind::Object => {
-                    outline.rare_mut().input_responses = Some(value.to_raw())
+                    outline.rare_mut().input_responses = Some(value.to_raw());
                 }
                 "task" => outline.rare_mut().task = Some(value.to_raw()),
                 "taskId" => outline.rare_mut().task_id = Some(value.to_raw()),

@@ -14,6 +14,13 @@ pub trait CheckJson: Send + Sync {
     /// usable.
     fn check(&self, value: &Value) -> Result<(), CheckError>;
 
+    /// Whether a value fits for sure, as far as its text tells without making a tree of it. The text has no key twice.
+    /// Of a value of which this says no, nothing is known yet.
+    fn surely_fits(&self, text: &RawJson) -> bool {
+        let _ = text;
+        false
+    }
+
     /// Changes arguments towards what the schema asks for, as far as this handling allows; nothing if there is nothing to
     /// change, or if that is not known here. What comes out need not fit: it is to be checked.
     fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {

@@ -135,7 +135,7 @@ impl McpCall {
     }
 
     /// What came of the call, as the result says.
-    fn outcome(&self, cx: &CallContext, era: Era, result: RawJson) -> Result<Outcome, ToolError> {
+    fn outcome(&self, cx: &CallContext, era: Era, result: &RawJson) -> Result<Outcome, ToolError> {
         let protocol = |what: &str| {
             let message = format!(
                 "the server `{}` answered with {what}",
@@ -159,7 +159,7 @@ impl McpCall {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
                 Ok(Reply::result(result.clone(), is_error).into())
             }
-            Some("input_required") => match questions(&result) {
+            Some("input_required") => match questions(result) {
                 Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),
                 Err(what) => protocol(what),
             },
@@ -277,7 +277,7 @@ impl McpCall {
         if is_task {
             // Rare, and the future of every call would have room for it.
             let result = Box::pin(drive(cx, server, &connection, &params)).await?;
-            return self.outcome(cx, era, result);
+            return self.outcome(cx, era, &result);
         }
         let result = connection.request(method, Some(params.clone()), options).await;
         if let Err(error) = &result
@@ -285,7 +285,7 @@ impl McpCall {
             && task::is_insisted_on(error)
         {
             let result = Box::pin(drive(cx, server, &connection, &params)).await?;
-            return self.outcome(cx, era, result);
+            return self.outcome(cx, era, &result);
         }
         if let Some(answered) = answered.filter(|_| was_answered(&result)) {
             answered();
@@ -293,7 +293,7 @@ impl McpCall {
         let result = result.map_err(|error| tool_error(cx, server, error))?;
         match self.made(cx, &connection, &result) {
             Some(handle) => Ok(Outcome::Task(Box::new(handle))),
-            None => self.outcome(cx, era, result),
+            None => self.outcome(cx, era, &result),
         }
     }
 }

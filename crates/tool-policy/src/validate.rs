@@ -58,7 +58,7 @@ impl<S: Invoke> Invoke for Validating<S> {
         };
         // What was made to fit was checked then.
         if adapted.is_none()
-            && let Err(error) = cx.tool().input().check(cx.arguments.value())
+            && let Err(error) = check(cx)
         {
             cx.note("validate", || format!("refused: {}", masked(&error)));
             return Err(refusal(error));
@@ -82,13 +82,22 @@ impl<S: Invoke> Invoke for Validating<S> {
     }
 }
 
+/// Checks the arguments of a call. Most fit and need no tree to tell, which costs more than the check.
+fn check(cx: &CallContext) -> Result<(), CheckError> {
+    let input = cx.tool().input();
+    if input.surely_fits(cx.arguments.raw()) {
+        return Ok(());
+    }
+    input.check(cx.arguments.value())
+}
+
 /// Makes the arguments fit and puts them into the call; nothing if they stay as they are.
 fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adapted>, ToolError> {
-    let input = cx.tool().input();
     // Converting is for what does not fit; sanitizing takes away also from what does.
-    if handling == ArgumentHandling::Coerce && input.check(cx.arguments.value()).is_ok() {
+    if handling == ArgumentHandling::Coerce && check(cx).is_ok() {
         return Ok(None);
     }
+    let input = cx.tool().input();
     let Some(adapted) = input.adapt(cx.arguments.raw(), handling) else {
         return Ok(None);
     };

@@ -45,6 +45,10 @@ impl LazySchema {
 }
 
 impl CheckJson for LazySchema {
+    fn surely_fits(&self, text: &RawJson) -> bool {
+        self.compiled().is_ok_and(|schema| schema.surely_fits(text))
+    }
+
     fn check(&self, value: &Value) -> Result<(), CheckError> {
         match self.compiled() {
             Ok(schema) => schema.check(value),

@@ -32,6 +32,7 @@ mod metered;
 mod pattern;
 mod reference;
 mod schema;
+mod shape;
 mod survey;
 
 pub use self::{

@@ -15,6 +15,7 @@ use crate::{
     explain::{explain, too_complex, unexplained},
     meter::with_budget,
     metered::{Metered, MeteredNode},
+    shape::Shape,
     survey::{MAX_DEPTH, MAX_TEXT, Survey, survey},
 };
 
@@ -33,6 +34,8 @@ pub struct Schema {
     survey: Survey,
     warnings: Vec<Warning>,
     fast: Validator,
+    /// What can be told without a tree, if that is all that the schema asks for.
+    shape: Option<Shape>,
     // Most schemas never need the counted twin: only a large value or an error asks for it.
     counted: OnceLock<Validator<Metered>>,
 }
@@ -92,6 +95,7 @@ impl Schema {
             // The draft is settled; the library would look an unknown one up.
             members.shift_remove("$schema");
         }
+        let shape = Shape::of(&value);
         let mut backtracks = false;
         let fast = match options(draft, backtracks, jsonschema::options()).build(&value) {
             Ok(validator) => validator,
@@ -113,6 +117,7 @@ impl Schema {
             survey,
             warnings,
             fast,
+            shape,
             counted: OnceLock::new(),
         })
     }
@@ -209,6 +214,10 @@ impl Schema {
 }
 
 impl CheckJson for Schema {
+    fn surely_fits(&self, text: &RawJson) -> bool {
+        self.shape.as_ref().is_some_and(|shape| shape.surely_fits(text))
+    }
+
     fn check(&self, value: &Value) -> Result<(), CheckError> {
         match self.verdict(value) {
             Some(true) => Ok(()),

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use bytestring::ByteString;
 use raw_json::{ErrorKind, Kind, RawJson};
@@ -33,13 +35,7 @@ fn parts_say_what_they_are_and_have_parts_of_their_own() {
     assert_eq!((&*key, part.kind()), ("a", Kind::Object));
     let inner: Vec<_> = part
         .parts()
-        .map(|(key, part)| {
-            (
-                key.into_owned(),
-                part.kind(),
-                part.text().map(|text| text.into_owned()),
-            )
-        })
+        .map(|(key, part)| (key.into_owned(), part.kind(), part.text().map(Cow::into_owned)))
         .collect();
     let expected = [
         ("b".to_owned(), Kind::Array, None),

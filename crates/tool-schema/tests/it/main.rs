@@ -6,6 +6,7 @@ mod compile;
 mod corpus;
 mod explain;
 mod hostile;
+mod shape;
 
 use raw_json::RawJson;
 use serde_json::Value;
