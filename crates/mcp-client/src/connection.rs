@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_wire::{Era, code, meta_key, method, with_meta};
-use raw_json::RawJson;
+use raw_json::{Kind, RawJson};
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
     sync::watch,
@@ -52,7 +52,11 @@ pub(crate) enum Link {
 }
 
 /// What `_meta` of a request says.
-type Meta<'a> = Cow<'a, [(&'static str, RawJson)]>;
+enum Meta<'a> {
+    /// What the connection says of itself, and nothing else.
+    Usual(&'a Opened),
+    Members(Cow<'a, [(&'static str, RawJson)]>),
+}
 
 /// A request that is ready to be waited for.
 enum Begun<'a> {
@@ -65,6 +69,8 @@ struct Opened {
     server: ServerInfo,
     /// What `_meta` of a modern request says.
     meta: Vec<(&'static str, RawJson)>,
+    /// The same as an object.
+    meta_object: RawJson,
 }
 
 impl Connection {
@@ -169,7 +175,13 @@ impl Connection {
         match opened {
             Ok(server) => {
                 let meta = modern_meta(&connection.0.options, server.revision);
-                connection.0.opened.get_or_init(|| Opened { server, meta });
+                let meta_object = RawJson::object().with_members(&meta);
+                let meta_object = meta_object.expect("an empty object is an object");
+                connection.0.opened.get_or_init(|| Opened {
+                    server,
+                    meta,
+                    meta_object,
+                });
                 connection.after_handshake().await?;
                 Ok(connection)
             }
@@ -237,7 +249,10 @@ impl Connection {
             .opened
             .get()
             .filter(|opened| opened.server.era() == Era::Modern);
-        let meta = modern.map(|opened| options.modern_meta(&opened.meta));
+        let meta = modern.map(|opened| match options.modern_meta(&opened.meta) {
+            Cow::Borrowed(_) => Meta::Usual(opened),
+            own => Meta::Members(own),
+        });
         self.begin(method, params, meta, options)
     }
 
@@ -248,7 +263,7 @@ impl Connection {
         meta: Option<&[(&'static str, RawJson)]>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
-        let meta = meta.map(Cow::Borrowed);
+        let meta = meta.map(|meta| Meta::Members(Cow::Borrowed(meta)));
         let mut begun = self.begin(method, params.cloned(), meta, options)?;
         begun.outcome().await
     }
@@ -264,7 +279,7 @@ impl Connection {
         match &self.0.link {
             Link::Stream(link) => {
                 let id = link.next_id();
-                let params = addressed(id, params.as_ref(), meta.as_deref(), &options).or(params);
+                let params = addressed(id, params.as_ref(), meta.as_ref(), &options).or(params);
                 let call = link.begin(id, method, params.as_ref(), options)?;
                 Ok(Begun::Stream(call))
             }
@@ -286,7 +301,7 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
         let exchange = Exchange::new(options);
-        let meta = meta.as_deref();
+        let meta = meta.as_ref();
         let params = params.as_ref();
         match post(link, method, params, meta, &exchange).await {
             Err(error) if meta.is_some() && method == method::TOOLS_CALL && lacks_header(&error) => {
@@ -414,7 +429,7 @@ async fn post(
     link: &HttpLink,
     method: &str,
     params: Option<&RawJson>,
-    meta: Option<&[(&'static str, RawJson)]>,
+    meta: Option<&Meta<'_>>,
     exchange: &Exchange,
 ) -> Result<RawJson, Error> {
     let id = link.next_id();
@@ -427,14 +442,37 @@ async fn post(
 fn addressed(
     id: u64,
     params: Option<&RawJson>,
-    meta: Option<&[(&'static str, RawJson)]>,
+    meta: Option<&Meta<'_>>,
     options: &RequestOptions,
 ) -> Option<RawJson> {
     if options.on_progress.is_none() {
-        return meta.map(|meta| with_meta(params, meta));
+        return meta.map(|meta| meta.put_into(params));
     }
     let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
-    Some(with_meta(params, &[meta.unwrap_or_default(), &token].concat()))
+    let members = meta.map_or(&[][..], Meta::members);
+    Some(with_meta(params, &[members, &token].concat()))
+}
+
+impl Meta<'_> {
+    fn members(&self) -> &[(&'static str, RawJson)] {
+        match self {
+            Self::Usual(opened) => &opened.meta,
+            Self::Members(members) => members,
+        }
+    }
+
+    /// Parameters that say this. Most say nothing else beside them, and need not be taken apart.
+    fn put_into(&self, params: Option<&RawJson>) -> RawJson {
+        let is_plain =
+            |params: &RawJson| params.kind() == Kind::Object && params.parts().all(|(key, _)| key != "_meta");
+        match self {
+            Self::Usual(opened) if params.is_none_or(is_plain) => params
+                .unwrap_or(&RawJson::object())
+                .with_members(&[("_meta", opened.meta_object.clone())])
+                .expect("parameters are an object"),
+            _ => with_meta(params, self.members()),
+        }
+    }
 }
 
 /// Whether a modern server missed a header that mirrors an argument.

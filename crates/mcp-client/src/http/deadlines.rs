@@ -2,7 +2,6 @@
 //! thread of an idle runtime whenever a request is made.
 
 use std::{
-    collections::BTreeMap,
     future::{Future, pending, poll_fn},
     pin::Pin,
     sync::{
@@ -20,7 +19,7 @@ use tokio::{
 use super::shut_down;
 use crate::{Error, exchange::Exchange};
 
-/// The requests that wait, by the time at which they are looked at again.
+/// The requests that wait, and the times at which they are looked at again.
 #[derive(Default)]
 pub(super) struct Deadlines {
     state: Mutex<State>,
@@ -31,14 +30,13 @@ pub(super) struct Deadlines {
 
 #[derive(Default)]
 struct State {
-    waiting: BTreeMap<Key, Waker>,
+    /// In no order: every request takes a place and leaves it, and only the timer looks for the earliest.
+    waiting: Vec<Option<(Instant, Waker)>>,
+    /// The places that nobody has.
+    free: Vec<usize>,
     /// What the timer is set to.
     next: Option<Instant>,
-    n_made: u64,
 }
-
-/// No two requests have the same.
-type Key = (Instant, u64);
 
 impl Deadlines {
     /// Runs a request's work until its time is up, which progress moves, or the connection closes. It stays where it is
@@ -81,14 +79,20 @@ impl Deadlines {
     fn wake_due(&self, now: Instant) -> Option<Instant> {
         let mut due = Vec::new();
         let mut state = self.lock();
-        while let Some(first) = state.waiting.first_entry().filter(|first| first.key().0 <= now) {
-            due.push(first.remove());
+        let mut next = None;
+        for (deadline, waker) in state.waiting.iter().flatten() {
+            if *deadline <= now {
+                // It leaves its place when it is polled.
+                due.push(waker.clone());
+            } else if next.is_none_or(|next| *deadline < next) {
+                next = Some(*deadline);
+            }
         }
-        state.next = state
-            .waiting
-            .first_key_value()
-            .map(|((deadline, _), _)| *deadline);
-        let next = state.next;
+        state.next = next;
+        if next.is_none() && due.is_empty() {
+            // Nobody waits: an idle connection has no need of the places.
+            (state.waiting, state.free) = (Vec::new(), Vec::new());
+        }
         drop(state);
         due.into_iter().for_each(Waker::wake);
         next
@@ -97,8 +101,8 @@ impl Deadlines {
     /// Ends what waits, and what comes after.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        let waiting = std::mem::take(&mut self.lock().waiting);
-        waiting.into_values().for_each(Waker::wake);
+        let waiting: Vec<_> = self.lock().waiting.iter().flatten().cloned().collect();
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -110,13 +114,19 @@ impl Deadlines {
 struct Waiting<'a> {
     deadlines: &'a Deadlines,
     exchange: &'a Exchange,
-    place: Option<(Key, Waker)>,
+    place: Option<Place>,
+}
+
+struct Place {
+    index: usize,
+    deadline: Instant,
+    waker: Waker,
 }
 
 impl Waiting<'_> {
     /// The error that ends the request, or waits for it.
     fn poll(&mut self, cx: &Context<'_>) -> Poll<Error> {
-        let is_kept = |(key, waker): &(Key, Waker)| waker.will_wake(cx.waker()) && key.0 > Instant::now();
+        let is_kept = |place: &Place| place.waker.will_wake(cx.waker()) && place.deadline > Instant::now();
         if !self.place.as_ref().is_some_and(is_kept) {
             self.leave();
             let deadline = self.exchange.deadline();
@@ -134,9 +144,17 @@ impl Waiting<'_> {
 
     fn enter(&mut self, deadline: Instant, waker: &Waker) {
         let mut state = self.deadlines.lock();
-        state.n_made += 1;
-        let key = (deadline, state.n_made);
-        state.waiting.insert(key, waker.clone());
+        let entry = Some((deadline, waker.clone()));
+        let index = match state.free.pop() {
+            Some(index) => {
+                state.waiting[index] = entry;
+                index
+            }
+            None => {
+                state.waiting.push(entry);
+                state.waiting.len() - 1
+            }
+        };
         let is_earlier = state.next.is_none_or(|next| deadline < next);
         if is_earlier {
             state.next = Some(deadline);
@@ -145,12 +163,20 @@ impl Waiting<'_> {
         if is_earlier {
             self.deadlines.earlier.notify_one();
         }
-        self.place = Some((key, waker.clone()));
+        self.place = Some(Place {
+            index,
+            deadline,
+            waker: waker.clone(),
+        });
     }
 
     fn leave(&mut self) {
-        if let Some((key, _)) = self.place.take() {
-            self.deadlines.lock().waiting.remove(&key);
+        if let Some(place) = self.place.take() {
+            let mut state = self.deadlines.lock();
+            let left = state.waiting[place.index].take();
+            state.free.push(place.index);
+            drop(state);
+            drop(left);
         }
     }
 }
@@ -220,7 +246,7 @@ mod tests {
             Ok(7)
         };
         assert_eq!(deadlines.keep(&self::exchange(4), pin!(work)).await.ok(), Some(7));
-        assert!(deadlines.lock().waiting.is_empty());
+        assert!(deadlines.lock().waiting.iter().all(Option::is_none));
         watching.abort();
     }
 

@@ -284,12 +284,20 @@ impl Session {
             ));
         }
         if revision.is_some_and(|revision| revision.era() == Era::Modern) {
-            headers.push((METHOD.clone(), header_value(method)));
+            headers.push((METHOD.clone(), method_value(method)));
             headers.extend(name_of(method, params).map(|name| (NAME.clone(), name)));
         } else if let Some(id) = &self.id {
             headers.push((SESSION_ID.clone(), id.clone()));
         }
         headers
+    }
+}
+
+/// A method as the value of a header; that of a call needs no memory of its own.
+fn method_value(method: &str) -> HeaderValue {
+    match method {
+        method::TOOLS_CALL => HeaderValue::from_static(method::TOOLS_CALL),
+        other => header_value(other),
     }
 }
 
@@ -301,7 +309,7 @@ fn name_of(method: &str, params: Option<&RawJson>) -> Option<HeaderValue> {
         method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => "taskId",
         _ => return None,
     };
-    let name = params?.get(key)?;
+    let (_, name) = params?.parts().find(|(name, _)| name == key)?;
     name.text().map(|name| header_value(&name))
 }
 
