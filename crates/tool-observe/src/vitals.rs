@@ -31,7 +31,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Part {
     /// Which part of time it is.
-    number: u128,
+    number: u64,
     n_calls: u32,
     n_failures: u32,
     n_reported: u32,
@@ -60,7 +60,7 @@ impl Vitals {
     pub(crate) fn record(&self, now: Instant, window: Duration, sign: Sign, took: Duration) {
         let number = part_of(now, window);
         self.lock(|inner| {
-            let part = &mut inner.parts[(number % PARTS as u128) as usize];
+            let part = &mut inner.parts[(number % PARTS as u64) as usize];
             if part.number != number {
                 part.begin(number);
             }
@@ -93,7 +93,7 @@ impl Vitals {
             let present = inner
                 .parts
                 .iter()
-                .filter(|part| part.number <= number && part.number + PARTS as u128 > number);
+                .filter(|part| part.number <= number && number - part.number < PARTS as u64);
             for part in present {
                 report.n_calls += u64::from(part.n_calls);
                 report.n_failures += u64::from(part.n_failures);
@@ -119,7 +119,7 @@ impl Vitals {
 }
 
 impl Part {
-    fn begin(&mut self, number: u128) {
+    fn begin(&mut self, number: u64) {
         self.number = number;
         (self.n_calls, self.n_failures, self.n_reported) = (0, 0, 0);
         self.total = Duration::ZERO;
@@ -127,7 +127,8 @@ impl Part {
     }
 }
 
-fn part_of(now: Instant, window: Duration) -> u128 {
-    let length = (window.as_nanos() / PARTS as u128).max(1);
-    now.since(Instant::default()).as_nanos() / length
+fn part_of(now: Instant, window: Duration) -> u64 {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let length = (nanoseconds(window) / PARTS as u64).max(1);
+    nanoseconds(now.since(Instant::default())) / length
 }

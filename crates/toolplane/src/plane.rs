@@ -146,13 +146,17 @@ impl Toolplane {
     ///
     /// # Errors
     /// When there is no result: see [`ErrorKind`].
-    pub async fn call(&self, request: CallRequest) -> Result<Outcome, ToolError> {
-        let mut cx = match self.known_context(request) {
-            Ok(cx) => cx,
-            // Rare, and the future of every call would have room for it.
-            Err(request) => Box::pin(self.found_context(*request)).await?,
-        };
-        self.0.stack.invoke_boxed(&mut cx).await
+    pub fn call(&self, request: CallRequest) -> impl Future<Output = Result<Outcome, ToolError>> + Send {
+        // Before anything is awaited, so that no future has room for the request.
+        let known = self.known_context(request);
+        async move {
+            let mut cx = match known {
+                Ok(cx) => cx,
+                // Rare, and the future of every call would have room for it.
+                Err(request) => Box::pin(self.found_context(*request)).await?,
+            };
+            self.0.stack.invoke_boxed(&mut cx).await
+        }
     }
 
     /// How many calls of one turn run at once where nothing else is asked for.

@@ -55,6 +55,7 @@ impl Address {
 
 impl CallRequest {
     /// A call of this tool without arguments, by the local caller.
+    #[inline]
     pub fn new(tool: impl Into<Arc<str>>) -> Self {
         Self::to(Address::Tool(tool.into()))
     }
@@ -87,6 +88,7 @@ impl CallRequest {
         Self::to(Address::Task { tool, task, request })
     }
 
+    #[inline]
     fn to(address: Address) -> Self {
         Self {
             address,
@@ -105,6 +107,7 @@ impl CallRequest {
     }
 
     /// Calls with these arguments.
+    #[inline]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.arguments = Arc::new(arguments);
         self
@@ -131,11 +134,13 @@ impl CallRequest {
     ///
     /// # Errors
     /// When the value is no object.
+    #[inline]
     pub fn checked(self, raw: RawJson) -> Result<Self, ToolError> {
         Ok(self.arguments(Arguments::from_checked(raw)?))
     }
 
     /// Calls on this caller's behalf.
+    #[inline]
     pub fn caller(mut self, caller: Arc<Caller>) -> Self {
         self.caller = Some(caller);
         self
@@ -148,6 +153,7 @@ impl CallRequest {
     }
 
     /// Passes the tool's progress on to this.
+    #[inline]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
         self
@@ -155,12 +161,14 @@ impl CallRequest {
 
     /// Says which client calls, so that what a server keeps for a session is kept for this one alone. A client that
     /// can be asked is known by that: see [`Ask::client`].
+    #[inline]
     pub fn client(mut self, client: ClientKey) -> Self {
         self.client = Some(client);
         self
     }
 
     /// Gives the tool a way back to the caller's client, for questions and log messages.
+    #[inline]
     pub fn ask(mut self, ask: Arc<dyn Ask>) -> Self {
         self.ask = Some(ask);
         self
@@ -173,6 +181,7 @@ impl CallRequest {
     }
 
     /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
+    #[inline]
     pub fn meta(mut self, meta: RawJson) -> Self {
         self.meta = Some(meta);
         self
@@ -198,6 +207,7 @@ impl CallRequest {
     }
 
     /// Lets the call become a task, or asks for that.
+    #[inline]
     pub fn task_wish(mut self, wish: TaskWish) -> Self {
         self.task = Some(wish);
         self
@@ -222,6 +232,7 @@ impl CallRequest {
     }
 
     /// Makes the call a part of this trace.
+    #[inline]
     pub fn trace(mut self, trace: TraceContext) -> Self {
         self.trace = Some(trace);
         self
