@@ -405,6 +405,14 @@ impl Connection {
         }
     }
 
+    /// Turns true when the connection closes; keeps nothing open.
+    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
+        match &self.0.link {
+            Link::Stream(link) => link.end_signal(),
+            Link::Http(link) => link.end_signal(),
+        }
+    }
+
     /// Ends the connection in order: requests that are under way fail, a child's input is closed, and a child that
     /// does not end by itself is sent SIGTERM and then SIGKILL, with all processes of its group. Returns when
     /// nothing is left.

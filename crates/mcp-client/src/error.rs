@@ -76,6 +76,9 @@ pub enum ErrorKind {
         /// How long until it is tried again.
         retry_in: Duration,
     },
+    /// The server answers, and says that it is not well.
+    #[error("its health check failed: {0}")]
+    Unhealthy(String),
     /// The settings do not make a connection.
     #[error("{0}")]
     Invalid(String),

@@ -80,5 +80,5 @@ pub use self::{
     list::ListLimits,
     options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
-    upstream::{Endpoint, State, Status, Upstream, UpstreamOptions},
+    upstream::{Endpoint, HealthCheck, OnStatus, State, Status, Upstream, UpstreamOptions},
 };

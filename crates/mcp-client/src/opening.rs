@@ -112,6 +112,15 @@ impl Connection {
         Ok(())
     }
 
+    /// The error of a start after which the server did not pass its health check.
+    pub(crate) fn check_failed(&self, error: Error) -> Error {
+        let error = match error.kind() {
+            ErrorKind::Unhealthy(_) | ErrorKind::Auth { .. } => error,
+            _ => Error::new(ErrorKind::Unhealthy(error.to_string())).because(error),
+        };
+        self.start_failed(error)
+    }
+
     /// Words an error of the opening: what a child wrote to stderr often says best what is wrong.
     pub(crate) fn start_failed(&self, error: Error) -> Error {
         if matches!(

@@ -59,7 +59,10 @@ fn serve(mode: &str) -> io::Result<()> {
             calls += 1;
             misbehave(mode, calls, &request)?;
         }
-        let result = result(&request)?;
+        let result = match mode {
+            "unwell" if request.method == method::TOOLS_CALL => health(&request)?,
+            _ => result(&request)?,
+        };
         io::stdout().write_all(&into_line(mcp_wire::result(&request.id, &result)))?;
     }
     Ok(())
@@ -99,6 +102,18 @@ fn misbehave(mode: &str, calls: u32, request: &Request) -> io::Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// A server that is well if it is told so.
+fn health(request: &Request) -> io::Result<RawJson> {
+    let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
+    let is_well = arguments.is_some_and(|arguments| arguments.as_str() == r#"{"well":true}"#);
+    let text = if is_well {
+        r#"{"content":[]}"#
+    } else {
+        r#"{"content":[{"type":"text","text":"the database is away"}],"isError":true}"#
+    };
+    RawJson::parse(text).map_err(io::Error::other)
 }
 
 fn result(request: &Request) -> io::Result<RawJson> {

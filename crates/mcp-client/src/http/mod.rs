@@ -26,7 +26,7 @@ use bytes::Bytes;
 use mcp_wire::{Era, cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::timeout,
 };
 
@@ -159,6 +159,10 @@ impl HttpLink {
         // The sender lives as long as `self`.
         let _ = self.shared.closed.subscribe().wait_for(|closed| *closed).await;
         shut_down()
+    }
+
+    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
+        self.shared.closed.subscribe()
     }
 
     /// Fails what is under way and tells the server that the session is over.

@@ -13,7 +13,7 @@ use mcp_wire::{cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::oneshot,
+    sync::{oneshot, watch},
     time::Instant,
 };
 
@@ -133,6 +133,10 @@ impl StreamLink {
     pub(crate) async fn closed(&self) -> Error {
         self.shared.closed().await;
         self.shared.reason()
+    }
+
+    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
+        self.shared.end_signal()
     }
 
     /// Why the connection is closed, and since when.

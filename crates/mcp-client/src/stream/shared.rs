@@ -196,6 +196,10 @@ impl Shared {
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
+    pub(super) fn end_signal(&self) -> watch::Receiver<bool> {
+        self.closed.subscribe()
+    }
+
     /// Why the connection is closed.
     pub(super) fn reason(&self) -> Error {
         self.end().0

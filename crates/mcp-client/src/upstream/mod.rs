@@ -1,23 +1,27 @@
 //! A server under supervision.
 
 mod backoff;
+mod check;
 mod status;
+mod supervision;
 
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use mcp_wire::Era;
 use raw_json::RawJson;
-use tokio::{sync::watch, task::AbortHandle, time::Instant};
+use tokio::{sync::watch, time::Instant};
 
-use self::backoff::Backoff;
-pub use self::status::{State, Status};
+use self::supervision::{Outcome, Phase, Supervision, interrupted};
+pub use self::{
+    check::HealthCheck,
+    status::{OnStatus, State, Status},
+};
 use crate::{
-    Changes, Command, Connection, ConnectionOptions, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
-    RequestOptions, ServerInfo, changes::ChangeSink,
+    Changes, Command, Connection, ConnectionOptions, EraChoice, Error, Events, HttpEndpoint, RequestOptions,
+    changes::ChangeSink,
 };
 
 /// Where a server is, or how it is started.
@@ -39,6 +43,11 @@ pub struct UpstreamOptions {
     pub connection: ConnectionOptions,
     /// What the jitter of pauses is computed from; chosen at random when not set.
     pub jitter_seed: Option<u64>,
+    /// What the server is asked whenever it was started: one that does not answer within
+    /// [`ConnectionOptions::start_timeout`], or reports a failure, has failed to start.
+    pub check: Option<HealthCheck>,
+    /// Is told of every change of [`Upstream::status`] as it happens, also of an end that nobody has noticed yet.
+    pub on_status: Option<OnStatus>,
 }
 
 /// An MCP server that is started when it is first needed, once however many callers need it, and started again when
@@ -46,7 +55,7 @@ pub struct UpstreamOptions {
 ///
 /// # Restart
 /// A server that fails within a minute of its start is started again after 1 s, then 2, 4, 8, 16, 32 s and then once a
-/// minute, when it is needed; meanwhile callers get [`ErrorKind::Unavailable`] at once. One that has lived longer is
+/// minute, when it is needed; meanwhile callers get [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) at once. One that has lived longer is
 /// started again without a pause. No request is ever sent twice.
 ///
 /// Cloning shares the server; dropping the last clone ends it at once.
@@ -56,43 +65,11 @@ pub struct Upstream(Arc<Inner>);
 struct Inner {
     endpoint: Mutex<Endpoint>,
     options: ConnectionOptions,
+    check: Option<HealthCheck>,
+    /// Whether an end is to be noticed when it comes, and not when somebody looks.
+    is_followed: bool,
     changes: ChangeSink,
     supervision: Mutex<Supervision>,
-}
-
-struct Supervision {
-    phase: Phase,
-    backoff: Backoff,
-    starts: u64,
-    /// The last failure, kept for those who ask.
-    failure: Option<Failure>,
-    server: Option<ServerInfo>,
-    /// The era that the server speaks, kept so that the next start need not find out.
-    era: Option<Era>,
-}
-
-enum Phase {
-    NotStarted,
-    Starting {
-        outcome: Outcome,
-        task: AbortHandle,
-    },
-    Ready {
-        connection: Connection,
-    },
-    /// Failed; not started again before this instant.
-    Waiting {
-        until: Instant,
-    },
-    Stopped,
-}
-
-type Outcome = watch::Receiver<Option<Result<Connection, Error>>>;
-
-#[derive(Clone)]
-struct Failure {
-    error: Error,
-    stderr: Option<String>,
 }
 
 /// What a caller is to do.
@@ -105,17 +82,13 @@ impl Upstream {
     /// A server that is not started yet.
     #[must_use]
     pub fn new(endpoint: Endpoint, options: UpstreamOptions) -> Self {
-        let supervision = Supervision {
-            phase: Phase::NotStarted,
-            backoff: Backoff::new(options.jitter_seed),
-            starts: 0,
-            failure: None,
-            server: None,
-            era: None,
-        };
+        let is_followed = options.on_status.is_some();
+        let supervision = Supervision::new(options.jitter_seed, options.on_status);
         Self(Arc::new(Inner {
             endpoint: Mutex::new(endpoint),
             options: options.connection,
+            check: options.check,
+            is_followed,
             changes: ChangeSink::default(),
             supervision: Mutex::new(supervision),
         }))
@@ -124,7 +97,7 @@ impl Upstream {
     /// The connection to the server, which is started if need be. A caller that leaves does not stop the start.
     ///
     /// # Errors
-    /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ErrorKind::Unavailable`] at once
+    /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) at once
     /// while a server that failed rests.
     pub async fn connection(&self) -> Result<Connection, Error> {
         let mut outcome = match self.step() {
@@ -142,7 +115,7 @@ impl Upstream {
     pub fn ready(&self) -> Option<Connection> {
         let mut supervision = self.0.supervision();
         supervision.notice_end();
-        match &supervision.phase {
+        match supervision.phase() {
             Phase::Ready { connection } => Some(connection.clone()),
             _ => None,
         }
@@ -164,7 +137,7 @@ impl Upstream {
     fn step(&self) -> Step {
         let mut supervision = self.0.supervision();
         supervision.notice_end();
-        match &supervision.phase {
+        match supervision.phase() {
             Phase::Ready { connection } => Step::Done(Ok(connection.clone())),
             Phase::Starting { outcome, .. } => Step::Wait(outcome.clone()),
             Phase::Stopped => Step::Done(Err(Error::closed("the server was shut down"))),
@@ -183,12 +156,18 @@ impl Upstream {
         let task = tokio::spawn(async move {
             let done = inner.connect().await;
             inner.started(&done);
+            let end = done.as_ref().ok().map(Connection::end_signal);
+            // What is sent is kept by the sender, which would keep the connection open.
             sender.send_replace(Some(done));
+            drop(sender);
+            if let Some(end) = end.filter(|_| inner.is_followed) {
+                inner.follow(end).await;
+            }
         });
-        supervision.phase = Phase::Starting {
+        supervision.enter(Phase::Starting {
             outcome: outcome.clone(),
             task: task.abort_handle(),
-        };
+        });
         outcome
     }
 
@@ -205,12 +184,12 @@ impl Upstream {
     pub fn move_to(&self, endpoint: Endpoint) {
         *self.0.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = endpoint;
         let mut supervision = self.0.supervision();
-        match &supervision.phase {
+        match supervision.phase() {
             Phase::Stopped => return,
             Phase::Starting { task, .. } => task.abort(),
             Phase::NotStarted | Phase::Ready { .. } | Phase::Waiting { .. } => {}
         }
-        supervision.phase = Phase::NotStarted;
+        supervision.enter(Phase::NotStarted);
     }
 
     /// How often the server's lists have changed, over all its connections.
@@ -227,17 +206,13 @@ impl Upstream {
 
     /// Ends the server in order, see [`Connection::shutdown`]. It is not started again.
     pub async fn shutdown(&self) {
-        let phase = std::mem::replace(&mut self.0.supervision().phase, Phase::Stopped);
+        let phase = self.0.supervision().enter(Phase::Stopped);
         match phase {
             Phase::Ready { connection } => connection.shutdown().await,
             Phase::Starting { task, .. } => task.abort(),
             Phase::NotStarted | Phase::Waiting { .. } | Phase::Stopped => {}
         }
     }
-}
-
-fn interrupted() -> Error {
-    Error::closed("the server was shut down while it started")
 }
 
 impl fmt::Debug for Upstream {
@@ -269,26 +244,43 @@ impl Inner {
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
             (choice, _) => choice,
         };
-        match self.endpoint() {
+        let limit = options.start_timeout;
+        let connection = match self.endpoint() {
             Endpoint::Stdio(command) => Connection::spawn_with(&command, options, changes).await,
             Endpoint::Http(endpoint) => Connection::http_with(&endpoint, options, changes).await,
             Endpoint::Sse(endpoint) => Connection::sse_with(&endpoint, options, changes).await,
+        }?;
+        if let Some(check) = &self.check {
+            let asked = check.ask(&connection, RequestOptions::within(limit)).await;
+            asked.map_err(|error| connection.check_failed(error))?;
+        }
+        Ok(connection)
+    }
+
+    /// Takes note of the end of a connection when it comes. Whoever waits here keeps nothing open.
+    async fn follow(self: Arc<Self>, mut end: watch::Receiver<bool>) {
+        let inner = Arc::downgrade(&self);
+        drop(self);
+        // An error means that the connection is gone altogether.
+        let _ = end.wait_for(|ended| *ended).await;
+        if let Some(inner) = inner.upgrade() {
+            inner.supervision().notice_end();
         }
     }
 
     /// Takes note of what came of a start.
     fn started(&self, done: &Result<Connection, Error>) {
         let mut supervision = self.supervision();
-        if matches!(supervision.phase, Phase::Stopped) {
+        if matches!(supervision.phase(), Phase::Stopped) {
             return;
         }
         match done {
             Ok(connection) => {
                 supervision.server = Some(connection.server().clone());
                 supervision.era = Some(connection.server().era());
-                supervision.phase = Phase::Ready {
+                supervision.enter(Phase::Ready {
                     connection: connection.clone(),
-                };
+                });
                 if supervision.starts > 1 {
                     self.changes.opened_anew();
                 }
@@ -298,83 +290,6 @@ impl Inner {
                 supervision.era = None;
                 supervision.failed(error, None, Instant::now());
             }
-        }
-    }
-}
-
-impl Supervision {
-    /// Notices that a connection has closed since the last look, or that a start was broken off.
-    fn notice_end(&mut self) {
-        let gone = match &self.phase {
-            Phase::Ready { connection } if connection.is_closed() => {
-                Some((connection.end(), connection.stderr_tail()))
-            }
-            Phase::Starting { outcome, .. }
-                if outcome.has_changed().is_err() && outcome.borrow().is_none() =>
-            {
-                Some(((interrupted(), Instant::now()), None))
-            }
-            _ => None,
-        };
-        if let Some(((error, since), stderr)) = gone {
-            self.failed(&error, stderr, since);
-        }
-    }
-
-    /// What callers get while the server rests.
-    fn unavailable(&self, retry_in: Duration) -> Error {
-        let error = self
-            .failure
-            .as_ref()
-            .map_or_else(interrupted, |failure| failure.error.clone());
-        // Other credentials are wanted now as they were then.
-        if matches!(error.kind(), ErrorKind::Auth { .. }) {
-            return error.sent(false);
-        }
-        Error::new(ErrorKind::Unavailable {
-            reason: error.to_string(),
-            retry_in,
-        })
-        .because(error)
-    }
-
-    /// Begins the pause before the next start, for a server that failed at the given instant.
-    fn failed(&mut self, error: &Error, stderr: Option<String>, since: Instant) {
-        let stderr = match error.kind() {
-            ErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
-            _ => stderr,
-        };
-        self.failure = Some(Failure {
-            error: error.clone(),
-            stderr: stderr.filter(|stderr| !stderr.is_empty()),
-        });
-        let pause = self.backoff.failed(since);
-        self.phase = Phase::Waiting { until: since + pause };
-    }
-
-    fn status(&self) -> Status {
-        let retry_in = match self.phase {
-            Phase::Waiting { until } => until
-                .checked_duration_since(Instant::now())
-                .filter(|left| *left > Duration::ZERO),
-            _ => None,
-        };
-        let (state, stderr) = match &self.phase {
-            Phase::NotStarted => (State::NotStarted, None),
-            Phase::Starting { .. } => (State::Starting, None),
-            Phase::Ready { connection } => (State::Ready, connection.stderr_tail()),
-            Phase::Waiting { .. } if retry_in.is_some() => (State::Backoff, None),
-            Phase::Waiting { .. } => (State::Failed, None),
-            Phase::Stopped => (State::Stopped, None),
-        };
-        let failure = self.failure.clone();
-        Status {
-            state,
-            retry_in,
-            stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),
-            reason: failure.map(|failure| failure.error.to_string()),
-            restarts: self.starts.saturating_sub(1),
-            server: self.server.clone(),
         }
     }
 }

@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::ServerInfo;
 
@@ -18,6 +18,28 @@ pub struct Status {
     pub retry_in: Option<Duration>,
     /// What it said of itself when it last started.
     pub server: Option<ServerInfo>,
+}
+
+/// Is told how a supervised server is doing.
+#[derive(Clone)]
+pub struct OnStatus(Arc<dyn Fn(&Status) + Send + Sync>);
+
+impl OnStatus {
+    /// Tells this, in the order of what happens and before anybody sees what came of it. It must not block, and not
+    /// turn to the [`Upstream`](crate::Upstream), which waits for it.
+    pub fn new(tell: impl Fn(&Status) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(super) fn tell(&self, status: &Status) {
+        (self.0)(status);
+    }
+}
+
+impl fmt::Debug for OnStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnStatus")
+    }
 }
 
 /// Where a supervised server stands.

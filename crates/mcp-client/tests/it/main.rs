@@ -10,4 +10,5 @@ mod opening;
 mod peer;
 mod processes;
 mod sse;
+mod supervised;
 mod writing;

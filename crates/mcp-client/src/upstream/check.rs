@@ -1,0 +1,73 @@
+use mcp_wire::method;
+use raw_json::RawJson;
+
+use crate::{Connection, Error, ErrorKind, RequestOptions};
+
+/// What a server has to answer to count as well.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub enum HealthCheck {
+    /// `ping`, or `server/discover` of a modern server: whether it is there at all.
+    #[default]
+    Ping,
+    /// A call of one of its tools, which must not report a failure: whether it can do its work.
+    Tool {
+        /// The tool, by the server's own name for it.
+        name: String,
+        /// What it is called with, an object.
+        arguments: RawJson,
+    },
+}
+
+/// How much of what a tool says is told.
+const SHOWN: usize = 200;
+
+impl HealthCheck {
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unhealthy`] when the tool reports a failure, and as [`Connection::request`] when there is no answer.
+    pub async fn ask(&self, connection: &Connection, options: RequestOptions) -> Result<(), Error> {
+        let Self::Tool { name, arguments } = self else {
+            return connection.ping(options).await;
+        };
+        let params = RawJson::object()
+            .with_members(&[
+                ("name", RawJson::from(name.as_str())),
+                ("arguments", arguments.clone()),
+            ])
+            .expect("an empty object is an object");
+        let result = connection.request(method::TOOLS_CALL, Some(params), options);
+        match result.await {
+            Ok(result) => verdict(name, &result),
+            Err(error) => match error.as_rpc() {
+                Some(said) => Err(unhealthy(name, &said.message)),
+                None => Err(error),
+            },
+        }
+    }
+}
+
+fn verdict(name: &str, result: &RawJson) -> Result<(), Error> {
+    let is = |key: &str, text: &str| result.get(key).is_some_and(|value| value.as_str() == text);
+    if is("isError", "true") {
+        let content = result.get("content").unwrap_or_default();
+        let said = content
+            .items()
+            .find_map(|item| item.get("text")?.string())
+            .unwrap_or_default();
+        return Err(unhealthy(name, &said));
+    }
+    if is("resultType", r#""input_required""#) {
+        return Err(unhealthy(name, "it asks for more than its arguments"));
+    }
+    Ok(())
+}
+
+fn unhealthy(name: &str, said: &str) -> Error {
+    let shown: String = said.trim().chars().take(SHOWN).collect();
+    Error::new(ErrorKind::Unhealthy(match shown.as_str() {
+        "" => format!("`{name}` reports a failure"),
+        said => format!("`{name}` says: {said}"),
+    }))
+}

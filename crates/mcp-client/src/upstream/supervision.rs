@@ -1,0 +1,151 @@
+//! Where a server stands, and the one way from there to somewhere else.
+
+use std::{mem, time::Duration};
+
+use mcp_wire::Era;
+use tokio::{sync::watch, task::AbortHandle, time::Instant};
+
+use super::{OnStatus, State, Status, backoff::Backoff};
+use crate::{Connection, Error, ErrorKind, ServerInfo};
+
+pub(super) struct Supervision {
+    phase: Phase,
+    pub(super) backoff: Backoff,
+    pub(super) starts: u64,
+    /// The last failure, kept for those who ask.
+    failure: Option<Failure>,
+    pub(super) server: Option<ServerInfo>,
+    /// The era that the server speaks, kept so that the next start need not find out.
+    pub(super) era: Option<Era>,
+    on_status: Option<OnStatus>,
+}
+
+pub(super) enum Phase {
+    NotStarted,
+    Starting {
+        outcome: Outcome,
+        task: AbortHandle,
+    },
+    Ready {
+        connection: Connection,
+    },
+    /// Failed; not started again before this instant.
+    Waiting {
+        until: Instant,
+    },
+    Stopped,
+}
+
+pub(super) type Outcome = watch::Receiver<Option<Result<Connection, Error>>>;
+
+#[derive(Clone)]
+struct Failure {
+    error: Error,
+    stderr: Option<String>,
+}
+
+impl Supervision {
+    pub(super) fn new(jitter_seed: Option<u64>, on_status: Option<OnStatus>) -> Self {
+        Self {
+            phase: Phase::NotStarted,
+            backoff: Backoff::new(jitter_seed),
+            starts: 0,
+            failure: None,
+            server: None,
+            era: None,
+            on_status,
+        }
+    }
+
+    pub(super) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The only way from one phase to another, which is told on the way. Gives the phase before.
+    pub(super) fn enter(&mut self, phase: Phase) -> Phase {
+        let before = mem::replace(&mut self.phase, phase);
+        if let Some(tell) = &self.on_status {
+            tell.tell(&self.status());
+        }
+        before
+    }
+
+    /// Notices that a connection has closed since the last look, or that a start was broken off.
+    pub(super) fn notice_end(&mut self) {
+        let gone = match &self.phase {
+            Phase::Ready { connection } if connection.is_closed() => {
+                Some((connection.end(), connection.stderr_tail()))
+            }
+            Phase::Starting { outcome, .. }
+                if outcome.has_changed().is_err() && outcome.borrow().is_none() =>
+            {
+                Some(((interrupted(), Instant::now()), None))
+            }
+            _ => None,
+        };
+        if let Some(((error, since), stderr)) = gone {
+            self.failed(&error, stderr, since);
+        }
+    }
+
+    /// What callers get while the server rests.
+    pub(super) fn unavailable(&self, retry_in: Duration) -> Error {
+        let error = self
+            .failure
+            .as_ref()
+            .map_or_else(interrupted, |failure| failure.error.clone());
+        // Other credentials are wanted now as they were then.
+        if matches!(error.kind(), ErrorKind::Auth { .. }) {
+            return error.sent(false);
+        }
+        Error::new(ErrorKind::Unavailable {
+            reason: error.to_string(),
+            retry_in,
+        })
+        .because(error)
+    }
+
+    /// Begins the pause before the next start, for a server that failed at the given instant.
+    pub(super) fn failed(&mut self, error: &Error, stderr: Option<String>, since: Instant) {
+        let stderr = match error.kind() {
+            ErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
+            _ => stderr,
+        };
+        self.failure = Some(Failure {
+            error: error.clone(),
+            stderr: stderr.filter(|stderr| !stderr.is_empty()),
+        });
+        let until = since + self.backoff.failed(since);
+        self.enter(Phase::Waiting { until });
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let retry_in = match self.phase {
+            Phase::Waiting { until } => until
+                .checked_duration_since(Instant::now())
+                .filter(|left| *left > Duration::ZERO),
+            _ => None,
+        };
+        let (state, stderr) = match &self.phase {
+            Phase::NotStarted => (State::NotStarted, None),
+            Phase::Starting { .. } => (State::Starting, None),
+            Phase::Ready { connection } => (State::Ready, connection.stderr_tail()),
+            Phase::Waiting { .. } if retry_in.is_some() => (State::Backoff, None),
+            Phase::Waiting { .. } => (State::Failed, None),
+            Phase::Stopped => (State::Stopped, None),
+        };
+        let failure = self.failure.clone();
+        Status {
+            state,
+            retry_in,
+            stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),
+            reason: failure.map(|failure| failure.error.to_string()),
+            restarts: self.starts.saturating_sub(1),
+            server: self.server.clone(),
+        }
+    }
+}
+
+pub(super) fn interrupted() -> Error {
+    Error::closed("the server was shut down while it started")
+}
