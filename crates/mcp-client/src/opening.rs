@@ -130,11 +130,12 @@ impl Connection {
             return error.sent(false);
         }
         let stderr = self.stderr_tail().unwrap_or_default();
-        Error::new(ErrorKind::StartFailed {
-            reason: error.to_string(),
-            stderr,
-        })
-        .because(error)
+        let reason = match error.kind() {
+            // That the connection is closed goes without saying.
+            ErrorKind::Closed(reason) => reason.clone(),
+            _ => error.to_string(),
+        };
+        Error::new(ErrorKind::StartFailed { reason, stderr }).because(error)
     }
 }
 
