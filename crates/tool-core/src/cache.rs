@@ -89,6 +89,9 @@ impl Default for CacheSettings {
 }
 
 impl CacheOutcome {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Hit, Self::Stale, Self::Miss, Self::Shared, Self::Bypassed];
+
     /// The word for it in replies, records and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Alert, CacheOutcome, CallContext, Caller, Outcome, ToolError};
+use crate::{Alert, CacheOutcome, CallContext, Caller, Outcome, SourceChange, ToolError};
 
 /// Something that happened, mostly to a call.
 #[derive(Debug)]
@@ -34,6 +34,11 @@ pub enum Event<'a> {
         /// What.
         alert: &'a Alert,
     },
+    /// A source of tools, such as a server, is in another state than before, whatever call it was that needed it.
+    SourceChanged {
+        /// What changed.
+        change: &'a SourceChange,
+    },
     /// A call found nothing to be addressed to: there is no such tool, or its server did not start. No other event of
     /// such a call follows.
     Unresolved {
@@ -58,7 +63,12 @@ pub enum Event<'a> {
         /// Whose limit.
         scope: Scope,
     },
-    /// An attempt has waited for its turn.
+    /// An attempt waits for its turn from now on: [`Event::Queued`] follows, however that ends.
+    Queueing {
+        /// The call.
+        cx: &'a CallContext,
+    },
+    /// An attempt has waited for its turn, whether it got it, was refused or was withdrawn.
     Queued {
         /// The call.
         cx: &'a CallContext,
@@ -87,6 +97,11 @@ pub enum Event<'a> {
         scope: Scope,
         /// Its state from now on.
         state: BreakerState,
+    },
+    /// A call with an idempotency key came to what an earlier one with its key has come to, and made nothing run.
+    Replayed {
+        /// The call.
+        cx: &'a CallContext,
     },
     /// A call of a tool with a cache was answered from it, or not.
     CacheUsed {

@@ -37,6 +37,7 @@ mod health;
 mod invoke;
 mod jitter;
 mod ledger;
+mod lifecycle;
 mod limits;
 mod metadata;
 mod name;
@@ -78,6 +79,7 @@ pub use self::{
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
     ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
+    lifecycle::{Lifecycle, SourceChange, SourceState},
     limits::{ConcurrencyLimit, Limits, Scopes},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
@@ -88,7 +90,7 @@ pub use self::{
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
     secret_forms::{HIDDEN, names_secret, secret_forms},
-    source::{Catalogue, OnUpdate, Rejected, Source, SourceState, SourceStatus, Update},
+    source::{Catalogue, OnUpdate, Rejected, Source, SourceStatus, Update},
     state::{Disabled, ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},
     template::{Fallback, Provider, Reference, Template, TemplateError},

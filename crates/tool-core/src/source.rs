@@ -2,7 +2,9 @@ use std::{future::ready, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
-use crate::{BoxFuture, ClientKey, Descriptor, ErrorKind, Feature, Task, ToolError};
+use crate::{
+    BoxFuture, ClientKey, Descriptor, ErrorKind, Feature, SourceChange, SourceState, Task, ToolError,
+};
 
 /// What a source tells of its own accord, as it wrote it.
 #[derive(Debug, Clone)]
@@ -17,6 +19,9 @@ pub enum Update {
         /// How it is, with the id that is not for callers.
         state: RawJson,
     },
+    /// It is in another state than before. Told in the order in which states change, a moment later than
+    /// [`Source::status`] shows them.
+    State(SourceChange),
     /// What a user was sent to a page for is done.
     PageVisited {
         /// The client whose call needed it.
@@ -118,6 +123,14 @@ pub struct Rejected {
 pub struct SourceStatus {
     /// Where it stands.
     pub state: SourceState,
+    /// How long it has been there, if that is known.
+    pub in_state: Option<Duration>,
+    /// How many tries its start took so far: those that failed in a row, and the one that made it ready.
+    pub n_attempts: u32,
+    /// Why it failed last, also if it is well since.
+    pub last_error: Option<String>,
+    /// How long it is left alone before it is tried again; nothing if whoever needs it next has it tried.
+    pub retry_in: Option<Duration>,
     /// How many tools it offers.
     pub n_tools: usize,
     /// What there is to know of it, such as the protocol's revision or the end of a failed server's output.
@@ -128,29 +141,20 @@ pub struct SourceStatus {
     pub start_took: Option<Duration>,
 }
 
-/// Where a source stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SourceState {
-    /// Nothing has asked for it yet.
-    NotStarted,
-    /// It is being started.
-    Starting,
-    /// It answers.
-    Ready,
-    /// It does not, and why.
-    Failed(String),
-}
-
-impl SourceState {
-    /// The word for it in lists.
+impl SourceStatus {
+    /// That of a source of which no more is known than where it stands.
     #[must_use]
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::NotStarted => "not started",
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Failed(_) => "failed",
+    pub fn new(state: SourceState) -> Self {
+        Self {
+            state,
+            in_state: None,
+            n_attempts: 0,
+            last_error: None,
+            retry_in: None,
+            n_tools: 0,
+            detail: None,
+            n_restarts: 0,
+            start_took: None,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind as Fault, Handlers, RequestOptions,
-    Upstream, UpstreamOptions,
+    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind as Fault, Handlers, OnStatus,
+    RequestOptions, Upstream, UpstreamOptions,
 };
 use mcp_wire::{Era, RpcError, code};
 use raw_json::RawJson;
@@ -20,6 +20,7 @@ use crate::{
     Isolation, ServerSettings,
     calls::Seat,
     fault::{request_error, tool_error},
+    life::Life,
     line::Line,
     place::Place,
     pool::{Client, Pool},
@@ -39,6 +40,8 @@ pub(crate) struct Connections {
     shared: OnceCell<Arc<Line>>,
     own: Arc<Pool>,
     pub(crate) updates: Arc<Updates>,
+    /// What is told how the shared connection is.
+    life: Arc<Life>,
     pub(crate) subscriptions: Subscriptions,
     stopped: AtomicBool,
 }
@@ -114,7 +117,12 @@ impl fmt::Display for Unreachable {
 }
 
 impl Connections {
-    pub(crate) fn new(settings: Arc<ServerSettings>, secrets: Arc<dyn Secrets>) -> Self {
+    pub(crate) fn new(
+        settings: Arc<ServerSettings>,
+        secrets: Arc<dyn Secrets>,
+        updates: Arc<Updates>,
+        life: Arc<Life>,
+    ) -> Self {
         Self {
             settings,
             secrets,
@@ -122,7 +130,8 @@ impl Connections {
             refused: AtomicU64::new(0),
             shared: OnceCell::new(),
             own: Arc::default(),
-            updates: Arc::default(),
+            updates,
+            life,
             subscriptions: Subscriptions::default(),
             stopped: AtomicBool::new(false),
         }
@@ -136,6 +145,11 @@ impl Connections {
     /// How many connections are kept for single clients.
     pub(crate) fn n_own(&self) -> usize {
         self.own.len()
+    }
+
+    /// How many of those are in use.
+    pub(crate) fn n_own_used(&self) -> usize {
+        self.own.n_used()
     }
 
     /// The shared connection, which is opened if need be.
@@ -159,6 +173,8 @@ impl Connections {
                     if matches!(self.settings.isolation, Isolation::Session | Isolation::Principal) {
                         options.connection.handlers = listing_only();
                     }
+                    let life = self.life.clone();
+                    options.on_status = Some(OnStatus::new(move |status| life.client_is(status)));
                     Line::shared(endpoint.clone(), options, self.updates.clone())
                 };
                 self.shared.get_or_init(open).await
@@ -317,6 +333,10 @@ impl Connections {
         };
         UpstreamOptions {
             connection,
+            check: self
+                .settings
+                .check_at_start
+                .then(|| self.settings.health_check.clone()),
             ..UpstreamOptions::default()
         }
     }

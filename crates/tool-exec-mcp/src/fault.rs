@@ -39,6 +39,7 @@ fn worded(
         ),
         // The reason may name a program's path: it is told as the cause, which no model sees.
         Fault::StartFailed { .. } => answered(ErrorKind::Unavailable, "did not start".to_owned()),
+        Fault::Unhealthy(_) => answered(ErrorKind::Unavailable, "is not well".to_owned()),
         Fault::Unsupported(what) => answered(ErrorKind::Protocol, format!("cannot be used: {what}")),
         Fault::Auth { status, .. } => {
             let what = format!("refused our credentials with HTTP status {status}");

@@ -26,6 +26,7 @@ mod drive;
 mod executor;
 mod fault;
 mod kept;
+mod life;
 mod line;
 mod listing;
 mod place;
@@ -37,7 +38,7 @@ mod task;
 mod task_progress;
 mod updates;
 
-pub use mcp_client::EraChoice;
+pub use mcp_client::{EraChoice, HealthCheck};
 
 pub use self::{
     executor::McpExecutor,

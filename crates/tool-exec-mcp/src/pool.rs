@@ -102,6 +102,13 @@ impl Pool {
         self.lines().n
     }
 
+    /// How many of them are in use.
+    pub(crate) fn n_used(&self) -> usize {
+        let lines = self.lines();
+        let all = lines.by_client.values().flatten();
+        all.filter(|line| line.calls.idle_since().is_none()).count()
+    }
+
     /// Closes all of them and waits until they are.
     pub(crate) async fn shutdown(&self) {
         let closing = {

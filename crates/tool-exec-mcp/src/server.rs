@@ -12,8 +12,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceState,
-    SourceStatus, ToolError,
+    BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus, ToolError,
 };
 
 use crate::{
@@ -21,7 +20,9 @@ use crate::{
     connections::{Checkout, Connections, Unreachable},
     describe::{describe, replaced},
     fault::request_error,
+    life::Life,
     listing,
+    updates::Updates,
 };
 
 /// How long a list that changed is left alone before it is read again, so that a storm of changes is one change.
@@ -36,10 +37,11 @@ const LONGEST_BESIDE: Duration = Duration::from_secs(5);
 pub struct McpServer {
     settings: Arc<ServerSettings>,
     connections: Arc<Connections>,
+    life: Arc<Life>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
-    /// The number of tries that have ended, and why the last one failed.
+    /// The number of tries that have ended.
     tries: watch::Sender<Tries>,
 }
 
@@ -48,10 +50,9 @@ struct Listing {
     listed: bool,
 }
 
-#[derive(Default, Clone)]
+#[derive(Default)]
 struct Tries {
     n: u64,
-    failure: Option<String>,
     took: Option<Duration>,
 }
 
@@ -60,9 +61,12 @@ impl McpServer {
     #[must_use]
     pub fn new(settings: ServerSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {
         let settings = Arc::new(settings);
+        let updates: Arc<Updates> = Arc::default();
+        let life = Life::new(&settings.name, updates.clone());
         Arc::new(Self {
-            connections: Arc::new(Connections::new(settings.clone(), secrets)),
+            connections: Arc::new(Connections::new(settings.clone(), secrets, updates, life.clone())),
             settings,
+            life,
             catalogue: watch::Sender::default(),
             listing: Mutex::default(),
             tries: watch::Sender::default(),
@@ -109,6 +113,19 @@ impl McpServer {
         self.connections.n_own()
     }
 
+    /// How many of them are in use.
+    #[must_use]
+    pub fn n_own_connections_used(&self) -> usize {
+        self.connections.n_own_used()
+    }
+
+    /// How many requests wait for an answer on the connection that all share.
+    #[must_use]
+    pub fn n_requests(&self) -> usize {
+        let shared = self.connections.known().and_then(Upstream::ready);
+        shared.map_or(0, |connection| connection.pending())
+    }
+
     /// Its connections, for what they are reached with.
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
@@ -130,8 +147,8 @@ impl McpServer {
         let asked = async {
             let name = &self.settings.name;
             let connection = self.connection().await.map_err(|error| error.of_request(name))?;
-            let limit = self.settings.start_timeout;
-            let answered = connection.ping(RequestOptions::within(limit)).await;
+            let options = RequestOptions::within(self.settings.start_timeout);
+            let answered = self.settings.health_check.ask(&connection, options).await;
             answered.map_err(|error| request_error(name, error))
         };
         let asked = asked.await;
@@ -142,27 +159,30 @@ impl McpServer {
         Some(asked)
     }
 
-    /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it.
+    /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it, and so do those
+    /// who come soon after one that failed.
     async fn load(self: &Arc<Self>) {
         let tries = self.tries.borrow().n;
         let mut listing = self.listing.lock().await;
-        if listing.listed || self.tries.borrow().n != tries {
+        if listing.listed || self.tries.borrow().n != tries || self.life.rest().is_some() {
             return;
         }
         let start = Instant::now();
-        let failure = match self.list(&Feature::ALL, LONGEST_BESIDE).await {
+        let begun = self.life.begin_listing();
+        let read = match self.list(&Feature::ALL, LONGEST_BESIDE).await {
             Ok(unread) => {
                 listing.listed = true;
                 // The first good list is followed from then on.
                 tokio::spawn(follow(Arc::downgrade(self), unread));
-                None
+                Ok(())
             }
-            Err(reason) => Some(reason),
+            Err(reason) => Err(reason),
         };
+        self.life.listed(read);
+        drop(begun);
         self.tries.send_modify(|tries| {
             *tries = Tries {
                 n: tries.n + 1,
-                failure,
                 took: Some(start.elapsed()),
             };
         });
@@ -318,32 +338,16 @@ impl Source for ServerSource {
     }
 
     fn status(&self) -> SourceStatus {
-        let tries = self.0.tries.borrow().clone();
+        // Which notices an end that is not told yet.
         let client = self.0.status();
-        let listed = self.0.catalogue.borrow().revision > 0;
-        let state = match client.as_ref().map(|status| status.state) {
-            None if tries.failure.is_none() => SourceState::NotStarted,
-            Some(State::Starting) => SourceState::Starting,
-            Some(State::Ready) if listed => SourceState::Ready,
-            Some(State::Ready) if tries.failure.is_none() => SourceState::Starting,
-            Some(State::Stopped) => SourceState::Failed("it was shut down".to_owned()),
-            _ => SourceState::Failed(reason(&tries, client.as_ref())),
-        };
         SourceStatus {
-            state,
             n_tools: self.0.catalogue.borrow().tools.len(),
             detail: client.as_ref().and_then(detail),
-            n_restarts: client.map_or(0, |status| status.restarts),
-            start_took: tries.took,
+            n_restarts: client.as_ref().map_or(0, |status| status.restarts),
+            start_took: self.0.tries.borrow().took,
+            ..self.0.life.status(client.as_ref())
         }
     }
-}
-
-fn reason(tries: &Tries, client: Option<&Status>) -> String {
-    let reason = client
-        .and_then(|status| status.reason.clone())
-        .or_else(|| tries.failure.clone());
-    reason.unwrap_or_else(|| "it is not running".to_owned())
 }
 
 /// The revision it speaks and what it calls itself, or the end of what it wrote to stderr if it does not run.

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use mcp_client::{Command, Endpoint, EraChoice, HttpEndpoint};
+use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
 use tool_core::{Pattern, Reference, SecretError, Secrets, Template, outward_name};
 
 /// An MCP server, as configured.
@@ -31,7 +31,11 @@ pub struct ServerSettings {
     pub isolation: Isolation,
     /// How many connections there may be at once for single clients, beside the one that is shared.
     pub max_connections: usize,
-    /// How often it is asked whether it is there; never if absent.
+    /// What it is asked to find out whether it is well.
+    pub health_check: HealthCheck,
+    /// Whether it is asked that whenever it was started, and has failed to start if it is not well.
+    pub check_at_start: bool,
+    /// How often it is asked that; never if absent.
     pub check_interval: Option<Duration>,
     /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
     pub key_place: Option<KeyPlace>,
@@ -123,6 +127,8 @@ impl ServerSettings {
             max_message: 16 * 1024 * 1024,
             isolation: Isolation::default(),
             max_connections: 16,
+            health_check: HealthCheck::default(),
+            check_at_start: false,
             check_interval: None,
             key_place: None,
         }

@@ -37,6 +37,7 @@ mod search;
 mod secrets;
 mod sections;
 mod server;
+mod server_health;
 mod source;
 mod suggest;
 mod tool;
@@ -57,5 +58,6 @@ pub use self::{
     search::find_configuration,
     secrets::ProcessSecrets,
     server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport},
+    server_health::{ServerHealthSpec, ServerHealthTool},
     source::Syntax,
 };

@@ -7,12 +7,13 @@ use tool_core::{ConcurrencyLimit, Origin, Overrides, Pattern, RateLimit, Templat
 use crate::{
     cache::CacheBody,
     configuration::KeyPlace,
-    field::{Entries, Field, Text},
+    field::{Entries, Field, Raw, Text},
     idempotency::{self, ServerIdempotencyBody},
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     place::Cx,
+    server_health::{self, ServerHealthSpec},
     suggest,
     transport::{Written, transport},
     units::Period,
@@ -54,8 +55,8 @@ pub struct ServerSpec {
     pub isolation: Isolation,
     /// How many connections there may be at once for single clients; 16 if absent.
     pub max_connections: Option<usize>,
-    /// How often it is asked whether it is there; never if absent.
-    pub health_check_interval: Option<Duration>,
+    /// How it is asked whether it is well.
+    pub health: ServerHealthSpec,
     /// Whether the gateway is ready only when it is.
     pub required: bool,
     /// Where the server takes idempotency keys; nowhere if absent.
@@ -157,7 +158,7 @@ impl ServerSpec {
             era: Era::Auto,
             isolation: Isolation::Auto,
             max_connections: None,
-            health_check_interval: None,
+            health: ServerHealthSpec::default(),
             required: false,
             key_place: None,
         }
@@ -241,9 +242,16 @@ pub(crate) struct ServerBody {
     /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
     /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
     pub(crate) max_connections: Field<u32>,
-    /// How often it is asked, while the gateway runs, whether it is there, such as `30s`; never if it is not given. A
+    /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; never if it is not given. A
     /// server that has failed is started again by it.
     pub(crate) health_check_interval: Field<Period>,
+    /// Whether it is asked the same whenever it was started: one that is not well has failed to start.
+    pub(crate) health_check_at_start: Field<bool>,
+    /// The tool that is called to find out, by the server's own name: one that fails or reports a failure says that the
+    /// server is not well. Without it the server is asked only whether it is there.
+    pub(crate) health_check_tool: Field<String>,
+    /// What that tool is called with.
+    pub(crate) health_check_arguments: Raw,
     /// Whether the gateway says that it is ready only when this server is.
     pub(crate) required: Field<bool>,
     /// How long each of its tools is switched off when the credentials are refused and there are no others, in the place of
@@ -260,7 +268,15 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
     let timeout = milliseconds(cx, body.timeout_ms);
     let start_timeout = milliseconds(cx, body.start_timeout_ms);
     let max_connections = max_connections(cx, body.max_connections);
-    let health_check_interval = interval(cx, body.health_check_interval);
+    let health = server_health::read(
+        cx,
+        server_health::Written {
+            interval: body.health_check_interval,
+            at_start: body.health_check_at_start,
+            tool: body.health_check_tool,
+            arguments: body.health_check_arguments,
+        },
+    );
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
     let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
@@ -315,7 +331,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         era: body.era.get().unwrap_or_default(),
         isolation: body.isolation.get().unwrap_or_default(),
         max_connections,
-        health_check_interval,
+        health,
         required: body.required.get().unwrap_or_default(),
         key_place,
     })
@@ -352,15 +368,6 @@ fn max_connections(cx: Cx<'_>, field: Field<u32>) -> Option<usize> {
         return None;
     }
     usize::try_from(most).ok()
-}
-
-fn interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
-    let (at, Period(period)) = field.located()?;
-    if period < Duration::from_secs(1) {
-        cx.error(at, "a server is asked once a second at most", "write `30s`");
-        return None;
-    }
-    Some(period)
 }
 
 fn check_name(cx: Cx<'_>, name: &str, at: NodeId) {

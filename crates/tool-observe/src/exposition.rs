@@ -8,8 +8,8 @@ use std::{
 
 use crate::{
     Gauge,
-    histogram::{BYTES, Bounds, Histogram, SECONDS},
-    series::{Breaker, Series, scopes},
+    histogram::{BYTES, Bounds, Histogram, SECONDS, Shown},
+    series::{Breaker, Series, Starts, cache, scopes},
 };
 
 /// A page in the text format of Prometheus. The names on it are a promise: dashboards are built on them.
@@ -53,6 +53,17 @@ impl Page {
         self.histogram(tools, "queue_wait_seconds", help, &SECONDS, |one| {
             &one.queue_seconds
         });
+        self.head("queue_length", "gauge", "Attempts that wait for their turn now.");
+        for (tool, one) in tools {
+            let waiting = one.queueing.load(Ordering::Relaxed);
+            if waiting != 0 || one.queue_seconds.shown(&SECONDS).is_some() {
+                self.line("queue_length", &[("tool", tool)], waiting as f64);
+            }
+        }
+        let help = "Calls of tools with a cache, by where their answers came from.";
+        self.each(tools, "cache_total", help, "outcome", |one| cache(&one.cache));
+        let help = "Calls that came to what an earlier one with their idempotency key has come to.";
+        self.counter(tools, "replays_total", help, |one| &one.replays);
         let help = "Attempts that a rate limit refused, by whose it is.";
         self.each(tools, "rate_limited_total", help, "scope", |one| {
             scopes(&one.rate_limited)
@@ -75,6 +86,29 @@ impl Page {
     pub(crate) fn upstreams(&mut self, upstreams: &[(Arc<str>, Arc<Breaker>)]) {
         let breakers: Vec<_> = upstreams.iter().map(|(name, one)| (name, &**one)).collect();
         self.breakers("upstream_breaker", "upstream", "what runs tools", &breakers);
+    }
+
+    /// How sources of tools fare.
+    pub(crate) fn sources(&mut self, sources: &[(Arc<str>, Arc<Starts>)]) {
+        let changes = "source_changes_total";
+        self.head(
+            changes,
+            "counter",
+            "How often a source of tools came into a state.",
+        );
+        for (source, one) in sources {
+            for (state, count) in one.changes() {
+                self.line(changes, &[("source", source), ("state", state)], count as f64);
+            }
+        }
+        let name = "source_start_seconds";
+        let help = "How long starts of a source of tools took, those that failed included.";
+        self.head(name, "histogram", help);
+        for (source, one) in sources {
+            if let Some(shown) = one.seconds.shown(&SECONDS) {
+                self.parts(name, ("source", source), &shown);
+            }
+        }
     }
 
     /// The calls that found nothing to call.
@@ -178,21 +212,21 @@ impl Page {
     ) {
         self.head(name, "histogram", help);
         for (tool, one) in tools {
-            let Some(shown) = of(one).shown(bounds) else {
-                continue;
-            };
-            let bucket = format!("{name}_bucket");
-            for (bound, count) in shown.up_to {
-                self.line(
-                    &bucket,
-                    &[("tool", tool), ("le", &bound.to_string())],
-                    count as f64,
-                );
+            if let Some(shown) = of(one).shown(bounds) {
+                self.parts(name, ("tool", tool), &shown);
             }
-            self.line(&bucket, &[("tool", tool), ("le", "+Inf")], shown.count as f64);
-            self.line(&format!("{name}_sum"), &[("tool", tool)], shown.sum);
-            self.line(&format!("{name}_count"), &[("tool", tool)], shown.count as f64);
         }
+    }
+
+    /// The parts of a histogram.
+    fn parts(&mut self, name: &str, of: (&str, &str), shown: &Shown) {
+        let bucket = format!("{name}_bucket");
+        for (bound, count) in &shown.up_to {
+            self.line(&bucket, &[of, ("le", &bound.to_string())], *count as f64);
+        }
+        self.line(&bucket, &[of, ("le", "+Inf")], shown.count as f64);
+        self.line(&format!("{name}_sum"), &[of], shown.sum);
+        self.line(&format!("{name}_count"), &[of], shown.count as f64);
     }
 
     fn head(&mut self, name: &str, kind: &str, help: &str) {

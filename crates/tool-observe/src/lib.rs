@@ -1,8 +1,8 @@
 //! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
 //! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
-//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`Metrics`] is another, for
-//! Prometheus.
+//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`SourceLog`] tells the
+//! log how servers fare. [`Metrics`] is another, for Prometheus.
 //!
 //! # Features
 //! `otlp` exports spans to an OpenTelemetry collector: see `Otlp`.
@@ -24,6 +24,7 @@ mod record;
 mod sanitise;
 mod series;
 mod signature;
+mod source_log;
 mod times;
 mod tracer;
 mod vitals;
@@ -42,6 +43,7 @@ pub use self::{
     metrics::{Gauge, Metrics},
     record::health_record,
     sanitise::sanitised,
+    source_log::SourceLog,
     tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},
     webhook::{Post, PostError, Webhook, WebhookMessage, webhook},
 };

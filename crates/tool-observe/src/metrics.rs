@@ -12,7 +12,7 @@ use tool_core::{CallContext, ErrorKind, Event, Observe, Scope, Target};
 use crate::{
     conventions,
     exposition::Page,
-    series::{Breaker, Series},
+    series::{Breaker, Series, Starts},
 };
 
 /// Counts what happens to calls, for Prometheus: [`Metrics::render`] gives the text that it reads.
@@ -25,6 +25,7 @@ use crate::{
 pub struct Metrics {
     tools: Named<Series>,
     upstreams: Named<Breaker>,
+    sources: Named<Starts>,
     unresolved: [AtomicU64; ErrorKind::ALL.len()],
     alerts: AtomicU64,
     gauges: Mutex<Vec<Gauge>>,
@@ -100,6 +101,7 @@ impl Metrics {
         let mut page = Page::default();
         page.series(&self.tools.all());
         page.upstreams(&self.upstreams.all());
+        page.sources(&self.sources.all());
         let unresolved = self.unresolved.iter().map(|count| count.load(Ordering::Relaxed));
         let kinds = ErrorKind::ALL.iter().map(|kind| kind.as_str());
         page.unresolved(kinds.zip(unresolved).filter(|(_, count)| *count > 0));
@@ -128,6 +130,9 @@ impl Observe for Metrics {
             Event::Unresolved { error, .. } => {
                 self.unresolved[error.kind() as usize].fetch_add(1, Ordering::Relaxed);
             }
+            Event::SourceChanged { change } => {
+                self.sources.with(&change.source, |starts| starts.count(change));
+            }
             Event::Alert { .. } => {
                 self.alerts.fetch_add(1, Ordering::Relaxed);
             }
@@ -145,7 +150,10 @@ impl Observe for Metrics {
             | Event::CallFinished { cx, .. }
             | Event::AttemptFinished { cx, .. }
             | Event::Retried { cx, .. }
+            | Event::Queueing { cx }
             | Event::Queued { cx, .. }
+            | Event::CacheUsed { cx, .. }
+            | Event::Replayed { cx }
             | Event::RateLimited { cx, .. }
             | Event::Shed { cx, .. }
             | Event::HeldBack { cx, .. }

@@ -3,7 +3,9 @@ use std::{
     time::Duration,
 };
 
-use tool_core::{BreakerState, ErrorKind, Event, Outcome, Scope, ToolError};
+use tool_core::{
+    BreakerState, CacheOutcome, ErrorKind, Event, Outcome, Scope, SourceChange, SourceState, ToolError,
+};
 
 use crate::{
     conventions,
@@ -20,6 +22,9 @@ pub(crate) struct Series {
     pub(crate) attempt_seconds: Histogram,
     pub(crate) retries: AtomicU64,
     pub(crate) queue_seconds: Histogram,
+    pub(crate) queueing: AtomicI64,
+    pub(crate) cache: [AtomicU64; CacheOutcome::ALL.len()],
+    pub(crate) replays: AtomicU64,
     pub(crate) rate_limited: [AtomicU64; 4],
     pub(crate) shed: [AtomicU64; 4],
     pub(crate) held_back: [AtomicU64; 4],
@@ -50,6 +55,14 @@ pub(crate) struct Breaker {
     changes: [AtomicU64; 3],
     /// One more than the place of the state in [`BREAKER_STATES`]; 0 if it never was in another than the first.
     state: AtomicU64,
+}
+
+/// What is counted of a source of tools.
+#[derive(Debug, Default)]
+pub(crate) struct Starts {
+    changes: [AtomicU64; SourceState::WORDS.len()],
+    /// How long starts took, those that failed included.
+    pub(crate) seconds: Histogram,
 }
 
 /// The states of a breaker, in the order of the number that stands for each.
@@ -96,6 +109,22 @@ impl Breaker {
     }
 }
 
+impl Starts {
+    pub(crate) fn count(&self, change: &SourceChange) {
+        self.changes[change.to.place()].fetch_add(1, Ordering::Relaxed);
+        if change.from == SourceState::Starting {
+            self.seconds.add(&SECONDS, microseconds(change.after));
+        }
+    }
+
+    /// Each state that the source came into, and how often.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.changes.iter().map(|count| count.load(Ordering::Relaxed));
+        let all = SourceState::WORDS.into_iter().zip(counts);
+        all.filter(|(_, count)| *count > 0)
+    }
+}
+
 impl Series {
     /// Counts what happened to a call of this tool.
     pub(crate) fn count(&self, event: &Event<'_>) {
@@ -123,7 +152,21 @@ impl Series {
             Event::Retried { .. } => {
                 self.retries.fetch_add(1, Ordering::Relaxed);
             }
-            Event::Queued { waited, .. } => self.queue_seconds.add(&SECONDS, microseconds(*waited)),
+            Event::Queueing { .. } => {
+                self.queueing.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Queued { waited, .. } => {
+                self.queueing.fetch_sub(1, Ordering::Relaxed);
+                self.queue_seconds.add(&SECONDS, microseconds(*waited));
+            }
+            Event::CacheUsed { outcome, .. } => {
+                if let Some(place) = CacheOutcome::ALL.iter().position(|known| known == outcome) {
+                    self.cache[place].fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Event::Replayed { .. } => {
+                self.replays.fetch_add(1, Ordering::Relaxed);
+            }
             Event::RateLimited { scope, .. } => by_scope(&self.rate_limited, *scope),
             Event::Shed { scope, .. } => by_scope(&self.shed, *scope),
             Event::HeldBack { scope, .. } => by_scope(&self.held_back, *scope),
@@ -140,6 +183,15 @@ impl Series {
 /// Each scope for which something was counted, and how often.
 pub(crate) fn scopes(counts: &[AtomicU64; 4]) -> impl Iterator<Item = (&'static str, u64)> {
     let words = Scope::ALL.iter().map(|scope| scope.as_str());
+    let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+    words.zip(counts).filter(|(_, count)| *count > 0)
+}
+
+/// Each place of answers from which one came, and how often.
+pub(crate) fn cache(
+    counts: &[AtomicU64; CacheOutcome::ALL.len()],
+) -> impl Iterator<Item = (&'static str, u64)> {
+    let words = CacheOutcome::ALL.iter().map(|outcome| outcome.as_str());
     let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
     words.zip(counts).filter(|(_, count)| *count > 0)
 }

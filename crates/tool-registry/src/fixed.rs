@@ -53,11 +53,8 @@ impl Source for FixedSource {
 
     fn status(&self) -> SourceStatus {
         SourceStatus {
-            state: SourceState::Ready,
             n_tools: self.catalogue.tools.len(),
-            detail: None,
-            n_restarts: 0,
-            start_took: None,
+            ..SourceStatus::new(SourceState::Ready)
         }
     }
 }

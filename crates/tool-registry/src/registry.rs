@@ -230,8 +230,8 @@ impl Registry {
             .collect()
     }
 
-    /// The source that may have a tool or prompt of this name, or a resource of this URI, and has failed, with the
-    /// reason: what to tell someone who asks for what is missing with its server.
+    /// The source that may have a tool or prompt of this name, or a resource of this URI, and has failed or was
+    /// stopped, with the reason: what to tell someone who asks for what is missing with its server.
     #[must_use]
     pub fn failed_owner(&self, feature: Feature, name: &str) -> Option<(String, String)> {
         let parts = self.0.parts.load();
@@ -241,6 +241,7 @@ impl Registry {
             .filter(|source| source.may_hold(feature, name))
             .find_map(|source| match source.status().state {
                 SourceState::Failed(reason) => Some((source.name().to_owned(), reason)),
+                SourceState::Stopped => Some((source.name().to_owned(), "it was shut down".to_owned())),
                 _ => None,
             })
     }

@@ -65,6 +65,28 @@ struct Places {
     waited: Duration,
 }
 
+/// The turn that an attempt waits for. Observers are told when it begins to, and when it no longer does: also if its
+/// future is dropped.
+struct Turn<'a> {
+    cx: &'a CallContext,
+    start: Instant,
+}
+
+impl<'a> Turn<'a> {
+    fn await_from_now(cx: &'a CallContext) -> Self {
+        cx.observers.tell(&Event::Queueing { cx });
+        let start = Instant::now();
+        Self { cx, start }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let (cx, waited) = (self.cx, self.start.elapsed());
+        cx.observers.tell(&Event::Queued { cx, waited });
+    }
+}
+
 impl Concurrency {
     /// A layer in which nothing runs yet.
     #[must_use]
@@ -103,12 +125,11 @@ impl Concurrency {
                     }
                     Entry::Queue(mut waiting) => {
                         let patience = Patience::of(cx, &limit, places.waited);
-                        let start = Instant::now();
+                        let turn = Turn::await_from_now(cx);
                         // Out of the way of the calls that need not wait.
                         let place = Box::pin(patience.wait(waiting.place())).await;
-                        let waited = start.elapsed();
-                        places.waited += waited;
-                        cx.observers.tell(&Event::Queued { cx, waited });
+                        places.waited += turn.start.elapsed();
+                        drop(turn);
                         place.ok_or_else(|| patience.over(scope, cx, &gate))?
                     }
                 };

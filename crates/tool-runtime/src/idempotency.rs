@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Claim, Claimed, DispatchState, ErrorKind, Invoke, Layer, Ledger, LedgerEntry, LedgerState,
-    Outcome, Settled, Target, ToolError,
+    CallContext, Claim, Claimed, DispatchState, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry,
+    LedgerState, Outcome, Settled, Target, ToolError,
 };
 
 /// Makes a caller's idempotency key have its effect once, and remembers the calls of which nobody knows whether they
@@ -81,6 +81,7 @@ impl<S: Invoke> Invoke for Idempotent<S> {
         if cx.idempotency_key.is_some() {
             check(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
+                cx.observers.tell(&Event::Replayed { cx });
                 return replay(cx, *entry);
             }
         }

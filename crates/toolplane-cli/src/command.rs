@@ -160,13 +160,27 @@ pub(crate) enum Tools {
         #[arg(value_name = "TOOL")]
         name: String,
     },
+    /// Switch a tool on again, in the gateways that you run on this machine, that was switched off since its credentials
+    /// were refused
+    Enable {
+        /// The tool's name
+        #[arg(value_name = "TOOL")]
+        name: String,
+    },
 }
 
 /// `toolplane servers`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Servers {
-    /// Start all servers and list how they are
-    Ls,
+    /// List the servers and how they are; they are started for it
+    Ls {
+        /// Start none of them
+        #[arg(long, conflicts_with = "gateway")]
+        no_start: bool,
+        /// List those of the gateways that you run on this machine, as they are there; nothing is started for it
+        #[arg(long)]
+        gateway: bool,
+    },
 }
 
 const CALL_HELP: &str = "\
@@ -206,6 +220,9 @@ pub(crate) struct Call {
     /// Approve the call yourself if it needs approval, unless somebody else must
     #[arg(long)]
     pub(crate) approve: bool,
+    /// Have the call fail on purpose as this file says, to see what becomes of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chaos: Option<PathBuf>,
     /// Give up after this time, such as `500ms`, `5s` or `1m`
     #[arg(long, value_name = "TIME", value_parser = crate::text::duration)]
     pub(crate) timeout: Option<Duration>,

@@ -4,6 +4,7 @@ use std::{env, path::PathBuf};
 
 use toolplane::{
     Builder, Toolplane,
+    faults::Chaos,
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
@@ -47,14 +48,15 @@ pub(crate) fn builder(loaded: &Loaded) -> Builder {
     Toolplane::builder().loaded(loaded).redactor(logging::redactor())
 }
 
-/// The toolplane of the configuration. Needs a runtime; starts nothing.
+/// The toolplane of the configuration, with these faults on purpose. Needs a runtime; starts nothing.
 pub(crate) fn open(
     options: &Options,
+    chaos: Chaos,
     telemetry: &Telemetry,
     console: Console,
 ) -> Result<(Loaded, Toolplane), Failure> {
     let loaded = read(files(options)?, console)?;
-    let plane = telemetry.of(builder(&loaded)).build()?;
+    let plane = telemetry.of(builder(&loaded).chaos(chaos)).build()?;
     Ok((loaded, plane))
 }
 

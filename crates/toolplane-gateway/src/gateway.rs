@@ -22,9 +22,9 @@ use toolplane::{
 use crate::{
     call,
     client::{self, ANSWER},
-    fault, followed,
+    fault, followed, gauges,
     list::Lists,
-    metrics::{MetricsPage, add_gauges},
+    metrics::MetricsPage,
     mirrors::Mirrors,
     news,
     parked::Parked,
@@ -110,7 +110,7 @@ impl Gateway {
         plane.on_update(&tell);
         let parked = Arc::<Parked>::default();
         if let Some(metrics) = &options.metrics {
-            add_gauges(metrics, &plane, Arc::downgrade(&parked));
+            gauges::add(metrics, &plane, Arc::downgrade(&parked));
         }
         Self(Arc::new(Inner {
             plane,

@@ -37,13 +37,13 @@
 //! ```
 
 mod approvals;
-mod approvals_client;
 mod call;
 mod client;
 mod dialogue;
 mod fault;
 mod followed;
 mod gateway;
+mod gauges;
 mod health;
 mod legacy;
 mod list;
@@ -51,6 +51,8 @@ mod metrics;
 mod mirrors;
 mod modern;
 mod news;
+mod operator;
+mod operator_client;
 mod parked;
 mod render;
 mod routes;
@@ -65,7 +67,7 @@ pub use mcp_server::{
 };
 
 pub use self::{
-    approvals_client::{ApprovalsClient, ApprovalsClientError},
     gateway::{Callers, Gateway, GatewayOptions},
     metrics::serve_metrics,
+    operator_client::{OperatorClient, OperatorClientError},
 };

@@ -1,11 +1,11 @@
-//! The metrics of a gateway: its own figures beside those of calls, and the page that Prometheus reads.
+//! The page of metrics that Prometheus reads.
 
 use std::{
     convert::Infallible,
     future::{self, Future, Ready},
     io,
     net::IpAddr,
-    sync::{Arc, Weak},
+    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -14,13 +14,7 @@ use http_body_util::Full;
 use hyper::{body::Incoming, service::Service};
 use mcp_server::{ServeOptions, serve_http};
 use tokio::net::TcpListener;
-use toolplane::{
-    Toolplane,
-    core::SourceState,
-    observe::{Gauge, Metrics},
-};
-
-use crate::parked::Parked;
+use toolplane::observe::Metrics;
 
 /// The path of the page.
 pub(crate) const PATH: &str = "/metrics";
@@ -111,70 +105,3 @@ fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     *response.status_mut() = status;
     response
 }
-
-/// Shows what the gateway and its servers know of themselves.
-pub(crate) fn add_gauges(metrics: &Metrics, plane: &Toolplane, parked: Weak<Parked>) {
-    let add = |name, help, label, read| {
-        metrics.gauge(Gauge {
-            name,
-            help,
-            label,
-            read,
-        });
-    };
-    add(
-        "toolplane_parked_calls",
-        "Calls that wait for their clients to come back with what they were asked for.",
-        None,
-        Box::new(move || {
-            let parked = parked.upgrade();
-            vec![(String::new(), parked.map_or(0, |parked| parked.len()) as f64)]
-        }),
-    );
-    let weak = plane.downgrade();
-    let of_servers = move |figure: fn(&toolplane::core::SourceStatus) -> f64| -> Figures {
-        let weak = weak.clone();
-        Box::new(move || {
-            let sources = weak.upgrade().map(|plane| plane.sources()).unwrap_or_default();
-            sources
-                .into_iter()
-                .map(|(name, status)| (name, figure(&status)))
-                .collect()
-        })
-    };
-    add(
-        "toolplane_source_up",
-        "Whether a source of tools answers: a server, or the configuration itself.",
-        Some("source"),
-        of_servers(|status| f64::from(u8::from(status.state == SourceState::Ready))),
-    );
-    add(
-        "toolplane_source_tools",
-        "How many tools a source offers.",
-        Some("source"),
-        of_servers(|status| status.n_tools as f64),
-    );
-    add(
-        "toolplane_source_restarts",
-        "How often a source had to be started again.",
-        Some("source"),
-        of_servers(|status| status.n_restarts as f64),
-    );
-    let weak = plane.downgrade();
-    add(
-        "toolplane_own_connections",
-        "Connections of a server that single clients have for themselves.",
-        Some("server"),
-        Box::new(move || {
-            let own = weak
-                .upgrade()
-                .map(|plane| plane.own_connections())
-                .unwrap_or_default();
-            own.into_iter()
-                .map(|(name, number)| (name, number as f64))
-                .collect()
-        }),
-    );
-}
-
-type Figures = Box<dyn Fn() -> Vec<(String, f64)> + Send + Sync>;

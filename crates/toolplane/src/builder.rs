@@ -1,4 +1,5 @@
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     fmt,
     sync::Arc,
@@ -7,11 +8,11 @@ use std::{
 use arc_swap::ArcSwap;
 use tool_chaos::Chaos;
 use tool_core::{
-    ApprovalNews, Approvals, Clock, Descriptor, Executor, Ledger, Observe, Observers, Secrets, Settings,
-    Source,
+    ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Ledger, Observe, Observers, OnUpdate,
+    Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, Tracer, Webhook};
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, SourceLog, Tracer, Webhook};
 use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
@@ -162,11 +163,13 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reloading.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &clock);
-        let mut observers: Vec<Arc<dyn Observe>> = vec![watch.book.clone(), Arc::new(AlertLog)];
+        let mut observers: Vec<Arc<dyn Observe>> =
+            vec![watch.book.clone(), Arc::new(AlertLog), Arc::new(SourceLog)];
         if let Some(spec) = &configuration.alerts.webhook {
             observers.push(Arc::new(webhook(outbound.clone(), spec, &clock)?));
         }
         let observers: Observers = observers.into_iter().chain(self.observers).collect();
+        tell_of_sources(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self.ledger.unwrap_or_else(|| {
             let limits = ledger_limits(&configuration);
@@ -189,7 +192,17 @@ impl Builder {
         );
         let errors = Arc::new(configuration.policy.errors.clone());
         let dry = guards.dry(ledger.clone()).telling(&errors);
+        let guards = match self.seed {
+            Some(seed) => guards.with_seed(seed),
+            None => guards,
+        };
+        let guards = guards
+            .keeping(configuration.defaults.cache_bytes)
+            .with_chaos(self.chaos.clone())
+            .with_redactor(self.redactor.clone())
+            .telling(&errors);
         Ok(Toolplane::from_inner(Inner {
+            share: guards.share().clone(),
             dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
             stack: stack(
                 Watchers {
@@ -197,14 +210,7 @@ impl Builder {
                     tracer: self.tracer,
                 },
                 rules.clone(),
-                match self.seed {
-                    Some(seed) => guards.with_seed(seed),
-                    None => guards,
-                }
-                .keeping(configuration.defaults.cache_bytes)
-                .with_chaos(self.chaos.clone())
-                .with_redactor(self.redactor.clone())
-                .telling(&errors),
+                guards,
                 Run,
             ),
             ledger,
@@ -222,6 +228,27 @@ impl Builder {
             redactor: self.redactor,
         }))
     }
+}
+
+/// Has observers told of every state that a source comes into.
+fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redactor) {
+    let (observers, redactor) = (observers.clone(), redactor.clone());
+    registry.on_update(
+        &(Arc::new(move |update: &Update| {
+            if let Update::State(change) = update {
+                let mut change = change.clone();
+                for state in [&mut change.from, &mut change.to] {
+                    // What a program wrote may hold what it was given.
+                    if let SourceState::Failed(reason) = state
+                        && let Cow::Owned(hidden) = redactor.text(reason)
+                    {
+                        *reason = hidden;
+                    }
+                }
+                observers.tell(&Event::SourceChanged { change: &change });
+            }
+        }) as OnUpdate),
+    );
 }
 
 /// What watches over the health of all tools and servers.

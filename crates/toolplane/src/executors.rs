@@ -7,6 +7,8 @@ use tool_core::{ClientKey, Executor, Secrets, Source};
 use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
 
+use crate::ConnectionUse;
+
 /// What a configuration gives besides its own tools.
 #[derive(Default)]
 pub(crate) struct Primitives {
@@ -45,28 +47,33 @@ pub(crate) struct LetGo {
     list: Vec<std::sync::Weak<tool_exec_mcp::McpServer>>,
 }
 
+#[cfg(feature = "exec-mcp")]
+impl Server {
+    fn connection_use(&self) -> (String, ConnectionUse) {
+        let server = &self.server;
+        let connections = ConnectionUse {
+            n_requests: server.n_requests(),
+            n_own: server.n_own_connections(),
+            n_own_used: server.n_own_connections_used(),
+            max_own: server.settings().max_connections,
+        };
+        (server.settings().name.clone(), connections)
+    }
+}
+
 impl Servers {
     pub(crate) async fn shutdown(&self) {
         #[cfg(feature = "exec-mcp")]
         futures_util::future::join_all(self.list.iter().map(|known| known.server.shutdown())).await;
     }
 
-    pub(crate) fn own_connections(&self) -> Vec<(String, usize)> {
+    pub(crate) fn connection_use(&self) -> Vec<(String, ConnectionUse)> {
         let _ = self;
         #[cfg(feature = "exec-mcp")]
-        let own = self
-            .list
-            .iter()
-            .map(|known| {
-                (
-                    known.server.settings().name.clone(),
-                    known.server.n_own_connections(),
-                )
-            })
-            .collect();
+        let of_servers = self.list.iter().map(Server::connection_use).collect();
         #[cfg(not(feature = "exec-mcp"))]
-        let own = Vec::new();
-        own
+        let of_servers = Vec::new();
+        of_servers
     }
 
     pub(crate) fn roots_changed(&self, client: &ClientKey) {
@@ -259,13 +266,25 @@ fn server_settings(
         tool_manifest::Isolation::Session => Isolation::Session,
         tool_manifest::Isolation::Principal => Isolation::Principal,
     };
-    settings.check_interval = spec.health_check_interval;
+    set_health(&mut settings, &spec.health);
     settings.key_place = spec.key_place.clone().map(|place| match place {
         tool_manifest::KeyPlace::Meta(key) => KeyPlace::Meta(key),
         tool_manifest::KeyPlace::Argument(name) => KeyPlace::Argument(name),
     });
     settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
+}
+
+#[cfg(feature = "exec-mcp")]
+fn set_health(settings: &mut tool_exec_mcp::ServerSettings, spec: &tool_manifest::ServerHealthSpec) {
+    settings.check_interval = spec.interval;
+    settings.check_at_start = spec.at_start;
+    if let Some(tool) = spec.tool.clone() {
+        settings.health_check = tool_exec_mcp::HealthCheck::Tool {
+            name: tool.name,
+            arguments: tool.arguments,
+        };
+    }
 }
 
 /// The JSON Schema of a configuration, with the settings of every executor of this build.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::time::sleep;
-use tool_core::{Event, SourceState};
+use tool_core::{Event, SourceState, SourceStatus};
 use tool_observe::{AlertMonitor, HealthBook};
 
 use crate::{Checked, Toolplane, checks::Checks};
@@ -70,8 +70,12 @@ impl Toolplane {
     /// Whether every server is ready that the configuration calls required.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
+        self.readiness_by(&self.sources())
+    }
+
+    /// Whether it is ready if its sources are like this.
+    pub(crate) fn readiness_by(&self, sources: &[(String, SourceStatus)]) -> Readiness {
         let required = self.0.watch.required.load();
-        let sources = self.sources();
         let mut readiness = Readiness {
             reasons: Vec::new(),
             servers: Vec::new(),

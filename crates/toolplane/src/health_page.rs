@@ -4,29 +4,33 @@ use std::collections::HashSet;
 
 use raw_json::RawJson;
 use serde_json::{Map, Value, json};
-use tool_core::{AlertSubject, Caller};
+use tool_core::{AlertSubject, Caller, SourceStatus};
 use tool_observe::health_record;
 
-use crate::{Readiness, Toolplane};
+use crate::{Toolplane, records::public_record};
 
 impl Toolplane {
     /// How everything is of which anything is known, as far as this caller may see it, as one JSON object:
     ///
     /// - `status`: `ready` or `not_ready`, and `reasons` for the latter;
     /// - `window_s`: how far back attempts count, in seconds;
-    /// - `servers`: each server with its `name`, its `state` and its figures, then the hosts of HTTP tools;
+    /// - `servers`: each server with its `name`, its `state`, since when (`since`, `in_state_ms`), how many `attempts` its
+    ///   start took, `retry_in_ms` if it is left alone for a while, `n_restarts`, and its figures; then the hosts of HTTP
+    ///   tools;
     /// - `tools`: each tool that was called or checked, with its `name`, its `server` and its figures;
     /// - `chaos`, with its `seed`, while faults are injected on purpose.
     ///
     /// The figures are those of [`health_record`].
     #[must_use]
     pub fn health_page(&self, caller: &Caller) -> RawJson {
-        let readiness = self.readiness();
+        // Looked at once, so that what is said of servers and of readiness is one.
+        let sources = self.sources();
+        let readiness = self.readiness_by(&sources);
         let mut page = json!({
             "status": if readiness.is_ready() { "ready" } else { "not_ready" },
             "reasons": readiness.reasons,
             "window_s": self.health().window().as_secs(),
-            "servers": servers(self, &readiness),
+            "servers": servers(self, sources.get(1..).unwrap_or_default()),
             "tools": tools(self, caller),
         });
         if let (Some(seed), Value::Object(page)) = (readiness.chaos, &mut page) {
@@ -36,21 +40,22 @@ impl Toolplane {
     }
 }
 
-fn servers(plane: &Toolplane, readiness: &Readiness) -> Vec<Value> {
-    let book = plane.health();
-    let of_servers = readiness.servers.iter().map(|(name, state)| {
+/// `sources` are the servers.
+fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> {
+    let (book, wall) = (plane.health(), plane.0.clock.wall());
+    let of_servers = sources.iter().map(|(name, status)| {
         let report = book.report(&AlertSubject::Upstream(name.as_str().into()));
         let figures = report.as_ref().map(health_record);
         let figures = figures.unwrap_or_else(|| json!({"status": "unknown", "calls": 0, "failures": 0}));
-        row(name, ("state", Some(state)), figures)
+        with(public_record(name, status, wall), figures)
     });
-    let is_server = |name: &str| readiness.servers.iter().any(|(server, _)| server == name);
+    let is_server = |name: &str| sources.iter().any(|(server, _)| server == name);
     let hosts = book
         .reports()
         .into_iter()
         .filter_map(|(subject, _, report)| match subject {
             AlertSubject::Upstream(name) if !is_server(&name) => {
-                Some(row(&name, ("state", None), health_record(&report)))
+                Some(row(&name, None, health_record(&report)))
             }
             _ => None,
         });
@@ -63,21 +68,23 @@ fn tools(plane: &Toolplane, caller: &Caller) -> Vec<Value> {
     let reports = plane.health().reports().into_iter();
     reports
         .filter_map(|(subject, upstream, report)| match subject {
-            AlertSubject::Tool(name) if seen.contains(&name) => Some(row(
-                &name,
-                ("server", upstream.as_deref()),
-                health_record(&report),
-            )),
+            AlertSubject::Tool(name) if seen.contains(&name) => {
+                Some(row(&name, upstream.as_deref(), health_record(&report)))
+            }
             _ => None,
         })
         .collect()
 }
 
-/// Figures with the name of what they are of before them.
-fn row(name: &str, (key, value): (&str, Option<&str>), figures: Value) -> Value {
+/// Figures with the name of what they are of before them, and that of the server which runs it.
+fn row(name: &str, server: Option<&str>, figures: Value) -> Value {
     let mut row = Map::new();
     row.insert("name".to_owned(), name.into());
-    row.extend(value.map(|value| (key.to_owned(), value.into())));
+    row.extend(server.map(|server| ("server".to_owned(), server.into())));
+    with(row, figures)
+}
+
+fn with(mut row: Map<String, Value>, figures: Value) -> Value {
     if let Value::Object(figures) = figures {
         row.extend(figures);
     }

@@ -39,10 +39,12 @@ mod news;
 mod outbound;
 mod plane;
 mod policies;
+mod records;
 mod reload;
 mod request;
 mod stack;
 mod turn;
+mod usage;
 mod view;
 mod views;
 
@@ -63,5 +65,6 @@ pub use self::{
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
     turn::Turn,
+    usage::{CacheUse, ConnectionUse},
     view::View,
 };

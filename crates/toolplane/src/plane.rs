@@ -18,6 +18,7 @@ use tool_core::{
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules};
 use tool_registry::{Refused, Registry, Snapshot};
+use tool_runtime::Share;
 
 use crate::{
     BuildError, Builder, CallRequest, View, error::NotUsable, executors::Running, health::Watch,
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) share: Share,
     pub(crate) callers: ArcSwap<Callers>,
     pub(crate) running: ArcSwap<Running>,
     pub(crate) reloading: Reloading,
@@ -363,17 +365,12 @@ impl Toolplane {
         };
         for (_, status) in &mut sources {
             status.detail.as_mut().map(hide);
+            status.last_error.as_mut().map(hide);
             if let SourceState::Failed(reason) = &mut status.state {
                 hide(reason);
             }
         }
         sources
-    }
-
-    /// How many connections single clients have for themselves, by server.
-    #[must_use]
-    pub fn own_connections(&self) -> Vec<(String, usize)> {
-        self.0.running.load().servers.own_connections()
     }
 
     /// A handle that does not keep the toolplane: for what it has itself.

@@ -84,6 +84,11 @@ impl Guards {
         }
     }
 
+    /// What keeps answers.
+    pub(crate) fn share(&self) -> &Share {
+        &self.share
+    }
+
     /// The same, with these words for errors.
     pub(crate) fn telling(self, policy: &Arc<ErrorPolicy>) -> Self {
         let surface = Surface::new(policy.clone());

@@ -3,6 +3,7 @@
 mod arguments;
 mod context;
 mod health;
+mod lifecycle;
 mod name;
 mod template;
 mod tool;

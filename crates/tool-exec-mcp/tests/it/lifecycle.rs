@@ -257,7 +257,7 @@ async fn shutdown_leaves_no_process() {
     assert!(runs(&pid));
     server.shutdown().await;
     assert!(!runs(&pid));
-    assert!(matches!(server.source().status().state, SourceState::Failed(_)));
+    assert_eq!(server.source().status().state, SourceState::Stopped);
     let error = Call::new(&server, "echo", json!({})).make().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(fixture.notes("starts").len(), 1, "it is not started again");

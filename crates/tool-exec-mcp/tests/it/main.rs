@@ -14,5 +14,6 @@ mod logs;
 mod modern;
 mod names;
 mod news;
+mod states;
 mod tasks;
 mod tasks_followed;

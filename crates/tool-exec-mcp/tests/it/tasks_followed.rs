@@ -99,7 +99,9 @@ async fn news_of_a_task_are_for_who_follows_it() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let news = told.clone();
     server.source().on_update(Arc::new(move |update| {
-        news.lock().unwrap().push(update.clone());
+        if !matches!(update, Update::State(_)) {
+            news.lock().unwrap().push(update.clone());
+        }
     }));
     let arguments = json!({"made": state("working"), "looks": []});
     let mut call = Call::of(&server, listed(&server).await, arguments);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
-use tool_manifest::{Configuration, LoadOptions, Loaded, Syntax, load};
+use tool_manifest::{Configuration, LoadOptions, Loaded, ServerHealthSpec, Syntax, load};
 
 fn loaded(text: &str) -> Loaded {
     load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable")
@@ -21,7 +21,13 @@ alerts:
     secret: ${secret:ALERTS}
     headers: {Authorization: 'Bearer ${env:TOKEN}'}
 servers:
-  files: {command: x, health_check_interval: 30s, required: true}
+  files:
+    command: x
+    health_check_interval: 30s
+    health_check_at_start: true
+    health_check_tool: query
+    health_check_arguments: {text: select 1}
+    required: true
 ";
 
 #[test]
@@ -44,9 +50,13 @@ fn everything_that_can_be_said() {
     assert_eq!(webhook.secret.expect("there is one").references().count(), 1);
     assert_eq!(webhook.headers.len(), 1);
     let server = &configuration.servers[0];
+    assert!(server.required);
+    assert_eq!(server.health.interval, Some(seconds(30)));
+    assert!(server.health.at_start);
+    let tool = server.health.tool.as_ref().expect("there is one");
     assert_eq!(
-        (server.health_check_interval, server.required),
-        (Some(seconds(30)), true)
+        (&*tool.name, tool.arguments.as_str()),
+        ("query", r#"{"text":"select 1"}"#)
     );
 }
 
@@ -57,7 +67,10 @@ fn what_holds_when_nothing_is_said() {
     assert!((configuration.alerts.success_rate - 0.90).abs() < 1e-9);
     assert_eq!(configuration.health.window, Duration::from_secs(300));
     let server = &configuration.servers[0];
-    assert_eq!((server.health_check_interval, server.required), (None, false));
+    assert_eq!(
+        (&server.health, server.required),
+        (&ServerHealthSpec::default(), false)
+    );
 }
 
 #[test]
@@ -72,6 +85,15 @@ fn what_cannot_be_meant() {
         (
             "servers: {a: {command: x, health_check_interval: 10ms}}",
             "once a second",
+        ),
+        ("servers: {a: {command: x, health_check_tool: t}}", "never called"),
+        (
+            "servers: {a: {command: x, health_check_arguments: {a: 1}}}",
+            "arguments of no tool",
+        ),
+        (
+            "servers: {a: {command: x, health_check_at_start: true, health_check_tool: t, health_check_arguments: 1}}",
+            "expected the arguments of a tool",
         ),
     ] {
         let text = format!("\n{line}\n");

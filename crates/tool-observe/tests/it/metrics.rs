@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use tool_core::{
-    BreakerState, Caller, ErrorKind, Event, Invoke, Layers, Observe, Observers, Scope, ToolError, ToolState,
-    Upstream,
+    BreakerState, CacheOutcome, Caller, ErrorKind, Event, Invoke, Layers, Observe, Observers, Scope,
+    ToolError, ToolState, Upstream,
 };
 use tool_observe::{Gauge, Metrics, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
@@ -99,7 +99,22 @@ async fn what_layers_tell_is_counted() {
             cx,
             scope: Scope::Upstream,
         },
+        Event::Queueing { cx },
+        Event::Queueing { cx },
         Event::Queued { cx, waited: second },
+        Event::CacheUsed {
+            cx,
+            outcome: CacheOutcome::Hit,
+        },
+        Event::CacheUsed {
+            cx,
+            outcome: CacheOutcome::Shared,
+        },
+        Event::CacheUsed {
+            cx,
+            outcome: CacheOutcome::Shared,
+        },
+        Event::Replayed { cx },
         Event::BreakerChanged {
             cx,
             scope: Scope::Tool,
@@ -124,6 +139,10 @@ async fn what_layers_tell_is_counted() {
         r#"toolplane_shed_total{tool="t",scope="total"} 1"#,
         r#"toolplane_held_back_total{tool="t",scope="upstream"} 1"#,
         r#"toolplane_queue_wait_seconds_sum{tool="t"} 1"#,
+        r#"toolplane_queue_length{tool="t"} 1"#,
+        r#"toolplane_cache_total{tool="t",outcome="hit"} 1"#,
+        r#"toolplane_cache_total{tool="t",outcome="shared"} 2"#,
+        r#"toolplane_replays_total{tool="t"} 1"#,
         r#"toolplane_breaker_state{tool="t"} 2"#,
         r#"toolplane_breaker_changes_total{tool="t",state="open"} 1"#,
         r#"toolplane_upstream_breaker_state{upstream="files"} 1"#,

@@ -80,13 +80,7 @@ impl Source for Lazy {
         } else {
             SourceState::Ready
         };
-        SourceStatus {
-            state,
-            n_tools: 0,
-            detail: None,
-            n_restarts: 0,
-            start_took: None,
-        }
+        SourceStatus::new(state)
     }
 }
 

@@ -65,6 +65,16 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// How long ago something was, as people read it.
+pub(crate) fn age(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
 /// A number of things.
 pub(crate) fn count(n: usize, thing: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };

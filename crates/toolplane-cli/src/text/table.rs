@@ -23,7 +23,7 @@ impl Table {
         Self { table, color }
     }
 
-    pub(crate) fn header<const N: usize>(mut self, names: [&str; N]) -> Self {
+    pub(crate) fn header(mut self, names: impl Into<Row>) -> Self {
         self.table.set_header(names);
         self
     }

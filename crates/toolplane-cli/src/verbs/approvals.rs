@@ -3,15 +3,16 @@
 use raw_json::RawJson;
 use serde::Serialize;
 use toolplane::policy::{harmless_text, readable_json};
-use toolplane_gateway::{ApprovalsClient, ApprovalsClientError};
+use toolplane_gateway::{OperatorClient, OperatorClientError};
 
+use super::gateways;
 use crate::{
     command::{Approvals, Format},
     exit::Exit,
     failure::Failure,
     output::Console,
     runtime::block_on,
-    sockets, text,
+    text,
 };
 
 pub(crate) fn run(approvals: &Approvals, console: Console) -> Result<Exit, Failure> {
@@ -46,24 +47,15 @@ impl Found {
 
 /// Everything that all gateways of this user keep.
 async fn all(console: Console) -> Result<Vec<Found>, Failure> {
-    let sockets = sockets::all().map_err(|error| {
-        Failure::failed("the sockets of running gateways cannot be looked for").with_source(&error)
-    })?;
-    let mut all = Vec::new();
-    for socket in sockets {
-        // One that ended without a word left its file behind.
-        let Ok(client) = ApprovalsClient::connect(&socket).await else {
-            continue;
-        };
-        match client.list().await {
-            Ok(approvals) => all.extend(approvals.into_iter().map(|approval| Found {
-                socket: socket.clone(),
-                approval,
-            })),
-            Err(error) => console.warn(&format!("{error}: `{}`", socket.display())),
-        }
-    }
-    Ok(all)
+    let answers = gateways::ask(console, OperatorClient::approvals).await?;
+    let all = answers.into_iter().flat_map(|(gateway, approvals)| {
+        let of_gateway = approvals.into_iter();
+        of_gateway.map(move |approval| Found {
+            socket: gateway.socket.clone(),
+            approval,
+        })
+    });
+    Ok(all.collect())
 }
 
 /// The one whose handle this is, or begins so.
@@ -169,7 +161,7 @@ async fn decide(
     let gone = |error: &std::io::Error| {
         Failure::new(Exit::Unavailable, "unavailable", "the gateway has ended").with_source(error)
     };
-    let client = ApprovalsClient::connect(&found.socket)
+    let client = OperatorClient::connect(&found.socket)
         .await
         .map_err(|error| gone(&error))?;
     let by = by.unwrap_or("operator");
@@ -177,7 +169,7 @@ async fn decide(
         .decide(&found.text("handle"), is_approved, by, reason)
         .await;
     let decided = decided.map_err(|error| match &error {
-        ApprovalsClientError::Refused { kind, message } => {
+        OperatorClientError::Refused { kind, message } => {
             let message = text::printable(message).into_owned();
             match kind.as_str() {
                 "not_found" => not_found(message),

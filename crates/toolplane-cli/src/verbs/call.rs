@@ -18,7 +18,7 @@ use toolplane::{
     policy::ApprovalVerdict,
 };
 
-use super::on_plane;
+use super::on_plane_with;
 use crate::{
     command::{Call, Format, Options},
     exit::Exit,
@@ -33,7 +33,8 @@ const MAX_ARGUMENTS: u64 = 4 << 20;
 pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Exit, Failure> {
     // Read before anything starts: a server need not wait for someone who types.
     let whole = call.json.as_deref().map(read_arguments).transpose()?;
-    on_plane(options, console, async |_, plane| {
+    let chaos = super::chaos(call.chaos.as_deref(), console)?;
+    on_plane_with(chaos, options, console, async |_, plane| {
         let start = Instant::now();
         let arguments = match whole {
             Some(arguments) => arguments,

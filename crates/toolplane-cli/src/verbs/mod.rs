@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod docs;
 pub(crate) mod doctor;
+mod gateways;
 pub(crate) mod health;
 pub(crate) mod init;
 pub(crate) mod mock_server;
@@ -15,9 +16,13 @@ pub(crate) mod servers;
 pub(crate) mod tools;
 pub(crate) mod version;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
-use toolplane::{Toolplane, manifest::Loaded};
+use toolplane::{
+    Toolplane, chaos_plan,
+    faults::Chaos,
+    manifest::{Loaded, load_chaos},
+};
 
 use crate::{
     command::Options,
@@ -38,9 +43,17 @@ fn on_plane<V>(options: &Options, console: Console, verb: V) -> Result<Exit, Fai
 where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
 {
+    on_plane_with(Chaos::default(), options, console, verb)
+}
+
+/// The same, on one that has these faults on purpose.
+fn on_plane_with<V>(chaos: Chaos, options: &Options, console: Console, verb: V) -> Result<Exit, Failure>
+where
+    V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
+{
     block_on(async {
         let telemetry = Telemetry::start(console);
-        let (loaded, plane) = config::open(options, &telemetry, console)?;
+        let (loaded, plane) = config::open(options, chaos, &telemetry, console)?;
         let mut signals = Signals::listen()?;
         let result = tokio::select! {
             result = verb(&loaded, &plane) => result,
@@ -56,4 +69,24 @@ where
             exit = signals.next() => Err(Failure::silent(exit)),
         }
     })
+}
+
+/// The faults that there are to be on purpose, by this file. Whoever reads the terminal or the log must not miss that there
+/// are.
+fn chaos(file: Option<&Path>, console: Console) -> Result<Chaos, Failure> {
+    let Some(file) = file else {
+        return Ok(Chaos::default());
+    };
+    let plan = chaos_plan(&load_chaos(file)?);
+    console.warn(&format!(
+        "CHAOS: calls fail on purpose, by `{}` with seed {}",
+        file.display(),
+        plan.seed
+    ));
+    tracing::warn!(
+        seed = plan.seed,
+        n_rules = plan.rules.len(),
+        "chaos: calls fail on purpose"
+    );
+    Ok(Chaos::new(plan))
 }

@@ -11,10 +11,9 @@ use std::{
 use serde_json::json;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use toolplane::{
-    Builder, Toolplane, chaos_plan,
+    Builder, Toolplane,
     core::SourceState,
-    faults::Chaos,
-    manifest::{GatewaySpec, Loaded, load_chaos},
+    manifest::{GatewaySpec, Loaded},
     observe::Metrics,
 };
 use toolplane_gateway::{
@@ -38,7 +37,7 @@ const LAST_SPANS: Duration = Duration::from_secs(5);
 pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<Exit, Failure> {
     block_on_all_cores(async {
         let mut signals = Signals::listen()?;
-        let chaos = chaos(serve, console)?;
+        let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
         let loaded = config::read(files.clone(), console)?;
         let metrics = MetricsChoice::of(serve, &loaded.configuration.gateway);
@@ -135,25 +134,6 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// The faults that there are to be on purpose. Whoever reads the terminal or the log must not miss that there are.
-fn chaos(serve: &Serve, console: Console) -> Result<Chaos, Failure> {
-    let Some(file) = &serve.chaos else {
-        return Ok(Chaos::default());
-    };
-    let plan = chaos_plan(&load_chaos(file)?);
-    console.warn(&format!(
-        "CHAOS: calls fail on purpose, by `{}` with seed {}; `/readyz` says so as well",
-        file.display(),
-        plan.seed
-    ));
-    tracing::warn!(
-        seed = plan.seed,
-        n_rules = plan.rules.len(),
-        "chaos: calls fail on purpose"
-    );
-    Ok(Chaos::new(plan))
-}
-
 async fn serve_until(
     loaded: &Loaded,
     plane: &Toolplane,
@@ -167,7 +147,7 @@ async fn serve_until(
     let _metrics = metrics.serve(console).await?;
     gateway_options.metrics = metrics.counted;
     let gateway = Gateway::new(plane.clone(), gateway_options);
-    let _approvals = serve_approvals(loaded, &gateway, console);
+    let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
     if serve.stdio {
         tokio::spawn(start_servers(plane.clone(), console));
@@ -181,14 +161,14 @@ async fn serve_until(
     serve_http(&gateway, listener, spec, serve, stopped).await
 }
 
-/// Lets those in who approve calls. The socket is there as long as what is returned, whether any call needs approval now
+/// Lets operators in, who approve calls and look at servers. The socket is there as long as what is returned, whether any call needs approval now
 /// or only after the configuration is loaded again.
-fn serve_approvals(loaded: &Loaded, gateway: &Gateway, console: Console) -> Option<Socket> {
+fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Option<Socket> {
     match sockets::open() {
         Ok(mut socket) => {
             let listener = socket.listener.take()?;
             let gateway = gateway.clone();
-            tokio::spawn(async move { gateway.serve_approvals(listener, pending()).await });
+            tokio::spawn(async move { gateway.serve_operator(listener, pending()).await });
             Some(socket)
         }
         // What a client is asked works without it, and everything else stays unapproved.

@@ -1,24 +1,32 @@
-use serde::Serialize;
-use toolplane::{
-    Toolplane,
-    core::{SourceState, SourceStatus},
-    manifest::{HttpTransport, Loaded, ServerTransport},
-};
+use std::time::Duration;
 
-use super::on_plane;
+use serde::{Deserialize, Serialize};
+use toolplane::{
+    RawJson, Toolplane,
+    manifest::{HttpTransport, Loaded, ServerSpec, ServerTransport},
+};
+use toolplane_gateway::OperatorClient;
+
+use super::{gateways, on_plane};
 use crate::{
     command::{Format, Options, Servers},
     exit::Exit,
     failure::Failure,
     output::Console,
+    runtime::block_on,
     text,
 };
 
 pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Result<Exit, Failure> {
-    let Servers::Ls = servers;
+    let Servers::Ls { no_start, gateway } = *servers;
+    if gateway {
+        return block_on(of_gateways(console));
+    }
     on_plane(options, console, async |loaded, plane| {
-        plane.list(&plane.local_caller()).await;
-        list(loaded, plane, console)
+        if !no_start {
+            plane.list(&plane.local_caller()).await;
+        }
+        show(&configured(loaded, plane), console)
     })
 }
 
@@ -50,91 +58,156 @@ pub(super) fn must_exist(loaded: &Loaded, name: &str) -> Result<(), Failure> {
     })
 }
 
-/// A server in the list.
-#[derive(Serialize)]
-struct Row<'a> {
-    name: &'a str,
+/// A server in the list: what the toolplane that has it says of it, and where it is configured.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Row {
+    name: String,
     /// `ready`, `failed`, `disabled` …
-    state: &'static str,
-    transport: &'static str,
-    n_tools: usize,
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_state_ms: Option<u64>,
+    /// How many tries its start took so far.
+    attempts: u64,
+    /// How long it is left alone before it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_in_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<String>,
+    n_tools: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     start_ms: Option<u64>,
     n_restarts: u64,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// Why it failed last, if it is well since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
     /// What it says of itself, or the end of its stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     /// The file with its line.
-    source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// The process of the gateway that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway: Option<String>,
 }
 
-fn list(loaded: &Loaded, plane: &Toolplane, console: Console) -> Result<Exit, Failure> {
-    let sources = plane.sources();
-    let rows: Vec<Row<'_>> = loaded
-        .configuration
-        .servers
-        .iter()
-        .map(|server| {
-            let status = sources
-                .iter()
-                .find(|(name, _)| *name == server.name)
-                .map(|(_, status)| status);
-            Row {
-                name: &server.name,
-                transport: match server.transport {
-                    ServerTransport::Stdio { .. } => "stdio",
-                    ServerTransport::Http {
-                        transport: HttpTransport::Sse,
-                        ..
-                    } => "sse",
-                    ServerTransport::Http { .. } => "http",
-                },
-                state: status.map_or("disabled", |status| status.state.as_str()),
-                n_tools: status.map_or(0, |status| status.n_tools),
-                start_ms: status.and_then(|status| status.start_took).map(milliseconds),
-                n_restarts: status.map_or(0, |status| status.n_restarts),
-                reason: status.and_then(failure),
-                detail: status.and_then(|status| status.detail.clone()),
-                source: &server.origin.place,
-            }
-        })
+/// The servers of the configuration, as they are in this process.
+fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<Row> {
+    let mut records: Vec<Row> = plane
+        .server_records()
+        .into_iter()
+        .filter_map(|record| serde_json::from_value(record).ok())
         .collect();
+    let row = |server: &ServerSpec| {
+        let record = records.iter_mut().find(|record| record.name == server.name);
+        let row = record.map(std::mem::take).unwrap_or_else(|| Row {
+            name: server.name.clone(),
+            state: "disabled".to_owned(),
+            ..Row::default()
+        });
+        Row {
+            transport: Some(transport(server).to_owned()),
+            source: Some(server.origin.place.clone()),
+            ..row
+        }
+    };
+    loaded.configuration.servers.iter().map(row).collect()
+}
+
+fn transport(server: &ServerSpec) -> &'static str {
+    match server.transport {
+        ServerTransport::Stdio { .. } => "stdio",
+        ServerTransport::Http {
+            transport: HttpTransport::Sse,
+            ..
+        } => "sse",
+        ServerTransport::Http { .. } => "http",
+    }
+}
+
+/// The servers of the gateways that run here, as they are there: nothing is started for it.
+async fn of_gateways(console: Console) -> Result<Exit, Failure> {
+    let answers = gateways::ask(console, OperatorClient::servers).await?;
+    if answers.is_empty() {
+        let failure = Failure::new(
+            Exit::Unavailable,
+            "unavailable",
+            "no gateway of this user runs here",
+        );
+        return Err(failure.with_hint(
+            "`toolplane serve` starts one; without `--gateway` the servers are started and asked",
+        ));
+    }
+    let rows = answers.iter().flat_map(|(gateway, records)| {
+        records.iter().map(|record: &RawJson| Row {
+            gateway: Some(gateway.process()),
+            ..record.to().unwrap_or_default()
+        })
+    });
+    show(&rows.collect::<Vec<_>>(), console)
+}
+
+fn show(rows: &[Row], console: Console) -> Result<Exit, Failure> {
     if rows.is_empty() && console.format == Format::Table {
         console.say("no servers");
         return Ok(Exit::Done);
     }
-    console.list(&rows, |table| {
-        let header = ["NAME", "STATE", "TRANSPORT", "TOOLS", "START", "DETAIL"];
-        table.header(header).rows(rows.iter().map(cells))
+    let first = rows.first().and_then(|row| row.gateway.as_deref());
+    let has_many = rows.iter().any(|row| row.gateway.as_deref() != first);
+    console.list(rows, |table| {
+        let mut header = vec!["NAME", "STATE", "SINCE", "TRIES", "NEXT", "TOOLS", "DETAIL"];
+        if has_many {
+            header.insert(0, "GATEWAY");
+        }
+        table.header(header).rows(rows.iter().map(|row| {
+            let mut cells = cells(row).to_vec();
+            if has_many {
+                cells.insert(0, row.gateway.clone().unwrap_or_default());
+            }
+            cells
+        }))
     })?;
     Ok(Exit::Done)
 }
 
-fn cells(row: &Row<'_>) -> [String; 6] {
-    let detail = row
-        .reason
-        .as_deref()
-        .or(row.detail.as_deref())
-        .unwrap_or_default();
+fn cells(row: &Row) -> [String; 7] {
+    let detail = row.reason.as_deref().or(row.detail.as_deref());
     // The whole of it is in JSON; a table takes one line.
-    let detail = text::printable(detail.lines().next().unwrap_or_default());
+    let detail = text::printable(detail.unwrap_or_default().lines().next().unwrap_or_default());
+    let is_known = !matches!(row.state.as_str(), "disabled" | "not started");
+    let age = row.in_state_ms.filter(|_| is_known).map(Duration::from_millis);
+    let tries = match row.attempts {
+        0 => String::new(),
+        n => n.to_string(),
+    };
     [
-        row.name.to_owned(),
-        row.state.to_owned(),
-        row.transport.to_owned(),
-        row.n_tools.to_string(),
-        row.start_ms
-            .map(|ms| text::time(std::time::Duration::from_millis(ms)))
-            .unwrap_or_default(),
+        text::printable(&row.name).into_owned(),
+        row.state.clone(),
+        age.map(text::age).unwrap_or_default(),
+        tries,
+        next(row),
+        if is_known {
+            row.n_tools.to_string()
+        } else {
+            String::new()
+        },
         detail.into_owned(),
     ]
 }
 
-pub(super) fn milliseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+/// When it is started.
+fn next(row: &Row) -> String {
+    match (row.retry_in_ms, row.state.as_str()) {
+        (Some(pause), _) => format!("in {}", text::time(Duration::from_millis(pause))),
+        (None, "failed" | "not started") => "when needed".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// How many lines of a failed server's stderr are shown.
@@ -149,11 +222,4 @@ pub(super) fn warn_of_failure(name: &str, reason: &str, detail: Option<&str>, co
         text.push_str(&text::printable(line));
     }
     console.warn(&text);
-}
-
-fn failure(status: &SourceStatus) -> Option<String> {
-    match &status.state {
-        SourceState::Failed(reason) => Some(reason.clone()),
-        _ => None,
-    }
 }

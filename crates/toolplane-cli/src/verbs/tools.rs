@@ -1,33 +1,38 @@
+mod disabled;
+mod show;
+
 use serde::Serialize;
 use toolplane::{
     RawJson, Toolplane,
     core::{SourceState, Tool},
 };
 
+use self::disabled::Disabled;
 use super::on_plane;
 use crate::{
     command::{Format, Options, Tools},
     exit::Exit,
     failure::Failure,
     output::Console,
+    runtime::block_on,
     text,
 };
 
-mod show;
-
 pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<Exit, Failure> {
-    on_plane(options, console, async |loaded, plane| match tools {
-        Tools::Ls { server } => {
+    match tools {
+        Tools::Ls { server } => on_plane(options, console, async |loaded, plane| {
             if let Some(server) = &server {
                 super::servers::must_exist(loaded, server)?;
             }
             list(plane, server.as_deref(), console).await
-        }
-        Tools::Show { name } => {
+        }),
+        Tools::Show { name } => on_plane(options, console, async |_, plane| {
             let tool = plane.describe(&name, &plane.local_caller()).await?;
-            show::show(&tool, console)
-        }
-    })
+            let disabled = disabled::of(&disabled::all(console).await, &tool);
+            show::show(&tool, &disabled, console)
+        }),
+        Tools::Enable { name } => block_on(disabled::enable(&name, console)),
+    }
 }
 
 /// A tool in the list.
@@ -50,32 +55,35 @@ struct Row<'a> {
     capabilities: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tags: &'a [String],
+    /// The gateways in which it is switched off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    disabled: Vec<Disabled>,
     input_schema: &'a RawJson,
 }
 
 async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Result<Exit, Failure> {
     let view = plane.list(&plane.local_caller()).await;
+    let disabled = disabled::all(console).await;
     let rows: Vec<Row<'_>> = view
         .tools()
         .iter()
         .filter(|tool| server.is_none() || server == server_of(tool))
-        .map(|tool| row(tool))
+        .map(|tool| row(tool, disabled::of(&disabled, tool)))
         .collect();
     let failed = warn_of_missing(plane, server, console);
+    for row in &rows {
+        disabled::warn(row.name, &row.disabled, console);
+    }
     if rows.is_empty() && console.format == Format::Table {
         console.say("no tools");
     } else {
+        let has_states = rows.iter().any(|row| !row.disabled.is_empty());
         console.list(&rows, |table| {
+            let states: &[&str] = if has_states { &["STATE"] } else { &[] };
+            let header = [&["NAME"][..], states, &["SOURCE", "DESCRIPTION"]].concat();
             table
-                .header(["NAME", "SOURCE", "DESCRIPTION"])
-                .rows(rows.iter().map(|row| {
-                    let description = text::printable(text::first_line(row.description));
-                    [
-                        row.name.to_owned(),
-                        row.server.unwrap_or(row.source).to_owned(),
-                        description.into_owned(),
-                    ]
-                }))
+                .header(header)
+                .rows(rows.iter().map(|row| cells(row, has_states)))
         })?;
     }
     // The rest of the tools is there, which is what a list without a server is asked for.
@@ -86,12 +94,23 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
     })
 }
 
+fn cells(row: &Row<'_>, has_states: bool) -> Vec<String> {
+    let mut cells = vec![row.name.to_owned()];
+    if has_states {
+        let is_off = !row.disabled.is_empty();
+        cells.push(if is_off { "switched off" } else { "" }.to_owned());
+    }
+    cells.push(row.server.unwrap_or(row.source).to_owned());
+    cells.push(text::printable(text::first_line(row.description)).into_owned());
+    cells
+}
+
 /// The server that runs a tool, as its settings name it.
 fn server_of(tool: &Tool) -> Option<&str> {
     tool.descriptor().executor.config.get("server")?.as_str()
 }
 
-fn row(tool: &Tool) -> Row<'_> {
+fn row(tool: &Tool, disabled: Vec<Disabled>) -> Row<'_> {
     let descriptor = tool.descriptor();
     Row {
         name: tool.name(),
@@ -103,6 +122,7 @@ fn row(tool: &Tool) -> Row<'_> {
         kind: &descriptor.executor.kind,
         capabilities: &descriptor.metadata.capabilities,
         tags: &descriptor.metadata.tags,
+        disabled,
         input_schema: &descriptor.input_schema,
     }
 }

@@ -12,6 +12,7 @@ fn help() {
         "doctor",
         "tools ls",
         "tools show",
+        "tools enable",
         "servers ls",
         "call",
         "serve",

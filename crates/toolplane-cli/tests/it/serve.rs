@@ -226,6 +226,21 @@ impl Served {
         answer
     }
 
+    /// Asks for a page; gives the status and the value of the answer.
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.address
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
+    }
+
     /// Sends a message over a connection of its own, which brings the answer and ends.
     pub(crate) fn begin(&self, host: &str, headers: &str, message: &Value) -> TcpStream {
         let body = message.to_string();

@@ -9,7 +9,7 @@ use toolplane::{
     manifest::Configuration,
     policy::{ApprovalVerdict, Approve},
 };
-use toolplane_gateway::{ApprovalsClient, ApprovalsClientError, Gateway, GatewayOptions};
+use toolplane_gateway::{Gateway, GatewayOptions, OperatorClient, OperatorClientError};
 
 use crate::{
     acting::Acting,
@@ -229,14 +229,14 @@ async fn those_who_decide_come_by_a_socket() {
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let gateway = Gateway::new(plane, GatewayOptions::default());
     let serving = gateway.clone();
-    tokio::spawn(async move { serving.serve_approvals(listener, std::future::pending()).await });
-    let connect = async || ApprovalsClient::connect(&path).await.expect("somebody listens");
-    assert!(connect().await.list().await.expect("a list").is_empty());
+    tokio::spawn(async move { serving.serve_operator(listener, std::future::pending()).await });
+    let connect = async || OperatorClient::connect(&path).await.expect("somebody listens");
+    assert!(connect().await.approvals().await.expect("a list").is_empty());
     let mut client = Client::on(gateway);
     client.initialize("{}").await;
     let arguments = r#""name":"who","arguments":{"n":1e2}"#;
     pending(&client.value("tools/call", arguments).await);
-    let all = connect().await.list().await.expect("a list");
+    let all = connect().await.approvals().await.expect("a list");
     assert_eq!(all.len(), 1);
     assert_eq!(
         all[0].get("arguments").expect("arguments").as_str(),
@@ -264,7 +264,7 @@ async fn those_who_decide_come_by_a_socket() {
                 let text = approval.get("state").and_then(|state| state.string());
                 assert_eq!(text.as_deref(), Some(state));
             }
-            (Err(ApprovalsClientError::Refused { kind, .. }), Err(expected)) => assert_eq!(kind, expected),
+            (Err(OperatorClientError::Refused { kind, .. }), Err(expected)) => assert_eq!(kind, expected),
             (result, expected) => panic!("{handle} {by}: {result:?}, expected {expected:?}"),
         }
     }

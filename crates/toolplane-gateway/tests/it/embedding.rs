@@ -203,11 +203,15 @@ async fn metrics_are_served_where_they_are_asked_for() {
             for line in [
                 r#"toolplane_calls_total{tool="t",outcome="ok"} 1"#,
                 r#"toolplane_source_up{source="configuration"} 1"#,
+                r#"toolplane_source_state{source="configuration"} 2"#,
                 "toolplane_sessions 0",
                 "toolplane_parked_calls 0",
+                "toolplane_cache_bytes 0",
+                "toolplane_cache_fetches_running 0",
             ] {
                 assert!(page.lines().any(|it| it == line), "{line} in\n{page}");
             }
+            every_metric_is_documented(&page);
             for (host, status) in [("10.0.0.7:1", 200), ("[::1]:1", 200), ("evil.example.com", 403)] {
                 assert_eq!(
                     exchange(address, "GET", "/metrics", host, "").await.0,
@@ -239,6 +243,20 @@ async fn metrics_are_served_where_they_are_asked_for() {
         403
     );
     served.abort();
+}
+
+/// The page in the documentation promises these names.
+fn every_metric_is_documented(page: &str) {
+    let documented = include_str!("../../../../docs/src/how-to/observe.md");
+    let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let names: Vec<_> = names.filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.contains(&"toolplane_own_connections_limit"), "{names:?}");
+    for name in names {
+        assert!(
+            documented.contains(&format!("`{name}`")),
+            "{name} is not documented"
+        );
+    }
 }
 
 #[tokio::test]

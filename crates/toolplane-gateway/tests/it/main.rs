@@ -8,6 +8,7 @@ mod embedding;
 mod legacy_rounds;
 mod lists;
 mod modern_rounds;
+mod operator;
 mod support;
 mod tasks;
 mod watching;

@@ -361,11 +361,8 @@ impl Source for Changing {
 
     fn status(&self) -> SourceStatus {
         SourceStatus {
-            state: SourceState::Ready,
             n_tools: self.snapshot().tools.len(),
-            detail: None,
-            n_restarts: 0,
-            start_took: None,
+            ..SourceStatus::new(SourceState::Ready)
         }
     }
 }

@@ -179,13 +179,7 @@ impl Source for Server {
     }
 
     fn status(&self) -> SourceStatus {
-        SourceStatus {
-            state: self.state.clone(),
-            n_tools: 0,
-            detail: None,
-            n_restarts: 0,
-            start_took: None,
-        }
+        SourceStatus::new(self.state.clone())
     }
 
     fn check_interval(&self) -> Option<Duration> {

@@ -11,8 +11,11 @@ mod events;
 mod health;
 mod idempotency;
 mod limits;
+mod metrics;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
 mod resilience;
+#[cfg(feature = "exec-mcp")]
+mod sources;
 mod stack;
 mod turns;

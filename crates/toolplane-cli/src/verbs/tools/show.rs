@@ -7,6 +7,7 @@ use toolplane::{
     core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool, Trust},
 };
 
+use super::disabled::Disabled;
 use crate::{
     exit::Exit,
     failure::Failure,
@@ -30,11 +31,14 @@ struct Shown<'a> {
     kind: &'a str,
     timeout_ms: u64,
     call_timeout_ms: u64,
+    /// The gateways in which it is switched off.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    disabled: &'a [Disabled],
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     metadata: serde_json::Map<String, Value>,
 }
 
-pub(super) fn show(tool: &Tool, console: Console) -> Result<Exit, Failure> {
+pub(super) fn show(tool: &Tool, disabled: &[Disabled], console: Console) -> Result<Exit, Failure> {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -51,13 +55,14 @@ pub(super) fn show(tool: &Tool, console: Console) -> Result<Exit, Failure> {
         kind: &descriptor.executor.kind,
         timeout_ms: milliseconds(settings.attempt_timeout),
         call_timeout_ms: milliseconds(settings.call_timeout),
+        disabled,
         metadata: metadata(&descriptor.metadata),
     };
     console.value(&shown, || page(tool, &shown))?;
     Ok(Exit::Done)
 }
 
-fn hex(digest: &[u8]) -> String {
+pub(super) fn hex(digest: &[u8]) -> String {
     digest.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -94,6 +99,15 @@ fn page(tool: &Tool, shown: &Shown<'_>) -> String {
         fact(&name.replace('_', " "), &words(value));
     }
     fact("digest", &shown.digest[..16]);
+    for one in shown.disabled {
+        let reason = text::printable(&one.reason);
+        let state = format!("in the gateway {} since {}: {reason}", one.gateway, one.since);
+        fact("switched off", &state);
+        fact(
+            "",
+            &format!("`toolplane tools enable {}` switches it on again", shown.name),
+        );
+    }
     arguments(&mut page, tool);
     page
 }

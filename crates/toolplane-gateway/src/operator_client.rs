@@ -10,14 +10,14 @@ use tokio::net::UnixStream;
 
 use crate::render::object;
 
-/// The way to a gateway's approvals over its socket: see [`Gateway::serve_approvals`](crate::Gateway::serve_approvals).
+/// The way to a gateway over the socket of its operators: see [`Gateway::serve_operator`](crate::Gateway::serve_operator).
 #[derive(Debug)]
-pub struct ApprovalsClient(UnixStream);
+pub struct OperatorClient(UnixStream);
 
 /// Why a gateway did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ApprovalsClientError {
+pub enum OperatorClientError {
     /// The gateway cannot be reached, or does not answer as one does.
     #[error("the gateway does not answer")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -34,7 +34,7 @@ pub enum ApprovalsClientError {
 /// How many bytes an answer may have: as much as the arguments of all calls that can wait.
 const MAX_ANSWER: usize = 64 << 20;
 
-impl ApprovalsClient {
+impl OperatorClient {
     /// Connects to the socket at this path. It is for one request.
     ///
     /// # Errors
@@ -43,11 +43,38 @@ impl ApprovalsClient {
         UnixStream::connect(socket).await.map(Self)
     }
 
-    /// All that wait or were decided.
+    /// How each server is: see [`Toolplane::server_records`](toolplane::Toolplane::server_records).
     ///
     /// # Errors
     /// When the gateway does not answer.
-    pub async fn list(self) -> Result<Vec<RawJson>, ApprovalsClientError> {
+    pub async fn servers(self) -> Result<Vec<RawJson>, OperatorClientError> {
+        let answer = self.send(Method::GET, "/servers", None).await?;
+        Ok(answer.get("servers").unwrap_or_default().items().collect())
+    }
+
+    /// The tools that are switched off: see [`Toolplane::disabled_records`](toolplane::Toolplane::disabled_records).
+    ///
+    /// # Errors
+    /// When the gateway does not answer.
+    pub async fn disabled(self) -> Result<Vec<RawJson>, OperatorClientError> {
+        let answer = self.send(Method::GET, "/disabled", None).await?;
+        Ok(answer.get("tools").unwrap_or_default().items().collect())
+    }
+
+    /// Switches a tool on again.
+    ///
+    /// # Errors
+    /// When it is not switched off.
+    pub async fn enable(self, tool: &str) -> Result<(), OperatorClientError> {
+        let said = object(&[("tool", RawJson::from(tool))]);
+        self.send(Method::POST, "/enable", Some(said)).await.map(drop)
+    }
+
+    /// The calls that wait for somebody's approval, and those that were decided.
+    ///
+    /// # Errors
+    /// When the gateway does not answer.
+    pub async fn approvals(self) -> Result<Vec<RawJson>, OperatorClientError> {
         let answer = self.send(Method::GET, "/approvals", None).await?;
         let all = answer.get("approvals").unwrap_or_default();
         Ok(all.items().collect())
@@ -63,7 +90,7 @@ impl ApprovalsClient {
         is_approved: bool,
         by: &str,
         reason: Option<&str>,
-    ) -> Result<RawJson, ApprovalsClientError> {
+    ) -> Result<RawJson, OperatorClientError> {
         let verdict = if is_approved { "approve" } else { "deny" };
         let mut said = vec![("by", RawJson::from(by))];
         said.extend(reason.map(|reason| ("reason", RawJson::from(reason))));
@@ -76,7 +103,7 @@ impl ApprovalsClient {
         method: Method,
         path: &str,
         body: Option<RawJson>,
-    ) -> Result<RawJson, ApprovalsClientError> {
+    ) -> Result<RawJson, OperatorClientError> {
         let body = body.map_or_else(Bytes::new, |body| body.as_bytes().clone());
         let request = Request::builder()
             .method(method)
@@ -91,13 +118,13 @@ impl ApprovalsClient {
             let answer = sender.send_request(request).await.map_err(unreachable)?;
             let is_success = answer.status().is_success();
             let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-            let bytes = body.map_err(ApprovalsClientError::Unreachable)?.to_bytes();
+            let bytes = body.map_err(OperatorClientError::Unreachable)?.to_bytes();
             Ok((is_success, RawJson::parse(bytes).map_err(unreachable)?))
         };
         // The connection may end with the last byte, before that was read: only the exchange decides.
         let connection = async {
             let _ = connection.await;
-            std::future::pending::<Result<(bool, RawJson), ApprovalsClientError>>().await
+            std::future::pending::<Result<(bool, RawJson), OperatorClientError>>().await
         };
         let (is_success, answer) = tokio::select! {
             answer = exchange => answer?,
@@ -108,13 +135,13 @@ impl ApprovalsClient {
         }
         let error = answer.get("error").unwrap_or_default();
         let text = |key: &str| error.get(key).and_then(|text| text.string());
-        Err(ApprovalsClientError::Refused {
+        Err(OperatorClientError::Refused {
             kind: text("kind").unwrap_or_default(),
             message: text("message").unwrap_or_default(),
         })
     }
 }
 
-fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ApprovalsClientError {
-    ApprovalsClientError::Unreachable(error.into())
+fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> OperatorClientError {
+    OperatorClientError::Unreachable(error.into())
 }

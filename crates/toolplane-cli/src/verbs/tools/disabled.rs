@@ -1,0 +1,76 @@
+//! Tools that are switched off in gateways that run here, since their credentials were refused.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolplane::core::Tool;
+use toolplane_gateway::OperatorClient;
+
+use super::super::gateways;
+use crate::{exit::Exit, failure::Failure, output::Console, text};
+
+/// That a tool is switched off in a gateway.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Disabled {
+    /// The gateway's process.
+    #[serde(default)]
+    pub(super) gateway: String,
+    #[serde(skip_serializing)]
+    tool: String,
+    /// The SHA-256 of its definition there.
+    #[serde(default, skip_serializing)]
+    digest: Option<String>,
+    pub(super) reason: String,
+    pub(super) since: String,
+    /// In how long a call is let through to try it out.
+    retry_in_ms: u64,
+}
+
+/// All that there are. Whoever lists tools wants those, and goes without this if it is not to be had.
+pub(super) async fn all(console: Console) -> Vec<Disabled> {
+    let answers = gateways::ask(console, OperatorClient::disabled).await;
+    let answers = answers.unwrap_or_default().into_iter();
+    let all = answers.flat_map(|(gateway, records)| {
+        records.into_iter().filter_map(move |record| {
+            let disabled: Disabled = record.to().ok()?;
+            let gateway = gateway.process();
+            Some(Disabled { gateway, ..disabled })
+        })
+    });
+    all.collect()
+}
+
+/// Those of this tool: a tool of another configuration may have the same name.
+pub(super) fn of(all: &[Disabled], tool: &Tool) -> Vec<Disabled> {
+    let digest = super::show::hex(tool.digest());
+    let is_it =
+        |one: &&Disabled| *one.tool == **tool.name() && one.digest.as_ref().is_none_or(|one| *one == digest);
+    all.iter().filter(is_it).cloned().collect()
+}
+
+/// Says that a tool is switched off, why, and how it is switched on again.
+pub(super) fn warn(name: &str, disabled: &[Disabled], console: Console) {
+    for one in disabled {
+        let (reason, gateway) = (text::printable(&one.reason), &one.gateway);
+        console.warn(&format!(
+            "`{name}` is switched off in the gateway {gateway} since {}: {reason}; `toolplane tools enable {name}` \
+             switches it on again",
+            one.since
+        ));
+    }
+}
+
+/// Switches a tool on again, wherever it is off.
+pub(super) async fn enable(name: &str, console: Console) -> Result<Exit, Failure> {
+    let answers = gateways::ask(console, async |client: OperatorClient| client.enable(name).await).await?;
+    if answers.is_empty() {
+        let message = format!("no gateway of this user that runs here has `{name}` switched off");
+        let failure = Failure::new(Exit::NotFound, "not_found", message);
+        return Err(failure.with_hint("`toolplane tools ls` says which tools are"));
+    }
+    let gateways: Vec<_> = answers.iter().map(|(gateway, ())| gateway.process()).collect();
+    let enabled = json!({"tool": name, "gateways": gateways});
+    console.value(&enabled, || {
+        format!("enabled {name} in the gateway {}", gateways.join(", "))
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,240 @@
+//! What the operator of a running gateway sees of it and does there: servers, and tools that are switched off.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{BINARY, Place, eventually},
+    serve::{Served, call},
+};
+
+const INNER: &str = "
+tools:
+  greet:
+    description: Greets
+    executor: {kind: mock, result: hello}
+";
+
+/// A place whose sockets are where no other test looks. Their paths must be short.
+fn place(configuration: &str) -> (Place, tempfile::TempDir) {
+    let run = tempfile::Builder::new().prefix("tp").tempdir().unwrap();
+    let place = Place::with(configuration).variable("XDG_RUNTIME_DIR", run.path().to_str().unwrap());
+    place.write("inner.yaml", INNER);
+    (place, run)
+}
+
+/// A server that works, one that does not, and one that is left alone.
+fn servers(required: &str) -> String {
+    format!(
+        "
+servers:
+  inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio], required: true}}
+  broken: {{command: sh, args: ['-c', 'echo started >> starts; exit 3'], {required}}}
+  idle: {{command: sh, disabled: true}}
+"
+    )
+}
+
+/// The states in a list of servers.
+fn states(list: &Value) -> Vec<(String, String)> {
+    let servers = list.as_array().unwrap().iter();
+    let text = |server: &Value, key: &str| server[key].as_str().unwrap().to_owned();
+    servers
+        .map(|server| (text(server, "name"), text(server, "state")))
+        .collect()
+}
+
+#[test]
+fn servers_are_shown_without_starting_them_where_that_is_asked_for() {
+    let (place, _run) = place(&servers("required: false"));
+    let list = place.run(&["servers", "ls", "--no-start", "-o", "json"]).json();
+    let expected = [
+        ("inner", "not started"),
+        ("broken", "not started"),
+        ("idle", "disabled"),
+    ];
+    let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));
+    assert_eq!(states(&list), expected);
+    assert_eq!(
+        (&list[0]["attempts"], &list[0]["transport"]),
+        (&json!(0), &json!("stdio"))
+    );
+    assert!(!place.path().join("starts").exists(), "nothing was started");
+    let table = place.run(&["servers", "ls", "--no-start"]);
+    let header = table.data().lines().next().unwrap();
+    let columns: Vec<_> = header.split_whitespace().collect();
+    assert_eq!(
+        columns,
+        ["NAME", "STATE", "SINCE", "TRIES", "NEXT", "TOOLS", "DETAIL"]
+    );
+    assert!(table.data().contains("when needed"), "{table:?}");
+
+    let none = place.run(&["servers", "ls", "--gateway"]);
+    assert_eq!((none.code, none.stdout.as_str()), (6, ""));
+    assert!(
+        none.stderr.contains("no gateway of this user runs here"),
+        "{none:?}"
+    );
+
+    // Those that are started for it.
+    let list = place.run(&["servers", "ls", "-o", "yaml"]);
+    let yaml = list.data();
+    for line in [
+        "- name: inner\n  state: ready\n",
+        "  attempts: 1\n",
+        "- name: broken\n  state: failed\n",
+        "exit status: 3",
+    ] {
+        assert!(yaml.contains(line), "{line} in {yaml}");
+    }
+    let broken = &place.run(&["servers", "ls", "-o", "json"]).json()[1];
+    assert!(
+        broken["retry_in_ms"].as_u64().is_some_and(|ms| ms <= 1250),
+        "{broken}"
+    );
+    assert!(broken["since"].as_str().unwrap().ends_with('Z'), "{broken}");
+}
+
+/// Whoever asks in whatever way is told the same.
+#[test]
+fn probes_health_and_lists_agree_on_servers() {
+    for (required, is_ready) in [("required: false", true), ("required: true", false)] {
+        let (place, _run) = place(&servers(required));
+        let served = Served::start(&place);
+        let list = || place.run(&["servers", "ls", "--gateway", "-o", "json"]).json();
+        eventually("that both were started", || {
+            let is_over = |(_, state): &(String, String)| state == "ready" || state == "failed";
+            states(&list()).iter().all(is_over)
+        });
+        let expected = [("inner", "ready"), ("broken", "failed")];
+        let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));
+        let listed = list();
+        assert_eq!(states(&listed), expected);
+        assert_eq!(listed[0]["gateway"], served.child.id().to_string());
+        assert!(
+            listed[1]["reason"].as_str().unwrap().contains("exit status: 3"),
+            "{listed}"
+        );
+
+        let health = place.run(&["health", "--address", &served.address, "-o", "json"]);
+        assert_eq!(health.code, i32::from(!is_ready));
+        let page: Value = serde_json::from_str(&health.stdout).unwrap();
+        assert_eq!(states(&page["servers"]), expected);
+        assert_eq!(page["status"] == "ready", is_ready);
+        for (of_list, of_page) in [0, 1].map(|n| (&listed[n], &page["servers"][n])) {
+            assert_eq!(of_list["attempts"], of_page["attempts"]);
+            assert_eq!(of_list["n_restarts"], of_page["n_restarts"]);
+            assert!(of_page.get("reason").is_none() && of_page["since"].is_string());
+        }
+
+        let (status, probe) = served.get("/readyz");
+        assert_eq!(status, if is_ready { 200 } else { 503 });
+        assert_eq!(probe["status"], page["status"]);
+        assert_eq!(probe["reasons"], page["reasons"]);
+        assert_eq!(probe["servers"], json!({"inner": "ready", "broken": "failed"}));
+    }
+}
+
+/// An API that lets nobody in.
+fn closed_api() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer);
+            let _ = stream
+                .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    url
+}
+
+#[test]
+fn a_tool_that_is_switched_off_is_shown_so_and_can_be_switched_on_again() {
+    let url = closed_api();
+    let configuration = format!(
+        "
+tools:
+  search:
+    description: Searches
+    executor: {{kind: http, url: '{url}', allow_private: true, headers: {{Authorization: 'Bearer ${{env:TOKEN}}'}}}}
+  free:
+    description: Needs nothing
+    executor: {{kind: mock, result: 1}}
+"
+    );
+    let (place, _run) = place(&configuration);
+    let place = place.variable("TOKEN", "t0p-secret-token");
+    let none = place.run(&["tools", "enable", "search"]);
+    assert_eq!((none.code, none.stdout.as_str()), (3, ""), "{none:?}");
+    let served = Served::start(&place);
+    let before = place.run(&["tools", "ls"]);
+    assert!(!before.data().contains("STATE"), "nothing is off: {before:?}");
+    for _ in 0..3 {
+        served.post("localhost", &call(1, "search", &json!({})));
+    }
+    let table = place.run(&["tools", "ls"]);
+    assert_eq!(table.code, 0);
+    let row = table
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("search"))
+        .unwrap();
+    assert!(row.contains("switched off"), "{table:?}");
+    assert!(
+        table.stderr.contains("`search` is switched off in the gateway")
+            && table
+                .stderr
+                .contains("`toolplane tools enable search` switches it on again"),
+        "{table:?}"
+    );
+    let list = place.run(&["tools", "ls", "-o", "json"]).json();
+    let by_name = |name: &str| list.as_array().unwrap().iter().find(|tool| tool["name"] == name);
+    let disabled = &by_name("search").unwrap()["disabled"][0];
+    assert!(
+        disabled["reason"].as_str().unwrap().contains("refused"),
+        "{disabled}"
+    );
+    assert_eq!(disabled["gateway"], served.child.id().to_string());
+    assert!(by_name("free").unwrap().get("disabled").is_none());
+
+    let shown = place.run(&["tools", "show", "search"]);
+    assert!(
+        shown.data().contains("switched off") && shown.data().contains("toolplane tools enable search"),
+        "{shown:?}"
+    );
+    let other = place.run(&["tools", "show", "free"]);
+    assert!(!other.data().contains("switched off"), "{other:?}");
+
+    let enabled = place.run(&["tools", "enable", "search"]);
+    assert_eq!(enabled.code, 0, "{enabled:?}");
+    assert!(!place.run(&["tools", "ls"]).data().contains("STATE"));
+    assert_eq!(place.run(&["tools", "enable", "search"]).code, 3, "it is on");
+}
+
+#[test]
+fn a_call_fails_on_purpose_and_says_so() {
+    let place = Place::with(INNER);
+    place.write(
+        "chaos.yaml",
+        "seed: 42\nrules: [{failure_rate: 100%, errors: [network]}]\n",
+    );
+    let run = place.run(&["call", "greet", "--chaos", "chaos.yaml", "--explain"]);
+    assert_eq!((run.code, run.stdout.as_str()), (6, ""), "{run:?}");
+    for said in ["CHAOS: calls fail on purpose", "seed 42", "injected fault"] {
+        assert!(run.stderr.contains(said), "{said}: {run:?}");
+    }
+    let dry = place.run(&["call", "greet", "--chaos", "chaos.yaml", "--dry-run"]);
+    assert_eq!(dry.code, 0, "nothing is sent that could fail: {dry:?}");
+    place.write("chaos.yaml", "seed: 42\nrules: [{failure_rte: 20%}]\n");
+    let wrong = place.run(&["call", "greet", "--chaos", "chaos.yaml"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.stderr.contains("chaos.yaml:2"), "{wrong:?}");
+}

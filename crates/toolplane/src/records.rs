@@ -1,0 +1,98 @@
+//! What operators are shown of servers and tools, as data.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value, json};
+use tool_core::{SourceState, SourceStatus, rfc3339};
+
+use crate::Toolplane;
+
+impl Toolplane {
+    /// How each server is, as JSON objects for its operators:
+    ///
+    /// - `name`, and `state`: `not started`, `starting`, `ready`, `failed` or `stopped`;
+    /// - `since`, the time of day at which it came into that state, and `in_state_ms`, how long ago that was;
+    /// - `attempts`: how many tries its start took so far;
+    /// - `retry_in_ms`: how long it is left alone before it is tried again, if it is;
+    /// - `n_tools`, `n_restarts`, and `start_ms`: how long the last start took;
+    /// - `reason`: why it has failed; `last_error`: why it failed last, if it is well since;
+    /// - `detail`: what it says of itself, or the end of what it wrote to stderr.
+    ///
+    /// Secrets are hidden in it, but it names what is inside: it is nothing for models.
+    #[must_use]
+    pub fn server_records(&self) -> Vec<Value> {
+        let wall = self.0.clock.wall();
+        // The first one is the configuration.
+        let servers = self.sources().into_iter().skip(1);
+        servers
+            .map(|(name, status)| record(&name, &status, wall))
+            .collect()
+    }
+
+    /// The tools that are switched off since their credentials were refused, as JSON objects for their operators: `tool`,
+    /// `digest` of its definition in hexadecimal digits, `reason`, `since`, and `retry_in_ms`: in how long a call is let
+    /// through to try it out.
+    #[must_use]
+    pub fn disabled_records(&self) -> Vec<Value> {
+        let now = self.0.clock.now();
+        let disabled = self.disabled().into_iter().map(|(tool, disabled)| {
+            let digest = self.known_tool(&tool).map(|tool| hex(tool.digest()));
+            json!({
+                "tool": *tool,
+                "digest": digest,
+                "reason": disabled.reason,
+                "since": rfc3339(disabled.since),
+                "retry_in_ms": milliseconds(disabled.until.since(now)),
+            })
+        });
+        disabled.collect()
+    }
+}
+
+fn record(name: &str, status: &SourceStatus, wall: SystemTime) -> Value {
+    let mut record = public_record(name, status, wall);
+    let mut add = |key: &str, value: Value| {
+        record.insert(key.to_owned(), value);
+    };
+    add("n_tools", status.n_tools.into());
+    if let Some(took) = status.start_took {
+        add("start_ms", milliseconds(took).into());
+    }
+    match (&status.state, &status.last_error) {
+        (SourceState::Failed(reason), _) => add("reason", reason.as_str().into()),
+        (_, Some(error)) => add("last_error", error.as_str().into()),
+        _ => {}
+    }
+    if let Some(detail) = &status.detail {
+        add("detail", detail.as_str().into());
+    }
+    Value::Object(record)
+}
+
+/// What anybody may know of a server who may know that it is there: neither addresses nor what it said.
+pub(crate) fn public_record(name: &str, status: &SourceStatus, wall: SystemTime) -> Map<String, Value> {
+    let mut record = Map::new();
+    let mut add = |key: &str, value: Value| {
+        record.insert(key.to_owned(), value);
+    };
+    add("name", name.into());
+    add("state", status.state.as_str().into());
+    if let Some(since) = status.in_state {
+        add("since", rfc3339(wall - since).into());
+        add("in_state_ms", milliseconds(since).into());
+    }
+    add("attempts", status.n_attempts.into());
+    if let Some(pause) = status.retry_in {
+        add("retry_in_ms", milliseconds(pause).into());
+    }
+    add("n_restarts", status.n_restarts.into());
+    record
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

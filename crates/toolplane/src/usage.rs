@@ -1,0 +1,44 @@
+//! How much of what is shared is in use now.
+
+use crate::Toolplane;
+
+/// What the cache of answers holds, and does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheUse {
+    /// How many bytes the answers take that are kept, about.
+    pub n_bytes: u64,
+    /// How many calls run now for all who want the same.
+    pub n_fetches: usize,
+}
+
+/// The connections to one server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionUse {
+    /// How many requests wait for an answer on the connection that all share.
+    pub n_requests: usize,
+    /// How many connections single clients have for themselves.
+    pub n_own: usize,
+    /// How many of those are in use.
+    pub n_own_used: usize,
+    /// How many of those there may be.
+    pub max_own: usize,
+}
+
+impl Toolplane {
+    /// What the cache of answers holds, and does.
+    #[must_use]
+    pub fn cache_use(&self) -> CacheUse {
+        CacheUse {
+            n_bytes: self.0.share.n_bytes(),
+            n_fetches: self.0.share.n_running(),
+        }
+    }
+
+    /// The connections to each server, by its name.
+    #[must_use]
+    pub fn connection_use(&self) -> Vec<(String, ConnectionUse)> {
+        self.0.running.load().servers.connection_use()
+    }
+}

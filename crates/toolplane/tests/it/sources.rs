@@ -1,0 +1,167 @@
+//! Servers as the facade sees them: where they stand, and who is told.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use mcp_mock::{MockServer, Reply, Tool};
+use tokio::time::{sleep, timeout};
+use toolplane::{
+    CallRequest, Toolplane,
+    core::{
+        BoxFuture, Caller, ErrorKind, Event, Observe, Reference, Secret, SecretError, Secrets, SourceState,
+    },
+    manifest::{LoadOptions, Syntax, load},
+    observe::Metrics,
+};
+
+/// How long a test may hang before it fails.
+const LONG: Duration = Duration::from_secs(30);
+const TOKEN: &str = "hunter2-hunter2";
+
+/// Writes down in words what sources come to.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Observe for Told {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::SourceChanged { change } = event {
+            let line = match &change.to {
+                SourceState::Failed(reason) => format!("{} failed: {reason}", change.source),
+                state => format!("{} {state}", change.source),
+            };
+            self.0.lock().expect("no test panics with it").push(line);
+        }
+    }
+}
+
+impl Told {
+    /// What was told, as soon as it is so much.
+    async fn come_to(&self, count: usize) -> Vec<String> {
+        let lines = || self.0.lock().expect("no test panics with it").clone();
+        let told = async {
+            while lines().len() < count {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LONG, told).await.expect("it is told");
+        lines()
+    }
+}
+
+/// Gives one token for everything.
+struct Kept;
+
+impl Secrets for Kept {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async { Ok(Some(Secret::new(TOKEN))) })
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(true)
+    }
+}
+
+fn plane(yaml: &str) -> (Toolplane, Arc<Told>, Arc<Metrics>) {
+    let (told, metrics) = (Arc::new(Told::default()), Arc::new(Metrics::new()));
+    let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, yaml)).expect("usable");
+    let builder = Toolplane::builder()
+        .loaded(&loaded)
+        .secrets(Arc::new(Kept))
+        .observer(told.clone())
+        .observer(metrics.clone());
+    (builder.build().expect("usable"), told, metrics)
+}
+
+fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
+    let page = metrics.render();
+    let lines = page.lines().filter(|line| line.starts_with(prefix));
+    lines.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn observers_are_told_where_a_server_stands() {
+    let server = MockServer::builder()
+        .tool(Tool::new("echo").reply(Reply::text("there")))
+        .build();
+    let http = server.http().await.expect("it listens");
+    let (plane, told, metrics) = plane(&format!("servers: {{s: {{url: '{}'}}}}", http.url()));
+    let state = |plane: &Toolplane| plane.server_records()[0]["state"].clone();
+    assert_eq!(state(&plane), "not started");
+    plane.call(CallRequest::new("s__echo")).await.expect("answered");
+    assert_eq!(told.come_to(2).await, ["s starting", "s ready"]);
+    assert_eq!(state(&plane), "ready");
+    plane.shutdown().await;
+    let last = told.come_to(3).await.pop();
+    assert_eq!(last.as_deref(), Some("s stopped"));
+    let gone = plane.call(CallRequest::new("s__other")).await;
+    assert_eq!(
+        gone.expect_err("it is not started again").kind(),
+        ErrorKind::Unavailable
+    );
+    assert_eq!(
+        lines(&metrics, "toolplane_source_changes_total{"),
+        [
+            r#"toolplane_source_changes_total{source="s",state="starting"} 1"#,
+            r#"toolplane_source_changes_total{source="s",state="ready"} 1"#,
+            r#"toolplane_source_changes_total{source="s",state="stopped"} 1"#,
+        ]
+    );
+    assert_eq!(
+        lines(&metrics, "toolplane_source_start_seconds_count"),
+        [r#"toolplane_source_start_seconds_count{source="s"} 1"#]
+    );
+}
+
+#[tokio::test]
+async fn a_reason_is_told_without_its_secrets() {
+    let (plane, told, _) = plane("servers: {s: {command: '/no/such/${secret:token}'}}");
+    plane.list(&Caller::local()).await;
+    let lines = told.come_to(2).await;
+    assert_eq!(lines[0], "s starting");
+    assert!(lines[1].contains("cannot run `/no/such/"), "{lines:?}");
+    let record = plane.server_records().remove(0).to_string();
+    for text in [lines[1].as_str(), record.as_str()] {
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+    assert!(record.contains(r#""retry_in_ms":"#), "{record}");
+    // Where anybody may look, there is no reason at all.
+    let page = plane.health_page(&Caller::local()).to_string();
+    assert!(
+        page.contains(r#""attempts":1"#) && !page.contains("cannot run"),
+        "{page}"
+    );
+}
+
+/// A start that fails its health check is told like any other that fails.
+#[tokio::test]
+async fn a_health_check_is_a_part_of_the_start() {
+    let server = MockServer::builder()
+        .tool(
+            Tool::new("status")
+                .reply(Reply::failure("the database is away"))
+                .reply(Reply::text("well")),
+        )
+        .build();
+    let http = server.http().await.expect("it listens");
+    let yaml = format!(
+        "servers: {{s: {{url: '{}', required: true, health_check_at_start: true, health_check_tool: status, health_check_arguments: {{deep: true}}}}}}",
+        http.url()
+    );
+    let (plane, told, _) = plane(&yaml);
+    assert!(plane.list(&Caller::local()).await.tools().is_empty());
+    let reason = told.come_to(2).await.pop().expect("two were told");
+    assert!(reason.contains("`status` says: the database is away"), "{reason}");
+    assert!(!plane.readiness().is_ready());
+    assert_eq!(server.calls("status")[0].arguments().as_str(), r#"{"deep":true}"#);
+    let rested = async {
+        while plane.server_records()[0].get("retry_in_ms").is_some() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, rested).await.expect("it may be tried again");
+    assert_eq!(plane.list(&Caller::local()).await.tools().len(), 1);
+    assert!(plane.readiness().is_ready());
+    plane.shutdown().await;
+}
