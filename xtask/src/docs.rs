@@ -113,9 +113,9 @@ fn printed(repository: &Repository, page: &str) -> Result<String> {
 fn kind_table() -> String {
     let yes = |flag: bool| if flag { "yes" } else { "no" };
     let mut table =
-        "| kind | class | may pass later | counts for breakers | counts for health | operators are told | what a model is told to do |\n"
+        "| kind | class | may pass later | counts for breakers | counts for health | another answer may be given | operators are told | what a model is told to do |\n"
             .to_owned();
-    table += "|---|---|---|---|---|---|---|\n";
+    table += "|---|---|---|---|---|---|---|---|\n";
     for kind in ErrorKind::ALL {
         let class = match kind.category() {
             Category::Transient => "transient",
@@ -125,10 +125,11 @@ fn kind_table() -> String {
             Category::Unknown => "unknown",
         };
         table += &format!(
-            "| `{kind}` | {class} | {} | {} | {} | {} | {} |\n",
+            "| `{kind}` | {class} | {} | {} | {} | {} | {} | {} |\n",
             yes(kind.is_retryable()),
             yes(kind.counts_for_breaker()),
             yes(kind.counts_for_health()),
+            yes(kind.degrades()),
             yes(kind.alerts()),
             kind.advice()
         );

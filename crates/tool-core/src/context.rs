@@ -5,7 +5,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
-    Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, TraceContext, Trust,
+    InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, TraceContext,
+    Trust,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -46,6 +47,8 @@ pub struct CallContext {
     pub meta: Option<RawJson>,
     /// Whether the caller can follow the call as a task, or wants to; it must have an answer at once if absent.
     pub task: Option<TaskWish>,
+    /// The tools that failed before the present one, which stands in their place; nothing in a call of its own.
+    pub instead_of: Option<InsteadOf>,
     /// Who is told what happens to the call.
     pub observers: Observers,
     /// Where time comes from.
@@ -53,6 +56,10 @@ pub struct CallContext {
     dispatch: Arc<Dispatch>,
     /// How far the attempts before the present one got.
     before: DispatchState,
+    /// Whether a tool that must not run twice may have run in the place of this one.
+    is_spent: bool,
+    /// Whether such a tool was called and nobody knows what came of it.
+    is_open: bool,
     notes: Option<Vec<Note>>,
 }
 
@@ -150,10 +157,13 @@ impl CallContext {
             resume: None,
             meta: None,
             task: None,
+            instead_of: None,
             observers: Observers::default(),
             clock,
             dispatch: Arc::default(),
             before: DispatchState::NotSent,
+            is_spent: false,
+            is_open: false,
             notes: None,
         }
     }
@@ -196,7 +206,8 @@ impl CallContext {
     /// tools does not count.
     #[must_use]
     pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
-        if self.dispatch.state() == DispatchState::Sent && !self.may_run_twice() {
+        let is_open = self.dispatch.state() == DispatchState::Sent && !self.may_run_twice();
+        if is_open || self.is_open {
             let message = format!("{}; whether the tool ran is not known", message.into());
             ToolError::new(ErrorKind::OutcomeUnknown, message).with_ledger_id(self.ledger_id())
         } else {
@@ -205,9 +216,13 @@ impl CallContext {
     }
 
     /// Whether the tool may run twice for one call: the operator declared it idempotent or read-only. Prompts and
-    /// resources are read, by the protocol's own word. What is asked about a task can be asked again.
+    /// resources are read, by the protocol's own word. What is asked about a task can be asked again. A call for which
+    /// another tool has run already that must not run twice cannot be made again.
     #[must_use]
     pub fn may_run_twice(&self) -> bool {
+        if self.is_spent {
+            return false;
+        }
         let descriptor = self.tool().descriptor();
         let metadata = &descriptor.metadata;
         let is_declared = descriptor.origin.trust == Trust::Operator
@@ -215,11 +230,18 @@ impl CallContext {
         is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
     }
 
+    /// Whether a tool may have run in the place of this one that must not run twice: see
+    /// [`CallContext::absorb_stand_in`].
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
     /// Whether the tool may be called again after an attempt of which nobody knows whether it ran: it may run twice, or
     /// what runs it is told the call's idempotency key and so does once what it is told twice.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
-        self.may_run_twice() || self.is_keyed()
+        self.may_run_twice() || self.is_keyed() && !self.is_spent
     }
 
     /// Whether what runs the tool is told the call's idempotency key.
@@ -338,11 +360,44 @@ impl CallContext {
             resume: self.resume.clone(),
             meta: self.meta.clone(),
             task: self.task.clone(),
+            instead_of: self.instead_of.clone(),
             observers: self.observers.clone(),
             clock: self.clock.clone(),
             dispatch: Arc::default(),
             before: DispatchState::NotSent,
+            is_spent: false,
+            is_open: false,
             notes: self.notes.as_ref().map(|_| Vec::new()),
+        }
+    }
+
+    /// The call of a tool that stands in for the present one: with the same arguments, by the same caller, within the same
+    /// deadline and under the same correlation id. The idempotency key is the present one's, and so is what belongs to a
+    /// round or a task of it.
+    #[must_use]
+    pub fn stand_in(&self, tool: Arc<Tool>, instead_of: InsteadOf) -> Self {
+        Self {
+            target: Target::Tool(tool),
+            attempt: 0,
+            idempotency_key: None,
+            entry: None,
+            resume: None,
+            task: None,
+            instead_of: Some(instead_of),
+            ..self.fork()
+        }
+    }
+
+    /// Takes over what the call of a stand-in reports back: its notes, and how far it got. If it must not run twice and
+    /// may have run, the present call must not either: see [`CallContext::may_run_twice`].
+    pub fn absorb_stand_in(&mut self, stand_in: Self) {
+        let furthest = stand_in.furthest();
+        let is_spent = furthest != DispatchState::NotSent && !stand_in.may_run_twice();
+        self.is_spent |= is_spent;
+        self.is_open |= is_spent && stand_in.dispatch.state() == DispatchState::Sent || stand_in.is_open;
+        self.before = self.before.max(furthest);
+        if let (Some(notes), Some(more)) = (&mut self.notes, stand_in.notes) {
+            notes.extend(more);
         }
     }
 
@@ -350,6 +405,8 @@ impl CallContext {
     pub fn absorb(&mut self, forked: Self) {
         self.attempt = self.attempt.max(forked.attempt);
         self.before = self.furthest().max(forked.before);
+        self.is_spent |= forked.is_spent;
+        self.is_open |= forked.is_open;
         self.dispatch = forked.dispatch;
         if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
             notes.extend(more);

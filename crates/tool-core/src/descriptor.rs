@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::Value;
 
-use crate::{Metadata, Overrides};
+use crate::{FailureStep, Metadata, Overrides};
 
 /// A tool as data: what a manifest, a registry row or a server's list says of it. Prompts and resources of servers are
 /// described in the same way: see [`Feature`].
@@ -66,6 +66,28 @@ impl Descriptor {
         self.feature == Feature::Tool
             && self.origin.trust == Trust::Operator
             && (is_declared || self.overrides.cache.is_some())
+    }
+}
+
+impl Descriptor {
+    /// What is done when its calls fail, as its operator wrote it: as a ladder, or as a list of fallbacks, which is one of
+    /// them alone. Nothing if neither is written, or if a server says so of its own tools.
+    #[must_use]
+    pub fn on_failure(&self) -> Option<Arc<[FailureStep]>> {
+        if self.origin.trust != Trust::Operator {
+            return None;
+        }
+        let fallbacks = self.metadata.fallbacks.iter();
+        let listed = || {
+            fallbacks
+                .map(|name| FailureStep::Fallback(name.as_str().into()))
+                .collect()
+        };
+        let is_listed = !self.metadata.fallbacks.is_empty();
+        self.overrides
+            .on_failure
+            .clone()
+            .or_else(|| is_listed.then(listed))
     }
 }
 

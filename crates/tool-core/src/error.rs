@@ -82,6 +82,7 @@ struct Row {
     retryable: bool,
     counts_for_breaker: bool,
     counts_for_health: bool,
+    degrades: bool,
     alerts: bool,
     advice: &'static str,
 }
@@ -90,28 +91,29 @@ struct Row {
 #[rustfmt::skip]
 const TABLE: [Row; ErrorKind::ALL.len()] = {
     use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
-    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, counts_for_health: bool, alerts: bool, advice: &'static str) -> Row {
-        Row { name, category, retryable, counts_for_breaker, counts_for_health, alerts, advice }
+    #[expect(clippy::too_many_arguments, reason = "a row of the table")]
+    const fn row(name: &'static str, category: Category, retryable: bool, counts_for_breaker: bool, counts_for_health: bool, degrades: bool, alerts: bool, advice: &'static str) -> Row {
+        Row { name, category, retryable, counts_for_breaker, counts_for_health, degrades, alerts, advice }
     }
     [
-        //   name                 category        retryable  breaker health alert  advice to a model
-        row("invalid_arguments",  Validation,     false, false, false, false, "correct the arguments and call again"),
-        row("result_invalid",     Unknown,        false, true,  true,  true,  "the tool answered in a form it does not declare; try another tool"),
-        row("not_found",          Validation,     false, false, false, false, "list the tools and use a name from the list"),
-        row("denied",             Validation,     false, false, false, false, "do not call this again; a policy forbids it"),
-        row("auth",               Authentication, false, false, true,  false, "the operator must renew the tool's credentials"),
-        row("rate_limited",       RateLimit,      true,  false, false, false, "wait before calling again"),
-        row("overloaded",         RateLimit,      true,  false, false, false, "wait a moment and call again"),
-        row("unavailable",        Transient,      true,  true,  true,  false, "call again later or use another tool"),
-        row("timeout",            Transient,      true,  true,  true,  false, "call again with less to do, or later"),
-        row("cancelled",          Unknown,        false, false, false, false, "the call was withdrawn"),
-        row("upstream_error",     Transient,      true,  true,  true,  false, "read the message; call again later if it may pass"),
-        row("protocol",           Transient,      false, true,  true,  false, "the tool's server misbehaves; use another tool"),
-        row("result_too_large",   Validation,     false, false, false, false, "ask for less at once"),
-        row("outcome_unknown",    Unknown,        false, true,  true,  true,  "the tool may have run; check its effect before calling again"),
-        row("tool_changed",       Validation,     false, false, false, false, "list the tools again; this one has changed"),
-        row("missing_capability", Validation,     false, false, false, false, "this client cannot do what the tool needs; use another tool"),
-        row("internal",           Unknown,        false, false, false, true,  "this is a fault of the gateway; report it"),
+        //   name                 category        retryable  breaker health ladder alert  advice to a model
+        row("invalid_arguments",  Validation,     false, false, false, false, false, "correct the arguments and call again"),
+        row("result_invalid",     Unknown,        false, true,  true,  true,  true,  "the tool answered in a form it does not declare; try another tool"),
+        row("not_found",          Validation,     false, false, false, false, false, "list the tools and use a name from the list"),
+        row("denied",             Validation,     false, false, false, false, false, "do not call this again; a policy forbids it"),
+        row("auth",               Authentication, false, false, true,  true,  false, "the operator must renew the tool's credentials"),
+        row("rate_limited",       RateLimit,      true,  false, false, true,  false, "wait before calling again"),
+        row("overloaded",         RateLimit,      true,  false, false, true,  false, "wait a moment and call again"),
+        row("unavailable",        Transient,      true,  true,  true,  true,  false, "call again later or use another tool"),
+        row("timeout",            Transient,      true,  true,  true,  true,  false, "call again with less to do, or later"),
+        row("cancelled",          Unknown,        false, false, false, false, false, "the call was withdrawn"),
+        row("upstream_error",     Transient,      true,  true,  true,  true,  false, "read the message; call again later if it may pass"),
+        row("protocol",           Transient,      false, true,  true,  true,  false, "the tool's server misbehaves; use another tool"),
+        row("result_too_large",   Validation,     false, false, false, false, false, "ask for less at once"),
+        row("outcome_unknown",    Unknown,        false, true,  true,  false, true,  "the tool may have run; check its effect before calling again"),
+        row("tool_changed",       Validation,     false, false, false, false, false, "list the tools again; this one has changed"),
+        row("missing_capability", Validation,     false, false, false, false, false, "this client cannot do what the tool needs; use another tool"),
+        row("internal",           Unknown,        false, false, false, false, true,  "this is a fault of the gateway; report it"),
     ]
 };
 
@@ -172,6 +174,14 @@ impl ErrorKind {
     #[must_use]
     pub const fn counts_for_health(self) -> bool {
         self.row().counts_for_health
+    }
+
+    /// Whether something else may be given in the place of the answer, where the tool's ladder says what: see
+    /// [`FailureStep`](crate::FailureStep). Not where other arguments or a permission are needed, where somebody withdrew
+    /// the call, or where nobody knows what the tool did.
+    #[must_use]
+    pub const fn degrades(self) -> bool {
+        self.row().degrades
     }
 
     /// Whether an operator is told of it, if not of every single one: it should not happen, or somebody has to look.

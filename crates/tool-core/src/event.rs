@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Alert, CacheOutcome, CallContext, Caller, Outcome, SourceChange, ToolError};
+use crate::{Alert, CacheOutcome, CallContext, Caller, Degraded, Outcome, SourceChange, ToolError};
 
 /// Something that happened, mostly to a call.
 #[derive(Debug)]
@@ -109,6 +109,13 @@ pub enum Event<'a> {
         cx: &'a CallContext,
         /// Where its answer comes from.
         outcome: CacheOutcome,
+    },
+    /// A call has failed, and something else is given in the place of its answer.
+    Degraded {
+        /// The call.
+        cx: &'a CallContext,
+        /// What, and why.
+        degraded: &'a Degraded,
     },
 }
 

@@ -33,9 +33,11 @@ mod error_policy;
 mod event;
 mod executor;
 mod future;
+mod gate;
 mod health;
 mod invoke;
 mod jitter;
+mod ladder;
 mod ledger;
 mod lifecycle;
 mod limits;
@@ -75,9 +77,11 @@ pub use self::{
     event::{BreakerState, Event, Observe, Observers, Scope},
     executor::{Executor, PrepareError},
     future::BoxFuture,
+    gate::Gate,
     health::{CheckReport, Health, HealthReport, HealthStatus},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
+    ladder::{Degraded, DegradedStep, FailedStep, FailureStep, InsteadOf},
     ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
     lifecycle::{Lifecycle, SourceChange, SourceState},
     limits::{ConcurrencyLimit, Limits, Scopes},

@@ -115,6 +115,11 @@ impl Reply {
         self.meta.push((key, value));
     }
 
+    /// Takes away what layers added to `_meta`.
+    pub fn take_meta(&mut self) -> Vec<(&'static str, RawJson)> {
+        std::mem::take(&mut self.meta)
+    }
+
     /// What layers added to `_meta`.
     #[must_use]
     pub fn meta(&self) -> &[(&'static str, RawJson)] {

@@ -1,10 +1,10 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::{ApprovalRule, ArgumentHandling, CacheSettings};
+use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep};
 
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides {
     /// When its failed calls are tried again.
     pub retry: Option<RetrySettings>,
@@ -23,6 +23,8 @@ pub struct Overrides {
     pub approval: Option<ApprovalRule>,
     /// How long it is switched off when its credentials are refused; not at all if zero.
     pub disabled_for: Option<Duration>,
+    /// What is done when its calls fail; nothing if empty.
+    pub on_failure: Option<Arc<[FailureStep]>>,
 }
 
 /// What becomes of a tool's calls with an idempotency key.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     ApprovalRule, ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke,
-    Feature, IdempotencySettings, Limits, Overrides, Redaction, RetrySettings, ToolState,
+    FailureStep, Feature, IdempotencySettings, Limits, Overrides, Redaction, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -39,7 +39,7 @@ pub struct ToolParts {
 }
 
 /// A tool's settings after defaults: what layers go by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
     /// How long a call may take in all.
@@ -64,6 +64,8 @@ pub struct Settings {
     pub approval: ApprovalRule,
     /// How long it is switched off when its credentials are refused; not at all if zero.
     pub disabled_for: Duration,
+    /// What is done when its calls fail, in this order; nothing if absent.
+    pub on_failure: Option<Arc<[FailureStep]>>,
 }
 
 impl Default for Settings {
@@ -80,6 +82,7 @@ impl Default for Settings {
             idempotency: IdempotencySettings::default(),
             approval: ApprovalRule::Never,
             disabled_for: Duration::from_secs(5 * 60),
+            on_failure: None,
         }
     }
 }
@@ -100,7 +103,23 @@ impl Settings {
         self.cache = cache.filter(|cache| !cache.disabled);
         self.redaction = overrides.redaction.unwrap_or(self.redaction);
         self.approval = overrides.approval.unwrap_or(self.approval);
+        let ladder = overrides.on_failure.clone().or(self.on_failure);
+        self.on_failure = ladder.filter(|ladder| !ladder.is_empty());
         self
+    }
+}
+
+impl Settings {
+    /// How old a kept answer may be that is given when a call fails; nothing if none is.
+    #[must_use]
+    pub fn longest_stale(&self) -> Option<Duration> {
+        let steps = self.on_failure.iter().flat_map(|ladder| ladder.iter());
+        steps
+            .filter_map(|step| match step {
+                FailureStep::Stale(age) => Some(*age),
+                _ => None,
+            })
+            .max()
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Configuration {
 }
 
 /// Limits for whatever sets none of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Defaults {
     /// How long a call may take in all, queueing and retries included: 60 s.

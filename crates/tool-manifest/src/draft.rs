@@ -9,6 +9,7 @@ use tool_core::Template;
 
 use crate::{
     AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec, errors,
+    ladder::Others,
     node::NodeId,
     place::{Cx, Place},
     report::Report,
@@ -107,12 +108,12 @@ impl Draft {
         }
     }
 
-    pub(crate) fn set_defaults(&mut self, cx: Cx<'_>, at: NodeId, defaults: &Defaults) {
+    pub(crate) fn set_defaults(&mut self, cx: Cx<'_>, at: NodeId, defaults: Defaults) {
         set_once(
             &mut self.defaults,
             cx.report,
             "`defaults`",
-            (cx.place(at), *defaults),
+            (cx.place(at), defaults),
         );
     }
 
@@ -250,6 +251,33 @@ impl Draft {
             false
         });
         left_out
+    }
+
+    /// Looks where ladders lead. Tools of directories whose ladders lead nowhere are left out; those reasons come back, with
+    /// what is to be said of others.
+    pub(crate) fn check_ladders(&mut self, report: &Report) -> Vec<Diagnostic> {
+        let usual = Defaults::default();
+        let servers = self.servers.iter().map(|server| &server.spec);
+        let others = Others {
+            names: self.tools.iter().map(|tool| &*tool.descriptor.name).collect(),
+            servers: servers.filter(|server| !server.disabled).collect(),
+            defaults: self.defaults.as_ref().map_or(&usual, |(_, defaults)| defaults),
+        };
+        let mut said = Vec::new();
+        let mut are_kept = Vec::with_capacity(self.tools.len());
+        for tool in &self.tools {
+            let verdict = others.judge(tool);
+            are_kept.push(!tool.is_scanned || verdict.errors.is_empty());
+            said.extend(verdict.warnings);
+            if tool.is_scanned {
+                said.extend(verdict.errors);
+            } else {
+                verdict.errors.into_iter().for_each(|error| report.push(error));
+            }
+        }
+        let mut are_kept = are_kept.into_iter();
+        self.tools.retain(|_| are_kept.next().unwrap_or(true));
+        said
     }
 
     pub(crate) fn finish(self) -> (Configuration, Places) {

@@ -76,7 +76,7 @@ pub(crate) fn take(cx: Cx<'_>, at: NodeId, draft: &mut Draft) {
         take_tool(cx, &name, field, draft);
     }
     if let Some((at, body)) = body.defaults.located() {
-        draft.set_defaults(cx, at, &sections::defaults(cx, body));
+        draft.set_defaults(cx, at, sections::defaults(cx, body));
     }
     if let Some((at, body)) = body.gateway.located() {
         draft.set_gateway(cx, at, sections::gateway(cx, body));

@@ -17,6 +17,7 @@ mod health;
 mod idempotency;
 mod json;
 mod kiwi;
+mod ladder;
 mod limits;
 mod load;
 mod manifest;

@@ -10,6 +10,7 @@ use crate::{
     field::{Entries, Field},
     health::{self, WebhookBody},
     idempotency::{self, IdempotenciesBody},
+    ladder::{self, LadderField},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
@@ -59,6 +60,9 @@ pub(crate) struct DefaultsBody {
     /// How long a tool is switched off when its credentials are refused and there are no others; 5m if it is not given.
     /// With 0s it is not.
     disabled_for: Field<Period>,
+    /// What is done when calls fail; they fail if it is not given. `stale` alone can be for many tools. That of a server or
+    /// tool is in its place.
+    on_failure: LadderField,
     /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
     idempotency: Field<IdempotenciesBody>,
 }
@@ -188,6 +192,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);
     defaults.overrides.disabled_for = body.disabled_for.get().map(|Period(period)| period);
+    defaults.overrides.on_failure = ladder::of_many(cx, body.on_failure);
     idempotency::defaults(cx, body.idempotency, &mut defaults);
     defaults
 }

@@ -9,6 +9,7 @@ use crate::{
     configuration::KeyPlace,
     field::{Entries, Field, Raw, Text},
     idempotency::{self, ServerIdempotencyBody},
+    ladder::{self, LadderField},
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
@@ -215,6 +216,8 @@ pub(crate) struct ServerBody {
     pub(crate) redaction: Field<RedactionWord>,
     /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
     pub(crate) approval: Field<ApprovalWord>,
+    /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
+    pub(crate) on_failure: LadderField,
     /// How often its tools may be called in all.
     #[serde(alias = "rateLimit")]
     pub(crate) rate_limit: Field<RateLimitBody>,
@@ -309,6 +312,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         overrides: Overrides {
             key_ttl,
             disabled_for: body.disabled_for.get().map(|Period(period)| period),
+            on_failure: ladder::of_many(cx, body.on_failure),
             ..overrides::overrides(
                 cx,
                 OverrideFields {

@@ -10,6 +10,7 @@ use crate::{
     cache::{self, CacheBody},
     field::{Field, Raw, Text},
     idempotency::{self, IdempotencyBody},
+    ladder::{self, LadderField},
     limits::{ConcurrencyBody, RateLimitBody},
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
@@ -63,6 +64,9 @@ pub(crate) struct ToolBody {
     redaction: Field<RedactionWord>,
     /// Whether somebody must approve each call, in the place of what `defaults` say.
     approval: Field<ApprovalWord>,
+    /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
+    /// answer is given, or a given one.
+    on_failure: LadderField,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -98,7 +102,7 @@ pub(crate) struct ToolBody {
     /// What happens to personal data in its arguments.
     #[serde(alias = "piiHandling")]
     pii_handling: Field<Pii>,
-    /// Tools to use in its place when it fails, best first.
+    /// Tools to use in its place when it fails, best first: `on_failure` with nothing but fallbacks.
     fallbacks: Field<Vec<Field<String>>>,
     /// A URL that answers 2xx while the tool is well.
     #[serde(alias = "healthCheckEndpoint")]
@@ -144,6 +148,8 @@ pub(crate) struct ToolPlaces {
     pub(crate) settings: Settings,
     pub(crate) input_schema: Option<NodeId>,
     pub(crate) output_schema: Option<NodeId>,
+    /// The values of the steps of its ladder.
+    pub(crate) ladder: Vec<NodeId>,
 }
 
 /// Where an executor's settings are written: each on its own, since some spellings put them under other names.
@@ -215,6 +221,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
             settings,
             input_schema: input_place,
             output_schema: parts.output_schema.map(|(at, _)| at),
+            ladder: Vec::new(),
         },
     })
 }
@@ -223,6 +230,7 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
     let cache_at = body.cache.given();
+    let ladder = ladder::of_tool(cx, name, body.on_failure, &body.fallbacks);
     let parts = Parts {
         name: name.to_owned(),
         named,
@@ -237,6 +245,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         overrides: Overrides {
             key_ttl: idempotency::ttl(cx, body.idempotency),
             disabled_for: body.disabled_for.get().map(|Period(period)| period),
+            on_failure: ladder.steps,
             ..overrides::overrides(
                 cx,
                 OverrideFields {
@@ -271,7 +280,9 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         ),
     };
     cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
-    assemble(cx, parts)
+    let mut draft = assemble(cx, parts)?;
+    draft.places.ladder = ladder.places;
+    Some(draft)
 }
 
 /// Splits `{kind, ..settings}`.

@@ -4,7 +4,9 @@
 //! `open-telemetry/semantic-conventions-genai` has them at commit 0393513 (status: development). They are written here
 //! by hand since the crate of conventions deprecates them. What begins with `toolplane.` is ours.
 
-use tool_core::{CallContext, DispatchState, Outcome, Target, TaskRequest, ToolError};
+use tool_core::{
+    CallContext, Degraded, DegradedStep, DispatchState, Outcome, Target, TaskRequest, ToolError,
+};
 
 pub(crate) const MCP_METHOD: &str = "mcp.method.name";
 pub(crate) const OPERATION: &str = "gen_ai.operation.name";
@@ -27,6 +29,10 @@ pub(crate) const ATTEMPTS: &str = "toolplane.attempts";
 pub(crate) const EXECUTOR: &str = "toolplane.executor";
 pub(crate) const DISPATCH: &str = "toolplane.dispatch";
 pub(crate) const OUTCOME: &str = "toolplane.outcome";
+/// By which step of the tool's ladder a call was answered, if it failed itself.
+pub(crate) const DEGRADED: &str = "toolplane.degraded";
+/// The tool in whose place this one was called.
+pub(crate) const INSTEAD_OF: &str = "toolplane.instead_of";
 pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
 
 /// What is called, in the protocol's words: few, whatever callers send.
@@ -62,6 +68,17 @@ pub(crate) fn outcome(result: Option<&Result<Outcome, ToolError>>) -> &'static s
         Some(Ok(Outcome::Task(_))) => "task",
         Some(Ok(_)) => "pending",
     }
+}
+
+/// The step by which a call was answered that failed itself, as its reply says; nothing for any other.
+pub(crate) fn degraded(result: Option<&Result<Outcome, ToolError>>) -> Option<&'static str> {
+    let Some(Ok(Outcome::Reply(reply))) = result else {
+        return None;
+    };
+    let (_, record) = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY)?;
+    let step = record.get("step")?.string()?;
+    let steps = DegradedStep::ALL.iter().map(|step| step.as_str());
+    steps.into_iter().find(|known| **known == *step)
 }
 
 /// The error that an end is, in the same words; nothing if it is none.

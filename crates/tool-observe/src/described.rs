@@ -71,6 +71,12 @@ impl EndedSpan<'_> {
                 tell(conventions::TENANT, Text(&cx.caller.tenant));
                 tell(conventions::ATTEMPTS, Number(cx.attempt.into()));
                 tell(conventions::OUTCOME, Text(conventions::outcome(self.result)));
+                if let Some(step) = conventions::degraded(self.result) {
+                    tell(conventions::DEGRADED, Text(step));
+                }
+                if let Some(instead_of) = &cx.instead_of {
+                    tell(conventions::INSTEAD_OF, Text(instead_of.first()));
+                }
             }
             SpanKind::Attempt => {
                 tell(conventions::ATTEMPT, Number(cx.attempt.into()));

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Gauge,
     histogram::{BYTES, Bounds, Histogram, SECONDS, Shown},
-    series::{Breaker, Series, Starts, cache, scopes},
+    series::{Breaker, Series, Starts, cache, scopes, steps},
 };
 
 /// A page in the text format of Prometheus. The names on it are a promise: dashboards are built on them.
@@ -74,6 +74,8 @@ impl Page {
         self.each(tools, "held_back_total", help, "scope", |one| {
             scopes(&one.held_back)
         });
+        let help = "Calls that failed and were answered in another way, by the step of the tool's ladder.";
+        self.each(tools, "degraded_total", help, "step", |one| steps(&one.degraded));
         let breakers: Vec<_> = tools.iter().map(|(tool, one)| (tool, &one.breaker)).collect();
         self.breakers("breaker", "tool", "a tool", &breakers);
         let help = "How large the arguments of calls were.";

@@ -157,6 +157,7 @@ impl Observe for Metrics {
             | Event::RateLimited { cx, .. }
             | Event::Shed { cx, .. }
             | Event::HeldBack { cx, .. }
+            | Event::Degraded { cx, .. }
             | Event::BreakerChanged { cx, .. } => self.count(cx, event),
             _ => {}
         }

@@ -4,7 +4,8 @@ use std::{
 };
 
 use tool_core::{
-    BreakerState, CacheOutcome, ErrorKind, Event, Outcome, Scope, SourceChange, SourceState, ToolError,
+    BreakerState, CacheOutcome, DegradedStep, ErrorKind, Event, Outcome, Scope, SourceChange, SourceState,
+    ToolError,
 };
 
 use crate::{
@@ -29,6 +30,7 @@ pub(crate) struct Series {
     pub(crate) shed: [AtomicU64; 4],
     pub(crate) held_back: [AtomicU64; 4],
     pub(crate) breaker: Breaker,
+    pub(crate) degraded: [AtomicU64; 3],
     pub(crate) argument_bytes: Histogram,
     pub(crate) result_bytes: Histogram,
 }
@@ -170,6 +172,9 @@ impl Series {
             Event::RateLimited { scope, .. } => by_scope(&self.rate_limited, *scope),
             Event::Shed { scope, .. } => by_scope(&self.shed, *scope),
             Event::HeldBack { scope, .. } => by_scope(&self.held_back, *scope),
+            Event::Degraded { degraded, .. } => {
+                self.degraded[degraded.step as usize].fetch_add(1, Ordering::Relaxed);
+            }
             Event::BreakerChanged {
                 scope: Scope::Tool,
                 state,
@@ -183,6 +188,13 @@ impl Series {
 /// Each scope for which something was counted, and how often.
 pub(crate) fn scopes(counts: &[AtomicU64; 4]) -> impl Iterator<Item = (&'static str, u64)> {
     let words = Scope::ALL.iter().map(|scope| scope.as_str());
+    let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+    words.zip(counts).filter(|(_, count)| *count > 0)
+}
+
+/// Each step that was taken, and how often.
+pub(crate) fn steps(counts: &[AtomicU64; 3]) -> impl Iterator<Item = (&'static str, u64)> {
+    let words = DegradedStep::ALL.iter().map(|step| step.as_str());
     let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
     words.zip(counts).filter(|(_, count)| *count > 0)
 }

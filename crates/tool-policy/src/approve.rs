@@ -21,6 +21,8 @@ use crate::{
 /// [`ApprovalDesk`]; then the same call is made again, with the handle in its `_meta` under [`Approve::META_KEY`] or
 /// without it.
 ///
+/// Nobody is asked about a tool that stands in for another one: it is refused.
+///
 /// # What an approval is good for
 /// One call by this caller of this tool as it is, with these arguments, under these rules, until it expires. Rounds that
 /// the tool asks for belong to that call. It is given back only when nothing of the call was begun.
@@ -325,6 +327,15 @@ impl<S: Invoke> Invoke for Approving<S> {
         let Some(reason) = self.settings.rules.load().approval_of(&cx.target) else {
             return self.inner.invoke(cx).await;
         };
+        if let Some(instead_of) = &cx.instead_of {
+            // Who was asked about one tool has not been asked about another, and cannot be in the middle of a call.
+            let message = format!(
+                "the tool needs approval, so it cannot stand in for `{}`",
+                instead_of.first()
+            );
+            cx.note("approve", || "refused: it stands in for another".to_owned());
+            return Err(denied(message));
+        }
         if self.settings.is_dry {
             cx.note("approve", || format!("would ask for approval, because {reason}"));
             return self.inner.invoke(cx).await;

@@ -315,7 +315,7 @@ impl Registry {
         }
         let resolver = Resolver {
             executors: &parts.executors,
-            defaults: parts.defaults,
+            defaults: parts.defaults.clone(),
             upstream_settings: &parts.upstream_settings,
             generation: parts.generation,
             shared,

@@ -149,13 +149,17 @@ impl Resolver<'_> {
     /// is longer than a whole call would be. What a server says of its own tools sets nothing.
     fn settings(&self, descriptor: &Descriptor, upstream: Option<&Upstream>) -> Settings {
         let upstream = upstream.and_then(|upstream| self.upstream_settings.get(&**upstream.name()));
-        let mut settings = upstream.copied().unwrap_or(self.defaults);
+        let mut settings = upstream.unwrap_or(&self.defaults).clone();
         if let Some(timeout) = descriptor.timeout {
             settings.attempt_timeout = timeout;
             settings.call_timeout = settings.call_timeout.max(timeout);
         }
         if descriptor.origin.trust == Trust::Operator {
             settings = settings.with(&descriptor.overrides);
+            let listed = descriptor.on_failure().filter(|ladder| !ladder.is_empty());
+            if descriptor.overrides.on_failure.is_none() && listed.is_some() {
+                settings.on_failure = listed;
+            }
             let (limits, metadata) = (&mut settings.limits, &descriptor.metadata);
             limits.rate.tool = metadata.rate_limit.or(limits.rate.tool);
             limits.concurrency.tool = metadata.concurrency.or(limits.concurrency.tool);

@@ -22,7 +22,8 @@ use tool_core::{
 /// A call that needs input or a decision first holds the key until it goes on; another round counts nothing twice.
 ///
 /// # Calls without a key
-/// They are remembered only if nobody knows whether the tool ran, and pay for nothing else.
+/// They are remembered only if nobody knows whether the tool ran, and pay for nothing else. What comes of a tool that
+/// stands in for another is remembered with that one's call.
 ///
 /// # Cancellation
 /// A call whose future is dropped frees the key, unless it was sent off: then nobody knows whether the tool ran.
@@ -76,6 +77,10 @@ impl<S: Invoke> Invoke for Idempotent<S> {
         // What is no tool is read or asked, as often as one likes.
         if *is_dry || !matches!(cx.target, Target::Tool(_)) {
             check(cx)?;
+            return self.inner.invoke(cx).await;
+        }
+        // What came of a stand-in is remembered with the call that it is made for, under whose id it runs.
+        if cx.instead_of.is_some() {
             return self.inner.invoke(cx).await;
         }
         if cx.idempotency_key.is_some() {
@@ -187,6 +192,10 @@ impl Call<'_> {
 
     fn settle(&self, end: Settled) {
         match end {
+            // Another tool may have run in the place of this one, and must not again, whatever this one may.
+            Settled::Unknown(error) if self.is_granted && self.cx.is_spent() => {
+                self.ledger.settle(self.cx.ledger_id(), Settled::Failed(error));
+            }
             end if self.is_granted => self.ledger.settle(self.cx.ledger_id(), end),
             Settled::Unknown(error) => self.ledger.record(Claim::of(self.cx), error),
             _ => {}

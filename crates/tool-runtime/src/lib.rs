@@ -1,7 +1,8 @@
 //! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Idempotency`] makes a key have its
-//! effect once, [`Share`] keeps answers and makes identical calls once, [`Retry`] tries again what failed, [`Concurrency`]
-//! bounds how many attempts run at once, [`Timeout`] one attempt. Each works alone around anything that implements
-//! [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
+//! effect once, [`Degrade`] finds something else when a call fails, [`Share`] keeps answers and makes identical calls
+//! once, [`Retry`] tries again what failed, [`Concurrency`] bounds how many attempts run at once, [`Timeout`] one
+//! attempt. Each works alone around anything that implements [`tool_core::Invoke`], and [`TokioClock`] is the clock they
+//! measure with.
 //!
 //! ```
 //! use tool_core::Layer;
@@ -18,6 +19,7 @@ mod budget;
 mod clock;
 mod concurrency;
 mod deadline;
+mod degrade;
 mod flights;
 mod gate;
 mod idempotency;
@@ -33,6 +35,7 @@ pub use self::{
     clock::TokioClock,
     concurrency::{Concurrency, Limiting},
     deadline::{Deadline, Deadlined},
+    degrade::{Degrade, Degrading},
     idempotency::{Idempotency, Idempotent},
     memory_ledger::{LedgerLimits, MemoryLedger},
     retry::{Retry, Retrying},

@@ -34,7 +34,8 @@ use crate::{
 ///
 /// # What is kept
 /// Answers, and nothing else: no errors, nothing in which the tool reports a failure, nothing unfinished. A reply that was
-/// not made for its call says so under [`Share::META_KEY`], with its age.
+/// not made for its call says so under [`Share::META_KEY`], with its age. For how long answers are of use depends also on
+/// the tool's ladder, of which [`Degrade`](crate::Degrade) takes the steps.
 ///
 /// # Cancellation
 /// The work runs in a task of its own. A caller who goes takes nothing away from those who wait with it; when the last one
@@ -108,6 +109,28 @@ impl Share {
             is_dry: true,
             ..Self::new(0)
         }
+    }
+
+    /// The answer that is kept for a call, with its age, however long ago it was fresh.
+    ///
+    /// # Errors
+    /// Why there is none: nothing is kept, it is older than `max_age`, or the call wants an answer of its own.
+    pub(crate) fn stale(
+        &self,
+        cx: &CallContext,
+        max_age: Duration,
+    ) -> Result<(Reply, Duration), &'static str> {
+        let settings = cx.tool().settings().cache.ok_or("the tool has no cache")?;
+        if let Some(why) = alone(cx) {
+            return Err(why);
+        }
+        let key = Key::of(cx, settings.scope);
+        let answer = self.desk.answers.find(&key).ok_or("nothing is kept")?;
+        let age = answer.age(cx.clock.now());
+        if age > max_age {
+            return Err("what is kept is too old");
+        }
+        Ok((answer.reply(), age))
     }
 
     /// How many bytes the answers take that are kept, about.
@@ -381,7 +404,8 @@ fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, wor
     let ttl = settings.ttl_of(&work.tool().descriptor().metadata);
     let longest = ttl
         .max(settings.stale_while_revalidate)
-        .max(settings.stale_if_error);
+        .max(settings.stale_if_error)
+        .max(work.tool().settings().longest_stale().unwrap_or_default());
     let n_bytes = reply.raw().len();
     if reply.is_error {
         work.note("cache", || "not kept: the tool reports a failure".to_owned());

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use toolplane::{CallRequest, Toolplane};
+use toolplane::{
+    CallRequest, RawJson, Toolplane,
+    core::{Degraded, DegradedStep, Outcome},
+};
 
 use crate::{
     fate::chance,
@@ -41,7 +44,7 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
             let deadline = (chance.u32(0..3) == 0).then(|| Duration::from_millis(chance.u64(5..8_000)));
             let patience = (chance.u32(0..6) == 0).then(|| Duration::from_millis(chance.u64(1..3_000)));
             let result = call(&plane, &world, operation, deadline, patience).await;
-            if result == Result::Answered {
+            if result.says_done() {
                 break;
             }
             sleep(Duration::from_millis(chance.u64(0..2_000))).await;
@@ -83,7 +86,10 @@ pub(crate) async fn call(
         None => Some(plane.call(request).await),
     };
     let result = match answered {
-        Some(Ok(_)) => Result::Answered,
+        Some(Ok(outcome)) => match degraded(&outcome) {
+            Some(step) => Result::Degraded(step),
+            None => Result::Answered,
+        },
         Some(Err(error)) => Result::Failed(error.kind()),
         None => Result::Withdrawn,
     };
@@ -92,4 +98,20 @@ pub(crate) async fn call(
     record.line(at, operation, &format!("ends: {result:?}"));
     record.operations[operation].invocations[index].ended = Some((at, result));
     result
+}
+
+/// How an answer was found, if it says that it was found in another way. Of a stand-in whose own call was answered so, that
+/// counts.
+fn degraded(outcome: &Outcome) -> Option<DegradedStep> {
+    let Outcome::Reply(reply) = outcome else {
+        return None;
+    };
+    let (_, said) = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY)?;
+    let inside = |said: &RawJson| said.get("meta")?.get(Degraded::META_KEY);
+    let mut said = said.clone();
+    while let Some(inner) = inside(&said) {
+        said = inner;
+    }
+    let step = said.get("step")?.string()?;
+    DegradedStep::ALL.into_iter().find(|known| known.as_str() == step)
 }

@@ -1,6 +1,6 @@
 use std::{fmt::Write, time::Duration};
 
-use toolplane::core::ErrorKind;
+use toolplane::core::{DegradedStep, ErrorKind};
 
 /// All that happened in one simulation.
 #[derive(Debug, Default)]
@@ -48,6 +48,8 @@ pub struct Invocation {
 pub enum Result {
     /// With an answer.
     Answered,
+    /// With an answer that says that it was found in another way.
+    Degraded(DegradedStep),
     /// With an error.
     Failed(ErrorKind),
     /// The client gave up.
@@ -61,13 +63,27 @@ pub struct Attempt {
     pub operation: usize,
     /// When.
     pub at: Duration,
+    /// Which attempt of its call it is, from 1.
+    pub number: u32,
+    /// Whether its tool stands in for another.
+    pub stands_in: bool,
 }
 
 impl Result {
     /// Whether the caller knows by it that nothing was done.
     #[must_use]
     pub fn says_not_done(self) -> bool {
-        matches!(self, Self::Failed(kind) if kind != ErrorKind::OutcomeUnknown)
+        match self {
+            Self::Failed(kind) => kind != ErrorKind::OutcomeUnknown,
+            Self::Degraded(step) => step != DegradedStep::Fallback,
+            Self::Answered | Self::Withdrawn => false,
+        }
+    }
+
+    /// Whether the caller knows by it that it was done.
+    #[must_use]
+    pub fn says_done(self) -> bool {
+        matches!(self, Self::Answered | Self::Degraded(DegradedStep::Fallback))
     }
 }
 

@@ -117,12 +117,23 @@ async fn settle(plane: &Toolplane, world: &World) {
     }
 }
 
+/// What is done when calls of a tool fail.
+const LADDERS: [(&str, &str); 3] = [
+    ("read", "fallback: put, default: unread"),
+    ("pay", "fallback: send"),
+    ("send", "default: unsent"),
+];
+
 /// The tools, of which each may have so many calls at once.
 fn configuration(at_once: u32) -> Loaded {
     let tools: String = TOOLS
         .iter()
         .map(|(name, is_repeatable)| {
-            format!("  {name}: {{description: d, idempotent: {is_repeatable}, executor: {{kind: sim}}}}\n")
+            let ladder = LADDERS.iter().find(|(tool, _)| tool == name);
+            let ladder = ladder.map_or("", |(_, steps)| steps);
+            format!(
+                "  {name}: {{description: d, idempotent: {is_repeatable}, on_failure: [{ladder}], executor: {{kind: sim}}}}\n"
+            )
         })
         .collect();
     let yaml = format!(

@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Notes that an attempt has arrived, and says what becomes of it.
-    fn arrives(&self, operation: usize) -> Course {
+    fn arrives(&self, operation: usize, number: u32, stands_in: bool) -> Course {
         let at = self.now();
         let mut record = self.record();
         let earlier = record
@@ -74,7 +74,12 @@ impl World {
             .iter()
             .filter(|attempt| attempt.operation == operation);
         let n = earlier.count() as u64;
-        record.attempts.push(Attempt { operation, at });
+        record.attempts.push(Attempt {
+            operation,
+            at,
+            number,
+            stands_in,
+        });
         let course = if self.0.is_calm.load(Ordering::Relaxed) {
             Course {
                 fate: Fate::Done,
@@ -143,7 +148,7 @@ impl Invoke for World {
         let operation = cx.arguments.value()["operation"].as_u64();
         let operation = operation.and_then(|operation| usize::try_from(operation).ok());
         let operation = operation.expect("the clients say which");
-        let course = self.arrives(operation);
+        let course = self.arrives(operation, cx.attempt, cx.instead_of.is_some());
         sleep(Duration::from_millis(1)).await;
         if course.fate == Fate::Refused {
             return Err(ToolError::new(ErrorKind::Unavailable, "nobody can be reached"));

@@ -22,6 +22,7 @@ use crate::{
     callback::Callback,
     checks::Checks,
     executors::{Primitives, Running},
+    gate::OwnGate,
     health::Watch,
     outbound::{Outbound, hook},
     plane::Inner,
@@ -185,11 +186,13 @@ impl Builder {
             news.push(Arc::new(Callback { webhook, clock }));
         }
         let desk = ApprovalDesk::new(approvals, news, clock.clone());
+        let gate = Arc::new(OwnGate::default());
         let guards = Guards::new(
             ledger.clone(),
             Allowance::new(rules.clone()),
             Approve::new(rules.clone(), desk.clone()),
-        );
+        )
+        .standing_in(gate.clone(), watch.book.clone());
         let errors = Arc::new(configuration.policy.errors.clone());
         let dry = guards.dry(ledger.clone()).telling(&errors);
         let guards = match self.seed {
@@ -201,7 +204,7 @@ impl Builder {
             .with_chaos(self.chaos.clone())
             .with_redactor(self.redactor.clone())
             .telling(&errors);
-        Ok(Toolplane::from_inner(Inner {
+        let plane = Toolplane::from_inner(Inner {
             share: guards.share().clone(),
             dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
             stack: stack(
@@ -226,7 +229,8 @@ impl Builder {
             watch,
             chaos: self.chaos,
             redactor: self.redactor,
-        }))
+        });
+        Ok(gate.open(plane))
     }
 }
 
@@ -334,8 +338,8 @@ impl Own {
         let parts = RegistryParts {
             sources,
             executors,
-            defaults,
             upstreams: upstreams(configuration, &defaults),
+            defaults,
         };
         Ok((parts, primitives.running))
     }
@@ -361,7 +365,7 @@ fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
 /// What holds for the tools of each server in the place of the defaults.
 fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
     let servers = configuration.servers.iter().map(|server| {
-        let mut settings = defaults.with(&server.overrides);
+        let mut settings = defaults.clone().with(&server.overrides);
         let limits = &mut settings.limits;
         limits.rate.upstream = server.rate_limit.or(limits.rate.upstream);
         limits.concurrency.upstream = server.concurrency.or(limits.concurrency.upstream);

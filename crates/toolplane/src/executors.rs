@@ -175,7 +175,7 @@ fn add_http(
         },
         |(_, executor)| executor.clone(),
     );
-    primitives.running.http = Some((*defaults, executor.clone()));
+    primitives.running.http = Some((defaults.clone(), executor.clone()));
     primitives.executors.push(executor);
 }
 

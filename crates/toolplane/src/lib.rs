@@ -32,6 +32,7 @@ mod chaos;
 mod checks;
 mod error;
 mod executors;
+mod gate;
 mod health;
 mod health_page;
 mod news;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use tool_chaos::Chaos;
 use tool_core::{
-    CallContext, DynInvoke, ErrorPolicy, Invoke, Jitter, Layers, Ledger, Observers, Outcome, PendingCall,
-    Target, ToolError,
+    CallContext, DynInvoke, ErrorPolicy, Gate, Health, Invoke, Jitter, Layers, Ledger, Observers, Outcome,
+    PendingCall, Target, ToolError,
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{
     Admit, Allowance, Approve, Breaker, BreakerPeek, Credentials, RateLimit, Redact, Redactor, SharedRules,
     Surface, Validate, ValidateResult,
 };
-use tool_runtime::{Concurrency, Deadline, Idempotency, Retry, Share, Timeout};
+use tool_runtime::{Concurrency, Deadline, Degrade, Idempotency, Retry, Share, Timeout};
 
 /// Who watches calls: nobody in a dry run.
 #[derive(Debug, Default)]
@@ -27,6 +27,7 @@ pub(crate) struct Guards {
     idempotency: Idempotency,
     allowance: Allowance,
     approve: Approve,
+    degrade: Degrade,
     share: Share,
     rate_limit: RateLimit,
     concurrency: Concurrency,
@@ -41,11 +42,13 @@ pub(crate) struct Guards {
 impl Guards {
     /// Those of calls, which are remembered in this ledger.
     pub(crate) fn new(ledger: Arc<dyn Ledger>, allowance: Allowance, approve: Approve) -> Self {
+        let share = Share::new(0);
         Self {
             idempotency: Idempotency::new(ledger),
             allowance,
             approve,
-            share: Share::new(0),
+            degrade: Degrade::new(share.clone()),
+            share,
             rate_limit: RateLimit::new(),
             concurrency: Concurrency::new(),
             chaos: Chaos::default(),
@@ -78,8 +81,10 @@ impl Guards {
 
     /// The same, which keep so many bytes of answers.
     pub(crate) fn keeping(self, cache_bytes: usize) -> Self {
+        let share = Share::new(u64::try_from(cache_bytes).unwrap_or(u64::MAX));
         Self {
-            share: Share::new(u64::try_from(cache_bytes).unwrap_or(u64::MAX)),
+            degrade: self.degrade.keeping(share.clone()),
+            share,
             ..self
         }
     }
@@ -87,6 +92,12 @@ impl Guards {
     /// What keeps answers.
     pub(crate) fn share(&self) -> &Share {
         &self.share
+    }
+
+    /// The same, which call other tools through this in the place of those that fail, and the unhealthy ones last.
+    pub(crate) fn standing_in(self, gate: Arc<dyn Gate>, health: Arc<dyn Health>) -> Self {
+        let degrade = self.degrade.gate(gate).health(health);
+        Self { degrade, ..self }
     }
 
     /// The same, with these words for errors.
@@ -101,6 +112,7 @@ impl Guards {
             idempotency: Idempotency::dry(ledger),
             allowance: self.allowance.clone().dry(),
             approve: self.approve.clone().dry(),
+            degrade: self.degrade.clone().dry(),
             share: Share::dry(),
             rate_limit: RateLimit::dry(),
             concurrency: Concurrency::dry(),
@@ -146,8 +158,9 @@ pub(crate) fn stack(
         .then(guards.allowance)
         // A person decides on valid arguments, once for all attempts, and never on what another caller's call came to.
         .then(guards.approve)
-        // Degrade: outside Share, so that a fallback's answer is never cached as the primary's.
-        //
+        // Outside Share, so that a fallback's answer is never kept as the primary's; inside Approve, which was asked about the
+        // primary alone: a fallback goes through all of this as itself.
+        .then(guards.degrade)
         // Inside admission, or a refused caller would read another's answer; outside Retry, so that all who wait for one
         // result share its attempts as well.
         .then(guards.share)

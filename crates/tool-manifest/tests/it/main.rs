@@ -8,6 +8,7 @@ mod fixtures;
 mod health;
 mod hostile;
 mod idempotency;
+mod ladder;
 mod limits;
 mod loading;
 mod places;

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod concurrency;
+mod degrade;
+mod degrade_fallbacks;
 mod idempotency;
 mod retry;
 mod share;

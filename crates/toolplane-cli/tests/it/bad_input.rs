@@ -158,3 +158,23 @@ servers:
         "{run:?}"
     );
 }
+
+#[test]
+fn steps_of_ladders_that_lead_nowhere() {
+    insta::assert_snapshot!(said_of(
+        "
+tools:
+  one:
+    description: One
+    output_schema: {type: object, properties: {n: {type: integer}}}
+    on_failure:
+      - fallback: three
+      - default: {n: one}
+    executor: {kind: mock, result: 1}
+  two:
+    description: Two
+    on_failure: [default: 1]
+    executor: {kind: mock, result: 1}
+"
+    ));
+}

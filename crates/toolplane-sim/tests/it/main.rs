@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolplane::core::ErrorKind;
+use toolplane::core::{DegradedStep, ErrorKind};
 use toolplane_sim::{Attempt, Invocation, Operation, Record, Result, check, run};
 
 #[test]
@@ -27,6 +27,8 @@ fn two_hundred_worlds() {
         "Failed(UpstreamError)",
         "Failed(RateLimited)",
         "Failed(Overloaded)",
+        "Degraded(Fallback)",
+        "Degraded(Default)",
         "LostAfter",
         "HangsAfter",
     ] {
@@ -73,6 +75,8 @@ fn the_checks_find_what_they_are_for() {
         pay(Result::Failed(ErrorKind::OutcomeUnknown), 1),
         pay(Result::Failed(ErrorKind::OutcomeUnknown), 0),
         pay(Result::Withdrawn, 1),
+        pay(Result::Degraded(DegradedStep::Fallback), 1),
+        pay(Result::Degraded(DegradedStep::Default), 0),
         Operation {
             is_repeatable: true,
             ..pay(Result::Failed(ErrorKind::Timeout), 3)
@@ -97,6 +101,15 @@ fn the_checks_find_what_they_are_for() {
         (pay(Result::Answered, 2), "done 2 times"),
         (pay(Result::Answered, 0), "answered, and not done"),
         (pay(Result::Failed(ErrorKind::Timeout), 1), "told that it is not"),
+        (
+            pay(Result::Degraded(DegradedStep::Default), 1),
+            "told that it is not",
+        ),
+        (
+            pay(Result::Degraded(DegradedStep::Fallback), 0),
+            "answered, and not done",
+        ),
+        (pay(Result::Degraded(DegradedStep::Fallback), 2), "done 2 times"),
         (with(never), "never ended"),
         (with(late), "took 1s, where 500ms were left"),
     ];
@@ -108,12 +121,14 @@ fn the_checks_find_what_they_are_for() {
     storm.attempts = vec![
         Attempt {
             operation: 0,
-            at: SECOND
+            at: SECOND,
+            number: 2,
+            stands_in: false,
         };
         50
     ];
     assert!(
-        check(&storm)[0].contains("49 retries of 1 calls"),
+        check(&storm)[0].contains("50 retries of 1 calls"),
         "{:?}",
         check(&storm)
     );

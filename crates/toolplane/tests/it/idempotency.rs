@@ -111,7 +111,7 @@ tools:
 
 async fn settings(plane: &Toolplane, tool: &str) -> Settings {
     let tool = plane.describe(tool, &Caller::local()).await;
-    *tool.expect("it is there").settings()
+    tool.expect("it is there").settings().clone()
 }
 
 #[cfg(all(feature = "exec-http", feature = "exec-mcp"))]

@@ -10,11 +10,13 @@ mod credentials;
 mod events;
 mod health;
 mod idempotency;
+mod ladder;
 mod limits;
 mod metrics;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
 mod resilience;
+mod scenarios;
 #[cfg(feature = "exec-mcp")]
 mod sources;
 mod stack;

@@ -142,7 +142,7 @@ tools:
 async fn settings(yaml: &str, name: &str) -> Settings {
     let plane = Toolplane::from_yaml(yaml).expect("usable");
     let tool = plane.describe(name, &Caller::local()).await;
-    *tool.expect("it is there").settings()
+    tool.expect("it is there").settings().clone()
 }
 
 #[tokio::test]

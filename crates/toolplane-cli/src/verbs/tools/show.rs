@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolplane::{
     RawJson,
-    core::{DataClassification, LatencyClass, Metadata, PiiHandling, Tool, Trust},
+    core::{DataClassification, FailureStep, LatencyClass, Metadata, PiiHandling, Tool, Trust},
 };
 
 use super::disabled::Disabled;
@@ -34,6 +34,9 @@ struct Shown<'a> {
     /// The gateways in which it is switched off.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     disabled: &'a [Disabled],
+    /// What is done when a call fails, step by step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    on_failure: Vec<String>,
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     metadata: serde_json::Map<String, Value>,
 }
@@ -56,6 +59,12 @@ pub(super) fn show(tool: &Tool, disabled: &[Disabled], console: Console) -> Resu
         timeout_ms: milliseconds(settings.attempt_timeout),
         call_timeout_ms: milliseconds(settings.call_timeout),
         disabled,
+        on_failure: settings
+            .on_failure
+            .iter()
+            .flat_map(|ladder| ladder.iter())
+            .map(step)
+            .collect(),
         metadata: metadata(&descriptor.metadata),
     };
     console.value(&shown, || page(tool, &shown))?;
@@ -95,6 +104,9 @@ fn page(tool: &Tool, shown: &Shown<'_>) -> String {
         text::time(settings.call_timeout),
     );
     fact("time limit", &format!("{attempt}, {call} for the whole call"));
+    if !shown.on_failure.is_empty() {
+        fact("on failure", &shown.on_failure.join(", then "));
+    }
     for (name, value) in &shown.metadata {
         fact(&name.replace('_', " "), &words(value));
     }
@@ -137,6 +149,16 @@ fn arguments(page: &mut String, tool: &Tool) {
         let _ = write!(page, " {name}=…");
     }
     page.push('\n');
+}
+
+/// A step as a configuration writes it.
+fn step(step: &FailureStep) -> String {
+    match step {
+        FailureStep::Fallback(tool) => format!("fallback: {tool}"),
+        FailureStep::Stale(age) => format!("stale: {}", text::time(*age)),
+        FailureStep::Default(value) => format!("default: {}", value.as_str()),
+        _ => "another step".to_owned(),
+    }
 }
 
 /// A value of the metadata in words.
