@@ -111,11 +111,17 @@ impl Error {
         self
     }
 
+    /// The earlier failure that this one comes from, such as why a server rests that is unavailable.
+    #[must_use]
+    pub fn earlier(&self) -> Option<&Self> {
+        self.source.as_deref()?.downcast_ref()
+    }
+
     /// The HTTP status and the start of the body that this error was read from, if any.
     pub(crate) fn http_status(&self) -> Option<(u16, &str)> {
         match &self.kind {
             ErrorKind::HttpStatus { status, body, .. } => Some((*status, body)),
-            _ => self.source.as_deref()?.downcast_ref::<Self>()?.http_status(),
+            _ => self.earlier()?.http_status(),
         }
     }
 

@@ -65,7 +65,12 @@ fn worded(
         Fault::Rpc(rpc) => rpc_error(server, rpc),
         _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
     };
-    tool_error.with_source(error)
+    // That it rests is said already: what is left to say is why.
+    let earlier = match error.kind() {
+        Fault::Unavailable { .. } => error.earlier().cloned(),
+        _ => None,
+    };
+    tool_error.with_source(earlier.unwrap_or(error))
 }
 
 /// The error that a server says a call came to.

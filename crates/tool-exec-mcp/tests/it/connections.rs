@@ -131,6 +131,7 @@ async fn beyond_the_bound_calls_share_or_are_refused() {
         let server = server(&fixture, isolation, 1);
         let (anna, otto) = (Client::session("anna", ASKABLE), Client::session("otto", ASKABLE));
         let held = hold(&anna, &server, &fixture).await;
+        assert_eq!(server.n_own_connections_used(), 1);
         let outcome = reached(otto.call(&server, "pid", json!({}))).await;
         if isolation == Isolation::Auto {
             outcome.unwrap();
@@ -146,6 +147,7 @@ async fn beyond_the_bound_calls_share_or_are_refused() {
         held.await.unwrap();
         pid(otto.call(&server, "pid", json!({}))).await;
         assert_eq!(server.n_own_connections(), 1);
+        assert_eq!(server.n_own_connections_used(), 0);
         server.shutdown().await;
     }
 }
