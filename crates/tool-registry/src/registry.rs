@@ -230,20 +230,20 @@ impl Registry {
             .collect()
     }
 
-    /// The source that may have a tool or prompt of this name, or a resource of this URI, and has failed or was
-    /// stopped, with the reason: what to tell someone who asks for what is missing with its server.
+    /// The source that may have a tool or prompt of this name, or a resource of this URI, and has failed or was stopped,
+    /// with how it is: what to tell someone who asks for what is missing with its server.
     #[must_use]
-    pub fn failed_owner(&self, feature: Feature, name: &str) -> Option<(String, String)> {
+    pub fn failed_owner(&self, feature: Feature, name: &str) -> Option<(String, SourceStatus)> {
         let parts = self.0.parts.load();
-        parts
+        let mut owners = parts
             .sources
             .iter()
-            .filter(|source| source.may_hold(feature, name))
-            .find_map(|source| match source.status().state {
-                SourceState::Failed(reason) => Some((source.name().to_owned(), reason)),
-                SourceState::Stopped => Some((source.name().to_owned(), "it was shut down".to_owned())),
-                _ => None,
-            })
+            .filter(|source| source.may_hold(feature, name));
+        owners.find_map(|source| {
+            let status = source.status();
+            let is_missing = matches!(status.state, SourceState::Failed(_) | SourceState::Stopped);
+            is_missing.then(|| (source.name().to_owned(), status))
+        })
     }
 
     /// The source that this comes from, if it still has it.

@@ -211,13 +211,23 @@ impl Toolplane {
     }
 
     async fn explained(&self, request: CallRequest, stack: &Arc<dyn DynInvoke>) -> Explained {
-        let cx = match self.known_context(request) {
-            Ok(cx) => Ok(cx),
-            Err(request) => self.found_context(*request).await,
+        let now = || self.0.clock.now();
+        let start = now();
+        let (cx, is_known) = match self.known_context(request) {
+            Ok(cx) => (Ok(cx), true),
+            Err(request) => (self.found_context(*request).await, false),
         };
         match cx {
             Ok(mut cx) => {
                 cx.explain();
+                if !is_known {
+                    let waited = now().since(start);
+                    cx.note("find", || {
+                        format!(
+                            "it was not known yet: servers that may have it were ready after {waited:.1?}"
+                        )
+                    });
+                }
                 let result = stack.invoke_boxed(&mut cx).await;
                 Explained {
                     result,
@@ -321,9 +331,17 @@ impl Toolplane {
     pub(crate) fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
         let kind = feature.as_str();
         let failed = self.0.registry.failed_owner(feature, name);
-        if let Some((server, reason)) = failed {
+        if let Some((server, status)) = failed {
             let message = format!("the server `{server}` of `{name}` is not available");
-            return ToolError::new(ErrorKind::Unavailable, message).with_source(NotUsable(reason));
+            let reason = match &status.state {
+                SourceState::Failed(reason) => self.0.redactor.text(reason).into_owned(),
+                state => format!("it is {state}"),
+            };
+            let error = ToolError::new(ErrorKind::Unavailable, message).with_source(NotUsable(reason));
+            return match status.retry_in {
+                Some(pause) => error.with_retry_after(pause),
+                None => error,
+            };
         }
         let snapshot = self.0.registry.snapshot();
         let is_it = |refused: &&Refused| refused.feature == feature && refused.name == name;

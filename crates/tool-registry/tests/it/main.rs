@@ -226,7 +226,11 @@ async fn a_failed_source_is_missing_with_its_reason() {
     registry.load().await;
     assert_eq!(names(&registry), ["good__a"]);
     let owner = registry.failed_owner(Feature::Tool, "bad__a");
-    assert_eq!(owner, Some(("bad".to_owned(), "it does not start".to_owned())));
+    let (name, status) = owner.expect("it has one");
+    assert_eq!(
+        (&*name, status.state),
+        ("bad", SourceState::Failed("it does not start".to_owned()))
+    );
     assert_eq!(registry.failed_owner(Feature::Tool, "good__b"), None);
 }
 

@@ -125,7 +125,12 @@ async fn a_reason_is_told_without_its_secrets() {
     for text in [lines[1].as_str(), record.as_str()] {
         assert!(!text.contains(TOKEN), "{text}");
     }
-    assert!(record.contains(r#""retry_in_ms":"#), "{record}");
+    assert!(record.contains(r#""reason":"#), "{record}");
+    let call = plane.call(CallRequest::new("s__any")).await;
+    let error = call.expect_err("it did not start");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let cause = std::error::Error::source(&error).expect("a cause").to_string();
+    assert!(cause.contains("cannot run") && !cause.contains(TOKEN), "{cause}");
     // Where anybody may look, there is no reason at all.
     let page = plane.health_page(&Caller::local()).to_string();
     assert!(
@@ -163,5 +168,49 @@ async fn a_health_check_is_a_part_of_the_start() {
     timeout(LONG, rested).await.expect("it may be tried again");
     assert_eq!(plane.list(&Caller::local()).await.tools().len(), 1);
     assert!(plane.readiness().is_ready());
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_runs_on_a_connection_is_counted() {
+    let server = MockServer::builder()
+        .tool(Tool::new("slow").reply(Reply::never()))
+        .build();
+    let http = server.http().await.expect("it listens");
+    let (plane, ..) = plane(&format!(
+        "servers: {{s: {{url: '{}', max_connections: 3}}}}",
+        http.url()
+    ));
+    let of_server = |plane: &Toolplane| plane.connection_use().pop().expect("there is one").1;
+    assert_eq!((of_server(&plane).n_requests, of_server(&plane).max_own), (0, 3));
+    let running = tokio::spawn({
+        let plane = plane.clone();
+        async move { plane.call(CallRequest::new("s__slow")).await }
+    });
+    server.wait_for_calls("slow", 1).await;
+    assert_eq!(of_server(&plane).n_requests, 1);
+    running.abort();
+    let over = async {
+        while of_server(&plane).n_requests > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, over).await.expect("nobody waits any more");
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_its_server_says_so_when_it_is_explained() {
+    let server = MockServer::builder()
+        .tool(Tool::new("echo").reply(Reply::text("there")))
+        .build();
+    let http = server.http().await.expect("it listens");
+    let (plane, ..) = plane(&format!("servers: {{s: {{url: '{}'}}}}", http.url()));
+    for n_waits in [1, 0] {
+        let explained = plane.call_explained(CallRequest::new("s__echo")).await;
+        explained.result.expect("answered");
+        let waits = explained.notes.iter().filter(|note| note.layer == "find");
+        assert_eq!(waits.count(), n_waits);
+    }
     plane.shutdown().await;
 }
