@@ -106,11 +106,12 @@ fn configured(loaded: &Loaded, plane: &Toolplane) -> Vec<Row> {
         .collect();
     let row = |server: &ServerSpec| {
         let record = records.iter_mut().find(|record| record.name == server.name);
-        let row = record.map(std::mem::take).unwrap_or_else(|| Row {
+        let disabled = || Row {
             name: server.name.clone(),
             state: "disabled".to_owned(),
             ..Row::default()
-        });
+        };
+        let row = record.map_or_else(disabled, std::mem::take);
         Row {
             transport: Some(transport(server).to_owned()),
             source: Some(server.origin.place.clone()),

@@ -228,6 +228,12 @@ impl Served {
 
     /// Asks for a page; gives the status and the value of the answer.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        let (status, body) = self.page(path);
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    /// Asks for a page; gives the status and the text of the answer.
+    pub(crate) fn page(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,
@@ -238,7 +244,7 @@ impl Served {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
+        (head[9..12].parse().unwrap(), body.to_owned())
     }
 
     /// Sends a message over a connection of its own, which brings the answer and ends.

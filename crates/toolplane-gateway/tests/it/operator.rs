@@ -10,6 +10,7 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     RawJson, Toolplane,
     core::{Disabled, Instant},
+    observe::Metrics,
 };
 use toolplane_gateway::{Gateway, GatewayOptions, OperatorClient, OperatorClientError};
 
@@ -31,7 +32,12 @@ async fn they_see_servers_and_switch_tools_on_again() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let path = directory.path().join("s.sock");
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
-    let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
+    let metrics = Arc::new(Metrics::new());
+    let mut options = GatewayOptions::default();
+    options.metrics = Some(metrics.clone());
+    let gateway = Gateway::new(plane.clone(), options);
+    let off = r#"toolplane_tool_disabled{tool="t"} 1"#;
+    assert!(!metrics.render().contains(off));
     tokio::spawn(async move { gateway.serve_operator(listener, std::future::pending()).await });
     let connect = async || OperatorClient::connect(&path).await.expect("somebody listens");
 
@@ -71,6 +77,7 @@ async fn they_see_servers_and_switch_tools_on_again() {
         )
     );
     assert_eq!(disabled[0]["digest"].as_str().map(str::len), Some(64));
+    assert!(metrics.render().lines().any(|line| line == off));
     let left = disabled[0]["retry_in_ms"].as_u64().expect("a number");
     assert!((1..=3_600_000).contains(&left), "{left}");
     connect().await.enable("t").await.expect("it is on now");
