@@ -146,7 +146,8 @@ fn switch_off(cx: &mut CallContext) {
     if pause.is_zero() {
         return;
     }
-    let reason = "its credentials are refused, and the operator must renew them";
+    // Whoever calls is told by the table of errors what to do about it.
+    let reason = "its credentials are refused";
     let is_new = tool.state().disable(Disabled {
         reason: reason.to_owned(),
         since: cx.clock.wall(),
@@ -154,7 +155,7 @@ fn switch_off(cx: &mut CallContext) {
     });
     cx.note("credentials", || format!("switched off for {pause:?}"));
     if is_new {
-        let message = format!("`{}` is switched off: {reason}", tool.name());
+        let message = format!("`{}` is switched off: {reason} and must be renewed", tool.name());
         tell(&tool, AlertPhase::Firing, message, &cx.observers, cx.clock.wall());
     }
 }
