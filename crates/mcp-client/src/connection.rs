@@ -476,7 +476,7 @@ impl Meta<'_> {
         match self {
             Self::Usual(opened) if params.is_none_or(is_plain) => params
                 .unwrap_or(&RawJson::object())
-                .with_members(&[("_meta", opened.meta_object.clone())])
+                .with_new_member("_meta", &opened.meta_object)
                 .expect("parameters are an object"),
             _ => with_meta(params, self.members()),
         }

@@ -7,19 +7,18 @@
 #[inline]
 pub(crate) fn plain(bytes: &[u8]) -> usize {
     const SHORT: usize = 64;
-    let mut at = 0;
+    let (mut at, mut rest) = (0, bytes);
     while at < SHORT {
-        let Some(word) = bytes[at..].first_chunk() else {
-            let rest = &bytes[at..];
+        let Some((word, behind)) = rest.split_first_chunk() else {
             return at + rest.iter().position(is_special).unwrap_or(rest.len());
         };
         let marks = special_bytes(u64::from_le_bytes(*word));
         if marks != 0 {
             return at + marks.trailing_zeros() as usize / 8;
         }
-        at += 8;
+        (at, rest) = (at + 8, behind);
     }
-    at + long(&bytes[at..])
+    at + long(rest)
 }
 
 fn is_special(byte: &u8) -> bool {

@@ -244,7 +244,7 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
     }
 }
 
-const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+pub(crate) const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
 
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

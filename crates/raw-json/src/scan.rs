@@ -144,14 +144,19 @@ impl Open {
 #[derive(Default)]
 struct Keys<'a> {
     seen: Vec<Seen<'a>>,
+    /// Those that were written with escapes.
+    decoded: Vec<String>,
     /// Those of the objects that have many, the innermost object's last.
     many: Vec<HashSet<Cow<'a, [u8]>>>,
 }
 
+#[derive(Clone, Copy)]
 enum Seen<'a> {
-    /// Those of another object begin here.
-    Object,
-    Key(Cow<'a, [u8]>),
+    /// Those of another object begin here, and when so many were decoded.
+    Object(usize),
+    Key(&'a [u8]),
+    /// A key by its place among those that were decoded.
+    Decoded(usize),
     /// The object has many, which are in the set.
     Many,
 }
@@ -164,30 +169,45 @@ impl<'a> Keys<'a> {
         if self.seen.capacity() == 0 {
             self.seen.reserve(Self::FEW);
         }
-        self.seen.push(Seen::Object);
+        self.seen.push(Seen::Object(self.decoded.len()));
     }
 
     /// Notes a key and tells whether it is new.
-    fn insert(&mut self, key: Cow<'a, [u8]>) -> bool {
+    fn insert(&mut self, key: Cow<'a, str>) -> bool {
         let mut n_few = 0;
         for seen in self.seen.iter().rev() {
-            match seen {
-                Seen::Object => break,
-                Seen::Key(known) if *known == key => return false,
-                Seen::Key(_) => n_few += 1,
-                Seen::Many => return self.many.last_mut().is_none_or(|many| many.insert(key)),
+            let known = match seen {
+                Seen::Object(_) => break,
+                Seen::Key(known) => known,
+                Seen::Decoded(place) => self.decoded[*place].as_bytes(),
+                Seen::Many => {
+                    let many = self.many.last_mut();
+                    return many.is_none_or(|many| many.insert(bytes_of(key)));
+                }
+            };
+            if known == key.as_bytes() {
+                return false;
             }
+            n_few += 1;
         }
         if n_few + 1 < Self::FEW {
-            self.seen.push(Seen::Key(key));
+            let seen = match key {
+                Cow::Borrowed(key) => Seen::Key(key.as_bytes()),
+                Cow::Owned(key) => {
+                    self.decoded.push(key);
+                    Seen::Decoded(self.decoded.len() - 1)
+                }
+            };
+            self.seen.push(seen);
             return true;
         }
         let few = self.seen.drain(self.seen.len() - n_few..);
         let few = few.filter_map(|seen| match seen {
-            Seen::Key(key) => Some(key),
-            Seen::Object | Seen::Many => None,
+            Seen::Key(key) => Some(Cow::Borrowed(key)),
+            Seen::Decoded(place) => Some(Cow::Owned(self.decoded[place].clone().into_bytes())),
+            Seen::Object(_) | Seen::Many => None,
         });
-        let many = few.chain([key]).collect();
+        let many = few.chain([bytes_of(key)]).collect();
         self.seen.push(Seen::Many);
         self.many.push(many);
         true
@@ -196,11 +216,18 @@ impl<'a> Keys<'a> {
     fn close(&mut self) {
         while let Some(seen) = self.seen.pop() {
             match seen {
-                Seen::Object => return,
-                Seen::Key(_) => {}
+                Seen::Object(n_decoded) => return self.decoded.truncate(n_decoded),
+                Seen::Key(_) | Seen::Decoded(_) => {}
                 Seen::Many => drop(self.many.pop()),
             }
         }
+    }
+}
+
+fn bytes_of(key: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match key {
+        Cow::Borrowed(key) => Cow::Borrowed(key.as_bytes()),
+        Cow::Owned(key) => Cow::Owned(key.into_bytes()),
     }
 }
 
@@ -262,10 +289,8 @@ impl<'a> Scanner<'a> {
                         if is_strict {
                             keys.open();
                         }
-                        let member = self.key(is_strict, &mut keys)?;
-                        if open.depth == 1 {
-                            outermost = member;
-                        }
+                        let noted = (open.depth == 1).then_some(&mut outermost);
+                        self.key(is_strict, &mut keys, noted)?;
                     }
                     continue;
                 }
@@ -292,10 +317,8 @@ impl<'a> Scanner<'a> {
                     (Some(b','), true) => {
                         self.at += 1;
                         self.space();
-                        let member = self.key(is_strict, &mut keys)?;
-                        if open.depth == 1 {
-                            outermost = member;
-                        }
+                        let noted = (open.depth == 1).then_some(&mut outermost);
+                        self.key(is_strict, &mut keys, noted)?;
                         break;
                     }
                     (Some(b']'), false) => {
@@ -317,8 +340,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over a key and its colon.
-    fn key(&mut self, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, Error> {
+    /// Passes over a key and its colon, and notes where it stands if that is wanted.
+    fn key(&mut self, is_strict: bool, keys: &mut Keys<'a>, noted: Option<&mut Span>) -> Result<(), Error> {
         let start = self.at;
         if self.peek() != Some(b'"') {
             return Err(self.syntax("expected a key in double quotes"));
@@ -337,23 +360,25 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         self.space();
-        Ok(Span {
-            key: start,
-            key_end,
-            is_escaped,
-            value: self.at,
-            end: self.at,
-        })
+        if let Some(noted) = noted {
+            *noted = Span {
+                key: start,
+                key_end,
+                is_escaped,
+                value: self.at,
+                end: self.at,
+            };
+        }
+        Ok(())
     }
 
     /// The key that began at `start` and ends here.
-    fn decoded(&self, start: usize, is_escaped: bool) -> Result<Cow<'a, [u8]>, Error> {
+    fn decoded(&self, start: usize, is_escaped: bool) -> Result<Cow<'a, str>, Error> {
+        let raw = &self.text[start + 1..self.at - 1];
         if !is_escaped {
-            return Ok(Cow::Borrowed(&self.bytes[start + 1..self.at - 1]));
+            return Ok(Cow::Borrowed(raw));
         }
-        let key = unescape(&self.text[start + 1..self.at - 1]);
-        let key = key.ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))?;
-        Ok(Cow::Owned(key.into_owned().into_bytes()))
+        unescape(raw).ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))
     }
 
     #[cold]

@@ -1,4 +1,8 @@
-use crate::{Error, ErrorKind, Kind, RawJson, members::Spans, raw::push_string};
+use crate::{
+    Error, ErrorKind, Kind, RawJson,
+    members::Spans,
+    raw::{SPACE, push_string},
+};
 
 impl RawJson {
     /// This object with members added, or put in the place of those that have the same keys. Every other member
@@ -10,6 +14,25 @@ impl RawJson {
         let text = self.object_text()?;
         let mut out = String::with_capacity(text.len() + length_of(members));
         splice(&mut out, text, members);
+        Ok(Self::trusted(out))
+    }
+
+    /// This object with a member behind all others, of which the caller knows that it has none with that key.
+    ///
+    /// # Errors
+    /// When this is no object.
+    pub fn with_new_member(&self, key: &str, value: &Self) -> Result<Self, Error> {
+        let text = self.object_text()?;
+        let rest = text[..text.len() - 1].trim_end_matches(SPACE);
+        let mut out = String::with_capacity(rest.len() + key.len() + value.len() + 5);
+        out.push_str(rest);
+        if rest.len() > 1 {
+            out.push(',');
+        }
+        push_string(&mut out, key);
+        out.push(':');
+        out.push_str(value.as_str());
+        out.push('}');
         Ok(Self::trusted(out))
     }
 

@@ -15,6 +15,8 @@ const LARGEST_HEAD: usize = 64 * 1024;
 const MOST_HEADERS: usize = 128;
 /// As many as most answers have, which are read without memory for more.
 const FEW_HEADERS: usize = 24;
+/// Bodies up to this size are copied behind their heads: one piece is cheaper to write than two.
+pub(super) const COPIED: usize = 16 * 1024;
 /// How long the line before a chunk may be.
 const LONGEST_SIZE: usize = 4 * 1024;
 
@@ -32,7 +34,9 @@ pub(super) fn request_head(
 ) -> Vec<u8> {
     // Lines of our own are shorter than this.
     const LINE: usize = 64;
-    let mut head = Vec::with_capacity(rest.len() + headers.len() * LINE + 2 * LINE);
+    // And a small body is put behind them.
+    let body = length.filter(|length| *length <= COPIED).unwrap_or_default();
+    let mut head = Vec::with_capacity(rest.len() + headers.len() * LINE + 2 * LINE + body);
     head.extend_from_slice(method.as_str().as_bytes());
     head.extend_from_slice(rest);
     for (name, value) in headers {

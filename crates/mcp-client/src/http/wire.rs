@@ -17,11 +17,9 @@ use tokio::{
     runtime::{self, Handle},
 };
 
-use super::framing::{Framing, Head, Malformed, Piece};
+use super::framing::{COPIED, Framing, Head, Malformed, Piece};
 use crate::unbuffered::read_into;
 
-/// Bodies up to this size are copied behind their heads: one piece is cheaper to write than two.
-const COPIED: usize = 16 * 1024;
 /// From here on a body is read right into the memory that it is kept in, of which so much is taken at once.
 const LARGE: u64 = 16 * 1024;
 const LARGEST_STEP: u64 = 256 * 1024;

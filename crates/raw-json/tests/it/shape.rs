@@ -49,6 +49,21 @@ fn parts_say_what_they_are_and_have_parts_of_their_own() {
 }
 
 #[test]
+fn a_new_member_stands_behind_the_others() {
+    for (object, expected) in [
+        ("{}", r#"{"n\n":[1]}"#),
+        ("{ }", r#"{"n\n":[1]}"#),
+        (r#"{"a": 1 }"#, r#"{"a": 1,"n\n":[1]}"#),
+    ] {
+        let made = raw(object)
+            .with_new_member("n\n", &raw("[1]"))
+            .expect("it is an object");
+        assert_eq!(made, raw(expected));
+    }
+    assert!(raw("[]").with_new_member("n", &raw("1")).is_err());
+}
+
+#[test]
 fn what_is_no_object_has_no_members() {
     for text in ["[]", "[{\"a\":1}]", "1", "\"{}\"", "null", "{}", "{ }"] {
         assert_eq!(raw(text).members().count(), 0, "{text}");
