@@ -72,6 +72,12 @@ impl RequestContext {
         self.outline.meta.as_ref()
     }
 
+    /// The `_meta` of the request, if it says anything beside what the protocol itself says there.
+    #[must_use]
+    pub fn own_meta(&self) -> Option<&RawJson> {
+        self.meta().filter(|_| self.outline.has_more_meta)
+    }
+
     /// The `name` among the parameters of the request: of a tool or prompt.
     ///
     /// The protocol's own checks read the parameters once; what they found is here, so that a service need not look
@@ -193,6 +199,12 @@ impl RequestContext {
         declared::check(self.client_capabilities().as_ref(), method, params)
     }
 
+    /// Whether the client declared an extension.
+    #[must_use]
+    pub fn declares_extension(&self, name: &str) -> bool {
+        declared::has_extension(self.client_capabilities().as_ref(), name)
+    }
+
     /// Checks that a modern client declared an extension with the request.
     ///
     /// # Errors
@@ -245,7 +257,7 @@ impl RequestContext {
     }
 
     fn trace_of_meta(&self) -> Option<(String, Option<String>)> {
-        let meta = self.outline.meta.as_ref()?;
+        let meta = self.own_meta()?;
         let parent = meta.get(meta_key::TRACE_PARENT)?.string()?;
         let state = meta.get(meta_key::TRACE_STATE).and_then(|state| state.string());
         Some((parent, state))

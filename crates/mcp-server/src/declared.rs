@@ -47,10 +47,15 @@ pub(crate) fn check(
     Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(required))
 }
 
+/// Whether the client declared an extension.
+pub(crate) fn has_extension(capabilities: Option<&RawJson>, name: &str) -> bool {
+    let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
+    extensions.is_some_and(|extensions| extensions.get(name).is_some())
+}
+
 /// Checks that the client declared an extension.
 pub(crate) fn check_extension(capabilities: Option<&RawJson>, name: &str) -> Result<(), RpcError> {
-    let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions"));
-    if extensions.is_some_and(|extensions| extensions.get(name).is_some()) {
+    if has_extension(capabilities, name) {
         return Ok(());
     }
     let required = object(&[("extensions", object(&[(name, RawJson::object())]))]);

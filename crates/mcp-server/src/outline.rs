@@ -6,6 +6,8 @@ use raw_json::{Kind, RawJson};
 pub(crate) struct Outline {
     /// `_meta`, if it is an object.
     pub(crate) meta: Option<RawJson>,
+    /// Whether that has members which are not the protocol's own.
+    pub(crate) has_more_meta: bool,
     /// The revision that the message says it is written in: the mark of the modern era.
     pub(crate) version: Option<RawJson>,
     /// What the client declares with the message.
@@ -76,6 +78,7 @@ impl Outline {
             return outline;
         };
         for (key, value) in meta.parts() {
+            outline.has_more_meta |= key != meta_key::PROGRESS_TOKEN && !key.starts_with(meta_key::PREFIX);
             match &*key {
                 meta_key::PROTOCOL_VERSION => outline.version = Some(value.to_raw()),
                 meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value.to_raw()),
@@ -87,5 +90,30 @@ impl Outline {
             }
         }
         outline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_the_protocols_own_is_noticed() {
+        for (params, expected) in [
+            (r#"{"name":"x"}"#, false),
+            (r#"{"_meta":{}}"#, false),
+            (
+                r#"{"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"info"}}"#,
+                false,
+            ),
+            (r#"{"_meta":{"progressToken":1,"traceparent":"00-1"}}"#, true),
+            (
+                r#"{"_meta":{"dev.toolplane/cache":"bypass","progressToken":1}}"#,
+                true,
+            ),
+        ] {
+            let outline = Outline::of(Some(&RawJson::parse(params).expect("it is JSON")));
+            assert_eq!(outline.has_more_meta, expected, "{params}");
+        }
     }
 }

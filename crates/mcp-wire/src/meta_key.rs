@@ -1,5 +1,7 @@
 //! Keys of `_meta` that the protocol itself gives a meaning.
 
+/// What the protocol's own keys begin with, those aside that are older. What they say is a matter of one hop.
+pub const PREFIX: &str = "io.modelcontextprotocol/";
 /// The token under which a caller wants progress of its request.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The revision of a request (2026-07-28).

@@ -19,8 +19,6 @@ use crate::{
 
 /// How often a legacy client is asked for what one call needs before that is taken for a loop.
 pub(crate) const FEW_ROUNDS: usize = 16;
-/// Keys of `_meta` that begin so are a matter of one hop.
-const OF_ONE_HOP: &str = "io.modelcontextprotocol/";
 
 /// What a round of a call came to.
 pub(crate) enum Done {
@@ -112,14 +110,14 @@ fn complete(
     {
         call = call.trace(trace);
     }
-    if let Some(key) = cx.meta().and_then(|meta| meta.get(Claim::META_KEY)) {
+    if let Some(key) = cx.own_meta().and_then(|meta| meta.get(Claim::META_KEY)) {
         let key = key.string().ok_or_else(|| {
             let message = format!("`{}` in `_meta` must be a string", Claim::META_KEY);
             ToolError::new(ErrorKind::InvalidArguments, message)
         })?;
         call = call.idempotency_key(key);
     }
-    Ok(match cx.meta().and_then(passed_on) {
+    Ok(match cx.own_meta().and_then(passed_on) {
         Some(meta) => call.meta(meta),
         None => call,
     })
@@ -127,8 +125,8 @@ fn complete(
 
 /// What of a request's `_meta` is meant for whoever answers it in the end.
 fn passed_on(meta: &RawJson) -> Option<RawJson> {
-    let is_of_one_hop = |key: &str| key == meta_key::PROGRESS_TOKEN || key.starts_with(OF_ONE_HOP);
-    if meta.members().all(|(key, _)| is_of_one_hop(&key)) {
+    let is_of_one_hop = |key: &str| key == meta_key::PROGRESS_TOKEN || key.starts_with(meta_key::PREFIX);
+    if meta.parts().all(|(key, _)| is_of_one_hop(&key)) {
         return None;
     }
     let own: Vec<_> = meta

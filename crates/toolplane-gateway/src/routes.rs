@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::{Either, Full};
 use hyper::{body::Incoming, service::Service};
 use mcp_server::{HttpService, ResponseBody};
@@ -52,18 +52,30 @@ impl Service<Request<Incoming>> for Routes {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (head, body) = request.into_parts();
-        let health = health::answer(&self.mcp, &head, self.is_draining.load(Ordering::Relaxed));
-        let request = Request::from_parts(head, body);
-        let page = self
-            .metrics
-            .as_ref()
-            .filter(|_| request.uri().path() == metrics::PATH);
-        let page = health.or_else(|| Some(page?.answer(&request)));
+        let (request, page) = self.page(request);
         if let Some(page) = page {
             return Box::pin(ready(Ok(page.map(Either::Right))));
         }
         let answer = self.mcp.respond(request);
         Box::pin(answer.map(|answer| Ok(answer.map(Either::Left))))
+    }
+}
+
+impl Routes {
+    /// The page that a request asks for, if it asks for one of ours.
+    fn page(&self, request: Request<Incoming>) -> (Request<Incoming>, Option<Response<Full<Bytes>>>) {
+        if let Some(metrics) = &self.metrics
+            && request.uri().path() == metrics::PATH
+        {
+            let page = metrics.answer(&request);
+            return (request, Some(page));
+        }
+        // Calls are posted, and are not taken apart for pages that are not.
+        if request.method() == Method::POST {
+            return (request, None);
+        }
+        let (head, body) = request.into_parts();
+        let health = health::answer(&self.mcp, &head, self.is_draining.load(Ordering::Relaxed));
+        (Request::from_parts(head, body), health)
     }
 }

@@ -65,7 +65,7 @@ pub(crate) async fn wanted(gateway: &Gateway, cx: &RequestContext) -> Result<Opt
 pub(crate) fn welcome(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Option<TaskWish> {
     let is_welcome = request.method == method::TOOLS_CALL
         && cx.era() == Era::Modern
-        && cx.check_extension(extension::TASKS).is_ok()
+        && cx.declares_extension(extension::TASKS)
         && gateway.tasks().have_room(&Owner::of(cx));
     is_welcome.then_some(TaskWish::Welcome)
 }

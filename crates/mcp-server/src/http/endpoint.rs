@@ -4,7 +4,6 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use futures_util::{FutureExt, future::Abortable};
 use http::{HeaderValue, Method, Response, StatusCode, request::Parts};
 use hyper::body::Body;
 use mcp_wire::{
@@ -14,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::{
     HttpOptions, ResponseBody, body,
-    exchange::{Detached, Exchange, Refuge, Step},
+    exchange::{Detached, Exchange, Refuge, Step, Work},
     guard,
     headers::{self, Accepts},
     old_clients::OldClients,
@@ -296,17 +295,12 @@ impl<S: Service> Endpoint<S> {
         }
         let answer = Arc::clone(&self.core).answer(request, cx);
         let refuge = (revision.era() == Era::Legacy).then(|| Refuge(Arc::clone(&self.detached)));
-        // Combinators: an `async` block would have the future that it awaits twice.
-        Ok(match in_flight {
-            Some((taken, registration)) => {
-                let call = Abortable::new(answer, registration).map(move |answer| {
-                    drop(taken);
-                    answer.ok()
-                });
-                Exchange::new(call, reports, refuge, session)
-            }
-            None => Exchange::new(answer.map(Some), reports, refuge, session),
-        })
+        Ok(Exchange::new(
+            Work::new(answer, in_flight),
+            reports,
+            refuge,
+            session,
+        ))
     }
 
     fn initialize(&self, inbound: &Inbound, request: &Request) -> Answered {

@@ -9,15 +9,15 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{AbortRegistration, Abortable};
 use tokio::{runtime::Handle, sync::mpsc};
 
 use super::{resumable::Resumable, session::Session};
-use crate::{protocol::Reply, way::PAUSE};
+use crate::{in_flight::Taken, protocol::Reply, way::PAUSE};
 
 /// A request that the service works on, until its answer is there or nobody wants it any more.
 pub(super) struct Exchange {
-    /// Gives nothing when the client has cancelled the request.
-    call: Option<Pin<Box<dyn Future<Output = Option<Reply>> + Send>>>,
+    call: Option<Work>,
     reports: Option<mpsc::Receiver<Vec<u8>>>,
     /// The end, while reports come before it.
     ended: Option<Step>,
@@ -25,6 +25,46 @@ pub(super) struct Exchange {
     refuge: Option<Refuge>,
     /// The session that the client may come back to.
     session: Option<Arc<Session>>,
+}
+
+/// What the service works on; gives nothing when the client has cancelled the request. What else there is stands beside
+/// the box: whatever is put around a future is moved with all of it.
+pub(super) enum Work {
+    /// Of a session, in which the request's id is taken as long as this lasts, and cancels it.
+    Known {
+        call: Abortable<Call>,
+        _taken: Taken,
+    },
+    Alone(Call),
+}
+
+type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+impl Work {
+    pub(super) fn new(
+        call: impl Future<Output = Reply> + Send + 'static,
+        in_flight: Option<(Taken, AbortRegistration)>,
+    ) -> Self {
+        let call: Call = Box::pin(call);
+        match in_flight {
+            Some((taken, registration)) => Self::Known {
+                call: Abortable::new(call, registration),
+                _taken: taken,
+            },
+            None => Self::Alone(call),
+        }
+    }
+}
+
+impl Future for Work {
+    type Output = Option<Reply>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
+        match &mut *self {
+            Self::Known { call, .. } => Pin::new(call).poll(cx).map(Result::ok),
+            Self::Alone(call) => call.as_mut().poll(cx).map(Some),
+        }
+    }
 }
 
 /// What comes of an exchange, in this order: reports, then the end.
@@ -37,13 +77,13 @@ pub(super) enum Step {
 
 impl Exchange {
     pub(super) fn new(
-        call: impl Future<Output = Option<Reply>> + Send + 'static,
+        call: Work,
         reports: Option<mpsc::Receiver<Vec<u8>>>,
         refuge: Option<Refuge>,
         session: Option<Arc<Session>>,
     ) -> Self {
         Self {
-            call: Some(Box::pin(call)),
+            call: Some(call),
             reports,
             ended: None,
             refuge,
@@ -81,7 +121,7 @@ impl Exchange {
     /// The next step. There is none after the end.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if let Some(call) = &mut self.call
-            && let Poll::Ready(reply) = call.as_mut().poll(cx)
+            && let Poll::Ready(reply) = Pin::new(call).poll(cx)
         {
             self.call = None;
             self.ended = Some(Step::End(reply));
@@ -145,7 +185,7 @@ impl Refuge {
         has_room.then_some(place)
     }
 
-    fn take(&self, call: Pin<Box<dyn Future<Output = Option<Reply>> + Send>>) {
+    fn take(&self, call: Work) {
         let (Some(place), Ok(runtime)) = (self.place(), Handle::try_current()) else {
             return;
         };
