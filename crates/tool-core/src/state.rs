@@ -1,6 +1,5 @@
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
@@ -47,9 +46,11 @@ pub struct Upstream {
     n_renewals: AtomicU64,
 }
 
-/// One value of each type that was asked for.
+/// One value of each type that was asked for: one for each layer that keeps any, few enough to be looked through.
 #[derive(Default)]
-struct Slots(RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+struct Slots(RwLock<Vec<(TypeId, Slot)>>);
+
+type Slot = Arc<dyn Any + Send + Sync>;
 
 impl ToolState {
     /// That of a tool which this upstream runs.
@@ -194,21 +195,26 @@ impl Upstream {
 impl Slots {
     fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let slots = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        slots.get(&TypeId::of::<T>()).cloned().map(filed)
+        find(&slots)
     }
 
     fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.get().unwrap_or_else(|| {
             let mut slots = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            let slot = slots.entry(TypeId::of::<T>());
-            filed(slot.or_insert_with(|| Arc::new(make())).clone())
+            // Another caller may have been here first.
+            find(&slots).unwrap_or_else(|| {
+                let made = Arc::new(make());
+                slots.push((TypeId::of::<T>(), made.clone()));
+                made
+            })
         })
     }
 }
 
-fn filed<T: Send + Sync + 'static>(slot: Arc<dyn Any + Send + Sync>) -> Arc<T> {
-    slot.downcast()
-        .expect("a slot holds the type that it is filed under")
+fn find<T: Send + Sync + 'static>(slots: &[(TypeId, Slot)]) -> Option<Arc<T>> {
+    let (_, slot) = slots.iter().find(|(of, _)| *of == TypeId::of::<T>())?;
+    let slot = slot.clone().downcast();
+    Some(slot.expect("a slot holds the type that it is filed under"))
 }
 
 impl fmt::Debug for Slots {
