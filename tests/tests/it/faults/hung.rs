@@ -101,10 +101,10 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
         );
         assert!((1..=allowed).contains(&n_sent[index]), "{n_sent:?}");
     }
-    assert_eq!(
-        arrivals(silent.history()),
-        n_sent[0],
-        "what may have run is told as unknown"
+    let n_arrived = arrivals(silent.history());
+    assert!(
+        n_arrived <= n_sent[0],
+        "{n_arrived} calls may have run, {n_sent:?} are told as unknown"
     );
     // Whatever was sent to the one that was stopped, it finds when it goes on.
     kill_process(stopped, Signal::CONT).unwrap();
