@@ -1,9 +1,8 @@
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tool_core::{BreakerSettings, BreakerState, Instant, Jitter};
+
+use crate::sync::{Mutex, PoisonError};
 
 /// The state of one circuit breaker. It decides and counts; what a failure is, its users say.
 ///

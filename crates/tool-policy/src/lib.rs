@@ -35,6 +35,7 @@ mod redactor;
 mod rules;
 mod shared_rules;
 mod surface;
+mod sync;
 mod validate;
 mod words;
 

@@ -149,7 +149,7 @@ fn threads_find_one_probe_among_them() {
     for round in 0..1000 {
         let circuit = Circuit::default();
         let now = at(0.0) + open(&circuit, at(0.0));
-        let ask = || (0..50).filter_map(|_| circuit.acquire(now).ok()).count();
+        let ask = || (0..2500).filter_map(|_| circuit.acquire(now).ok()).count();
         let n_probes: usize = thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -261,6 +261,53 @@ async fn one_probe_of_ten_thousand_calls_is_sent() {
         stack.invoke(&mut context(&tool, clock)).await.is_ok(),
         "it is closed again"
     );
+}
+
+/// Probes that fail, are given up, hang for all of their time and succeed, each with ten thousand calls beside it.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_calls_send_one_probe_in_every_round() {
+    let failure = Step::Fail(error(ErrorKind::Unavailable));
+    let mut steps = vec![failure.clone(); 5];
+    let answers = Step::After(SECOND / 2, json!(1));
+    steps.extend([failure, Step::Hang(true), Step::Hang(true), answers, Step::Echo]);
+    let script = Script::new(steps);
+    let (tool, clock) = (guarded("t").build(script.clone()), TokioClock::new());
+    let stack = Arc::new(stack(script.clone()));
+    let round = async |patience: Duration| {
+        let mut tasks = JoinSet::new();
+        for _ in 0..10_000 {
+            let (stack, mut cx) = (stack.clone(), context(&tool, clock));
+            tasks.spawn(async move { timeout(patience, stack.invoke(&mut cx)).await });
+        }
+        let ends = tasks.join_all().await;
+        ends.iter().filter(|end| matches!(end, Ok(Ok(_)))).count()
+    };
+    for _ in 0..5 {
+        stack
+            .invoke(&mut context(&tool, clock))
+            .await
+            .expect_err("it fails");
+    }
+    // How many probes there were, how long after the round before, and for how long callers wait.
+    for (n_probes, pause, patience, n_ok) in [
+        (1, 2 * SECOND, SECOND, 0),
+        (2, 3 * SECOND, SECOND, 0),
+        (3, Duration::ZERO, 30 * SECOND, 0),
+        (4, 5 * SECOND, SECOND, 1),
+    ] {
+        advance(pause).await;
+        assert_eq!(round(patience).await, n_ok, "round {n_probes}");
+        assert_eq!(script.n_calls(), 5 + n_probes);
+        if n_probes == 1 {
+            advance(SECOND).await;
+            assert_eq!(
+                (round(SECOND).await, script.n_calls()),
+                (0, 6),
+                "the pause is twice as long"
+            );
+        }
+    }
+    assert!(stack.invoke(&mut context(&tool, clock)).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
