@@ -28,6 +28,9 @@ use crate::{
 /// As long as the limit says, or else a quarter of the time that the call has left: one that gets its turn still has
 /// the time to run. Then it is refused as overloaded; if its deadline comes first, as timed out. Nothing was sent then.
 ///
+/// One that would wait in vain is refused at once: if those before it will take longer than that, by how long attempts took
+/// lately. Under a load that lasts, calls are thus answered or refused, and do not pass their time in a queue.
+///
 /// # Cancellation
 /// An attempt that is dropped while it waits leaves the queue, and one that is dropped while it runs gives its places
 /// to the next.
@@ -125,6 +128,14 @@ impl Concurrency {
                     }
                     Entry::Queue(mut waiting) => {
                         let patience = Patience::of(cx, &limit, places.waited);
+                        if let Some(expected) = waiting.expected()
+                            && patience.limit.is_some_and(|limit| expected > limit)
+                        {
+                            drop(waiting);
+                            cx.observers.tell(&Event::Shed { cx, scope });
+                            let error = patience.in_vain(scope, cx, expected);
+                            return Err(error.with_retry_after(gate.hint()));
+                        }
                         let turn = Turn::await_from_now(cx);
                         // Out of the way of the calls that need not wait.
                         let place = Box::pin(patience.wait(waiting.place())).await;
@@ -199,6 +210,17 @@ impl Patience {
             Some(limit) => within(limit, None, pin!(place)).await,
             None => Some(place.await),
         }
+    }
+
+    /// What is said where it would not do.
+    fn in_vain(self, scope: Scope, cx: &CallContext, expected: Duration) -> ToolError {
+        let message = format!(
+            "too many calls of {} at once: the turn of another would come in about {:?}, and it may wait for {:?}",
+            whose(scope, cx),
+            readable(expected),
+            readable(self.limit.unwrap_or_default())
+        );
+        ToolError::new(ErrorKind::Overloaded, message)
     }
 
     /// What is said when it is over.

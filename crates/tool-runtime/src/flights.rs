@@ -1,14 +1,17 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use raw_json::RawJson;
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::sync::watch;
 use tool_core::{Progress, Reply, ToolError};
 
-use crate::answers::{Answer, Key};
+use crate::{
+    answers::{Answer, Key},
+    sync::{AbortHandle, Mutex, MutexGuard, PoisonError, spawn},
+};
 
 /// The calls that others may join: at most one of each key.
 ///
@@ -192,7 +195,7 @@ impl Takeoff {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let task = tokio::spawn(work(self.landing, self.listeners));
+        let task = spawn(work(self.landing, self.listeners));
         let _ = self.abort.set(task.abort_handle());
     }
 }

@@ -1,11 +1,9 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
 use tool_core::ConcurrencyLimit;
+
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Lets in so many calls at once; more wait in the order in which they came, and those that find the queue full are
 /// told so.
@@ -46,6 +44,7 @@ pub(crate) struct Place {
 pub(crate) struct Waiting {
     gate: Arc<Gate>,
     ticket: u64,
+    expected: Option<Duration>,
     place: oneshot::Receiver<Place>,
 }
 
@@ -72,11 +71,13 @@ impl Gate {
         } else {
             let (sender, place) = oneshot::channel();
             let ticket = state.next_ticket;
+            let expected = state.expected();
             state.next_ticket += 1;
             state.waiting.insert(ticket, sender);
             Entry::Queue(Waiting {
                 gate: self.clone(),
                 ticket,
+                expected,
                 place,
             })
         };
@@ -129,18 +130,34 @@ impl State {
         next
     }
 
-    /// About how long it takes until all who wait have had their turn.
-    fn hint(&self) -> Duration {
+    /// About how long it takes until all who wait, and one more, have had their turn; nothing if no place was ever given back.
+    fn turns(&self) -> Option<Duration> {
         let n_turns = u32::try_from(self.waiting.len() + 1).unwrap_or(u32::MAX);
-        let hint = self
-            .hold
-            .map(|hold| hold.saturating_mul(n_turns) / self.max.max(1));
+        self.hold
+            .map(|hold| hold.saturating_mul(n_turns) / self.max.max(1))
+    }
+
+    /// About how long someone waits at most who comes now and is not the first to wait: a quarter longer than on average,
+    /// since places are not held equally long. Of the first it is not said: the call before it may end at any time.
+    fn expected(&self) -> Option<Duration> {
+        let turns = self.turns().filter(|_| !self.waiting.is_empty())?;
+        Some(turns.saturating_add(turns / 4))
+    }
+
+    /// What is said to whoever asks when to come again.
+    fn hint(&self) -> Duration {
+        let hint = self.turns();
         let hint = hint.map_or(USUAL_HINT, |hint| hint.clamp(MIN_HINT, MAX_HINT));
         Duration::from_millis(u64::try_from(hint.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
 impl Waiting {
+    /// About how long it will be, if that can be said.
+    pub(crate) fn expected(&self) -> Option<Duration> {
+        self.expected
+    }
+
     /// Waits for the place.
     ///
     /// # Cancellation

@@ -26,6 +26,7 @@ mod idempotency;
 mod memory_ledger;
 mod retry;
 mod share;
+mod sync;
 mod timeout;
 mod within;
 

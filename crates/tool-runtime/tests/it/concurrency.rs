@@ -185,6 +185,49 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_would_wait_in_vain_is_refused_at_once() {
+    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 100)));
+    let call = |left: Duration| {
+        let mut cx = context(&tool, "ann");
+        cx.deadline = Some(cx.clock.now() + left);
+        cx
+    };
+    // How long calls take is not known yet: each waits as long as it may.
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(begin(&layer, &script, call(40 * SECOND)).await);
+    }
+    calls.remove(0).await.expect("no panic").expect("has its turn");
+    // One is running, one waits: the next would have its turn in two seconds, or a little later.
+    for (left, expected) in [(9 * SECOND, Some(ErrorKind::Overloaded)), (11 * SECOND, None)] {
+        let start = Instant::now();
+        let called = begin(&layer, &script, call(left)).await;
+        assert_eq!(called.is_finished(), expected.is_some(), "{left:?}");
+        if expected.is_some() {
+            let error = called.await.expect("no panic").expect_err("refused");
+            assert_eq!((Some(error.kind()), start.elapsed()), (expected, Duration::ZERO));
+            assert_eq!(
+                error.message(),
+                "too many calls of `slow` at once: the turn of another would come in about 2.5s, and it may wait for 2.25s"
+            );
+            assert_eq!(error.retry_after(), Some(2 * SECOND));
+        } else {
+            calls.push(called);
+        }
+    }
+    for called in calls {
+        called.await.expect("no panic").expect("has its turn");
+    }
+    // The first who waits does so in any case: the call before it may end at any time.
+    let running = begin(&layer, &script, call(40 * SECOND)).await;
+    let first = begin(&layer, &script, call(SECOND)).await;
+    assert!(!first.is_finished());
+    running.await.expect("no panic").expect("is answered");
+    assert!(first.await.expect("no panic").is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_waits_for_a_tool_that_hangs_keeps_no_other_tool_from_running() {
     let layer = Concurrency::new();
     let (hung, well) = (Script::new([Step::Hang(true)]), takes(SECOND));

@@ -13,6 +13,7 @@ mod idempotency;
 mod ladder;
 mod limits;
 mod metrics;
+mod overload;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
 mod resilience;

@@ -1,0 +1,44 @@
+//! Calls at a gate, and calls that share a flight, in every order: the source of both, compiled with locks and tasks whose
+//! scheduler tries all interleavings of two calls at a gate, and thousands of all others.
+
+#[expect(dead_code, reason = "the model needs a part of it")]
+#[path = "../../src/answers.rs"]
+mod answers;
+#[expect(dead_code, reason = "the model needs a part of it")]
+#[path = "../../src/flights.rs"]
+mod flights;
+#[expect(dead_code, reason = "the model needs a part of it")]
+#[path = "../../src/gate.rs"]
+mod gate;
+
+/// In the place of `src/sync.rs`.
+mod sync {
+    pub(crate) use shuttle::{
+        future::{AbortHandle, spawn},
+        sync::{Mutex, MutexGuard, PoisonError},
+    };
+}
+
+mod places;
+mod shared;
+
+use shuttle::{
+    Config, Runner,
+    scheduler::{DfsScheduler, RandomScheduler, Scheduler},
+};
+
+/// Tries all interleavings, and says how many there are. What waits for ever in one of them fails it.
+fn every_order(scenario: impl Fn() + Send + Sync + 'static) -> usize {
+    run(DfsScheduler::new(None, false), scenario)
+}
+
+/// Tries some of them, the same ones each time.
+fn many_orders(scenario: impl Fn() + Send + Sync + 'static) -> usize {
+    run(RandomScheduler::new_from_seed(11, 1000), scenario)
+}
+
+fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) -> usize {
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    Runner::new(scheduler, config).run(scenario)
+}
