@@ -4,6 +4,7 @@ mod acting;
 mod approving;
 mod beside_tools;
 mod calls;
+mod chained;
 mod embedding;
 mod legacy_rounds;
 mod lists;
