@@ -30,6 +30,9 @@ pub struct CallContext {
     pub deadline: Option<Instant>,
     /// Which attempt this is, from 1; 0 before the first.
     pub attempt: u32,
+    /// Whether this is made beside an attempt that is under way, to have an answer sooner: it waits for nothing that is
+    /// scarce.
+    pub is_hedge: bool,
     /// The caller's key for this very effect: calls with the same key have it once.
     pub idempotency_key: Option<Arc<str>>,
     /// The entry of the ledger that this call goes on with, if it is not the first with its key: see
@@ -149,6 +152,7 @@ impl CallContext {
             trace: None,
             deadline: None,
             attempt: 0,
+            is_hedge: false,
             idempotency_key: None,
             entry: None,
             progress: None,
@@ -352,6 +356,7 @@ impl CallContext {
             trace: self.trace.clone(),
             deadline: self.deadline,
             attempt: self.attempt,
+            is_hedge: self.is_hedge,
             idempotency_key: self.idempotency_key.clone(),
             entry: self.entry,
             progress: self.progress.clone(),
@@ -409,6 +414,18 @@ impl CallContext {
         self.is_open |= forked.is_open;
         self.dispatch = forked.dispatch;
         if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
+            notes.extend(more);
+        }
+    }
+}
+
+impl CallContext {
+    /// Takes over what an attempt beside this one reports back that came to nothing: its notes, its number and how far it
+    /// got.
+    pub fn absorb_beside(&mut self, beside: Self) {
+        self.attempt = self.attempt.max(beside.attempt);
+        self.before = self.before.max(beside.furthest());
+        if let (Some(notes), Some(more)) = (&mut self.notes, beside.notes) {
             notes.extend(more);
         }
     }

@@ -56,6 +56,18 @@ pub enum Event<'a> {
         /// How long until the next.
         pause: Duration,
     },
+    /// An attempt is about to be made beside one that is slow.
+    Hedged {
+        /// The call, as the new attempt has it.
+        cx: &'a CallContext,
+        /// How long the attempts before it have been under way without it.
+        after: Duration,
+    },
+    /// An attempt that was made beside a slow one has answered before it.
+    HedgeWon {
+        /// The call.
+        cx: &'a CallContext,
+    },
     /// A limit on how often calls may come has refused an attempt.
     RateLimited {
         /// The call.

@@ -35,6 +35,7 @@ mod executor;
 mod future;
 mod gate;
 mod health;
+mod hedge;
 mod invoke;
 mod jitter;
 mod ladder;
@@ -79,6 +80,7 @@ pub use self::{
     future::BoxFuture,
     gate::Gate,
     health::{CheckReport, Health, HealthReport, HealthStatus},
+    hedge::{HedgeAfter, HedgePercent, HedgeSettings},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
     ladder::{Degraded, DegradedStep, FailedStep, FailureStep, InsteadOf},

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep};
+use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep, HedgeSettings};
 
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
@@ -8,6 +8,8 @@ use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep};
 pub struct Overrides {
     /// When its failed calls are tried again.
     pub retry: Option<RetrySettings>,
+    /// When its slow attempts get company. Of a tool alone: whether it may run twice is not for a server or by default.
+    pub hedge: Option<HedgeSettings>,
     /// When it is held back after failures.
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     ApprovalRule, ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke,
-    FailureStep, Feature, IdempotencySettings, Limits, Overrides, Redaction, RetrySettings, ToolState,
+    FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, Redaction, RetrySettings,
+    ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -48,6 +49,8 @@ pub struct Settings {
     pub attempt_timeout: Duration,
     /// When its failed calls are tried again; never if absent.
     pub retry: Option<RetrySettings>,
+    /// When its slow attempts get company; never if absent.
+    pub hedge: Option<HedgeSettings>,
     /// When it is held back after failures; never if absent.
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
@@ -74,6 +77,7 @@ impl Default for Settings {
             call_timeout: Duration::from_secs(60),
             attempt_timeout: Duration::from_secs(30),
             retry: None,
+            hedge: None,
             breaker: None,
             arguments: ArgumentHandling::Strict,
             cache: None,
@@ -94,6 +98,7 @@ impl Settings {
     pub fn with(mut self, overrides: &Overrides) -> Self {
         let retry = overrides.retry.or(self.retry);
         self.retry = retry.filter(|retry| retry.max_attempts > 1);
+        self.hedge = overrides.hedge.or(self.hedge);
         let breaker = overrides.breaker.or(self.breaker);
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
         self.arguments = overrides.arguments.unwrap_or(self.arguments);

@@ -14,6 +14,7 @@ mod errors;
 mod field;
 mod file;
 mod health;
+mod hedge;
 mod idempotency;
 mod json;
 mod kiwi;

@@ -9,6 +9,7 @@ use tool_core::{Descriptor, ExecutorSpec, Feature, Metadata, Overrides};
 use crate::{
     cache::{self, CacheBody},
     field::{Field, Raw, Text},
+    hedge::{self, HedgeBody},
     idempotency::{self, IdempotencyBody},
     ladder::{self, LadderField},
     limits::{ConcurrencyBody, RateLimitBody},
@@ -48,6 +49,8 @@ pub(crate) struct ToolBody {
     timeout_ms: Field<u64>,
     /// When its failed calls are tried again, in the place of what `defaults` say.
     retry: Field<RetryBody>,
+    /// When its slow attempts get company. For a tool that may run twice for one call.
+    hedge: Field<HedgeBody>,
     /// When it is held back after failures, in the place of what `defaults` say.
     breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
@@ -231,7 +234,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
     let cache_at = body.cache.given();
     let ladder = ladder::of_tool(cx, name, body.on_failure, &body.fallbacks);
-    let parts = Parts {
+    let mut parts = Parts {
         name: name.to_owned(),
         named,
         at,
@@ -280,6 +283,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
         ),
     };
     cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
+    parts.overrides.hedge = hedge::hedge(cx, body.hedge, &parts.metadata, parts.timeout);
     let mut draft = assemble(cx, parts)?;
     draft.places.ladder = ladder.places;
     Some(draft)

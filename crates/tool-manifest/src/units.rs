@@ -21,6 +21,13 @@ pub(crate) struct Percent(pub(crate) f64);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listen(pub(crate) SocketAddr);
 
+impl Period {
+    /// The time that a text says.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        period(text).map(Self)
+    }
+}
+
 fn period(text: &str) -> Option<Duration> {
     let at = text.find(|c: char| !c.is_ascii_digit())?;
     let amount: u64 = text[..at].parse().ok()?;

@@ -49,6 +49,10 @@ impl Page {
         });
         let help = "Failed attempts that were followed by another.";
         self.counter(tools, "retries_total", help, |one| &one.retries);
+        let help = "Attempts that were made beside a slow one.";
+        self.counter(tools, "hedges_total", help, |one| &one.hedges);
+        let help = "Those of them that answered first.";
+        self.counter(tools, "hedges_won_total", help, |one| &one.hedges_won);
         let help = "How long attempts waited for their turn.";
         self.histogram(tools, "queue_wait_seconds", help, &SECONDS, |one| {
             &one.queue_seconds

@@ -150,6 +150,8 @@ impl Observe for Metrics {
             | Event::CallFinished { cx, .. }
             | Event::AttemptFinished { cx, .. }
             | Event::Retried { cx, .. }
+            | Event::Hedged { cx, .. }
+            | Event::HedgeWon { cx }
             | Event::Queueing { cx }
             | Event::Queued { cx, .. }
             | Event::CacheUsed { cx, .. }

@@ -22,6 +22,8 @@ pub(crate) struct Series {
     pub(crate) attempts: Outcomes,
     pub(crate) attempt_seconds: Histogram,
     pub(crate) retries: AtomicU64,
+    pub(crate) hedges: AtomicU64,
+    pub(crate) hedges_won: AtomicU64,
     pub(crate) queue_seconds: Histogram,
     pub(crate) queueing: AtomicI64,
     pub(crate) cache: [AtomicU64; CacheOutcome::ALL.len()],
@@ -153,6 +155,12 @@ impl Series {
             }
             Event::Retried { .. } => {
                 self.retries.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Hedged { .. } => {
+                self.hedges.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::HedgeWon { .. } => {
+                self.hedges_won.fetch_add(1, Ordering::Relaxed);
             }
             Event::Queueing { .. } => {
                 self.queueing.fetch_add(1, Ordering::Relaxed);

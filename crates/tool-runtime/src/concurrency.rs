@@ -31,6 +31,8 @@ use crate::{
 /// One that would wait in vain is refused at once: if those before it will take longer than that, by how long attempts took
 /// lately. Under a load that lasts, calls are thus answered or refused, and do not pass their time in a queue.
 ///
+/// An attempt beside another one ([`CallContext::is_hedge`]) does not wait at all.
+///
 /// # Cancellation
 /// An attempt that is dropped while it waits leaves the queue, and one that is dropped while it runs gives its places
 /// to the next.
@@ -125,6 +127,10 @@ impl Concurrency {
                     Entry::Full(hint) => {
                         cx.observers.tell(&Event::Shed { cx, scope });
                         return Err(full(scope, cx, &limit, hint));
+                    }
+                    Entry::Queue(_) if cx.is_hedge => {
+                        let message = format!("no place is free for a hedge of {}", whose(scope, cx));
+                        return Err(ToolError::new(ErrorKind::Overloaded, message));
                     }
                     Entry::Queue(mut waiting) => {
                         let patience = Patience::of(cx, &limit, places.waited);

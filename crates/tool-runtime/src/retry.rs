@@ -151,7 +151,7 @@ fn decide(
 }
 
 /// That of the tool's upstream, or its own where it stands for itself.
-fn budget(cx: &CallContext) -> Arc<RetryBudget> {
+pub(crate) fn budget(cx: &CallContext) -> Arc<RetryBudget> {
     let state = cx.tool().state();
     match state.upstream() {
         Some(upstream) => upstream.get_or_init(RetryBudget::default),
@@ -159,15 +159,15 @@ fn budget(cx: &CallContext) -> Arc<RetryBudget> {
     }
 }
 
-/// Whether the caller repeats the call already.
-fn is_repeated(cx: &CallContext) -> bool {
+/// Whether the call is one that is repeated already, here or by its caller.
+pub(crate) fn is_repeated(cx: &CallContext) -> bool {
     cx.meta
         .as_ref()
         .is_some_and(|meta| meta.get(Retry::META_KEY).is_some())
 }
 
 /// Says that what follows is a repeated attempt.
-fn mark(cx: &mut CallContext, n_attempts: u32) {
+pub(crate) fn mark(cx: &mut CallContext, n_attempts: u32) {
     let before = RawJson::from(serde_json::Value::from(n_attempts));
     let meta = cx.meta.take().unwrap_or_else(RawJson::object);
     // What is no object cannot say it, and stays as it is.

@@ -17,6 +17,12 @@ pub fn check(record: &Record) -> Vec<String> {
             check_operation(operation).into_iter().map(of)
         })
         .collect();
+    let hedges = record.attempts.iter().filter(|attempt| attempt.is_hedge);
+    violations.extend(
+        hedges
+            .filter(|hedge| !record.operations[hedge.operation].is_repeatable)
+            .map(|hedge| format!("op{}: hedged, though it must not run twice", hedge.operation)),
+    );
     violations.extend(record.leaks.iter().cloned());
     let n_invocations: usize = record
         .operations
@@ -33,7 +39,7 @@ pub fn check(record: &Record) -> Vec<String> {
     let n_retries = attempts.filter(|attempt| attempt.number > 1).count();
     if n_retries > allowed {
         violations.push(format!(
-            "{n_retries} retries of {n_calls} calls, where {allowed} are allowed"
+            "{n_retries} retries and hedges of {n_calls} calls, where {allowed} are allowed"
         ));
     }
     violations

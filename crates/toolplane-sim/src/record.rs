@@ -67,6 +67,8 @@ pub struct Attempt {
     pub number: u32,
     /// Whether its tool stands in for another.
     pub stands_in: bool,
+    /// Whether it was made beside another one.
+    pub is_hedge: bool,
 }
 
 impl Result {

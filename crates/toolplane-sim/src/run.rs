@@ -131,8 +131,13 @@ fn configuration(at_once: u32) -> Loaded {
         .map(|(name, is_repeatable)| {
             let ladder = LADDERS.iter().find(|(tool, _)| tool == name);
             let ladder = ladder.map_or("", |(_, steps)| steps);
+            let hedge = if *is_repeatable {
+                ", hedge: {after: 300ms, max: 2}"
+            } else {
+                ""
+            };
             format!(
-                "  {name}: {{description: d, idempotent: {is_repeatable}, on_failure: [{ladder}], executor: {{kind: sim}}}}\n"
+                "  {name}: {{description: d, idempotent: {is_repeatable}{hedge}, on_failure: [{ladder}], executor: {{kind: sim}}}}\n"
             )
         })
         .collect();

@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Notes that an attempt has arrived, and says what becomes of it.
-    fn arrives(&self, operation: usize, number: u32, stands_in: bool) -> Course {
+    fn arrives(&self, operation: usize, cx: &CallContext) -> Course {
         let at = self.now();
         let mut record = self.record();
         let earlier = record
@@ -77,8 +77,9 @@ impl World {
         record.attempts.push(Attempt {
             operation,
             at,
-            number,
-            stands_in,
+            number: cx.attempt,
+            stands_in: cx.instead_of.is_some(),
+            is_hedge: cx.is_hedge,
         });
         let course = if self.0.is_calm.load(Ordering::Relaxed) {
             Course {
@@ -89,7 +90,8 @@ impl World {
         } else {
             self.0.weather.course(operation, n, at)
         };
-        record.line(at, operation, &format!("arrives: {:?}", course.fate));
+        let beside = if cx.is_hedge { " beside another" } else { "" };
+        record.line(at, operation, &format!("arrives{beside}: {:?}", course.fate));
         course
     }
 
@@ -148,7 +150,7 @@ impl Invoke for World {
         let operation = cx.arguments.value()["operation"].as_u64();
         let operation = operation.and_then(|operation| usize::try_from(operation).ok());
         let operation = operation.expect("the clients say which");
-        let course = self.arrives(operation, cx.attempt, cx.instead_of.is_some());
+        let course = self.arrives(operation, cx);
         sleep(Duration::from_millis(1)).await;
         if course.fate == Fate::Refused {
             return Err(ToolError::new(ErrorKind::Unavailable, "nobody can be reached"));

@@ -12,7 +12,7 @@ use tool_policy::{
     Admit, Allowance, Approve, Breaker, BreakerPeek, Credentials, RateLimit, Redact, Redactor, SharedRules,
     Surface, Validate, ValidateResult,
 };
-use tool_runtime::{Concurrency, Deadline, Degrade, Idempotency, Retry, Share, Timeout};
+use tool_runtime::{Concurrency, Deadline, Degrade, Hedge, Idempotency, Retry, Share, Timeout};
 
 /// Who watches calls: nobody in a dry run.
 #[derive(Debug, Default)]
@@ -34,6 +34,7 @@ pub(crate) struct Guards {
     chaos: Chaos,
     redactor: Redactor,
     retry: Retry,
+    hedge: Hedge,
     breaker: Breaker,
     surface: Surface,
     credentials: Credentials,
@@ -56,6 +57,7 @@ impl Guards {
             surface: Surface::default(),
             credentials: Credentials::default(),
             retry: Retry::default(),
+            hedge: Hedge::default(),
             breaker: Breaker::default(),
         }
     }
@@ -94,10 +96,14 @@ impl Guards {
         &self.share
     }
 
-    /// The same, which call other tools through this in the place of those that fail, and the unhealthy ones last.
+    /// The same, which call other tools through this in the place of those that fail, the unhealthy ones last, and hedge by
+    /// how long tools usually take.
     pub(crate) fn standing_in(self, gate: Arc<dyn Gate>, health: Arc<dyn Health>) -> Self {
-        let degrade = self.degrade.gate(gate).health(health);
-        Self { degrade, ..self }
+        Self {
+            degrade: self.degrade.gate(gate).health(health.clone()),
+            hedge: Hedge::new(health),
+            ..self
+        }
     }
 
     /// The same, with these words for errors.
@@ -119,6 +125,7 @@ impl Guards {
             chaos: Chaos::default(),
             redactor: Redactor::default(),
             retry: Retry::default(),
+            hedge: Hedge::default(),
             breaker: Breaker::default(),
             surface: Surface::default(),
             credentials: Credentials::dry(),
@@ -169,6 +176,9 @@ pub(crate) fn stack(
         // Inside Retry, which does not try again what other credentials do not help; outside the guards of an attempt, since
         // the one with other credentials is an attempt as well.
         .then(guards.credentials)
+        // Inside Retry, so that a hedged attempt is tried again as one, and inside the layer of credentials, which are
+        // renewed once for both; outside the guards of an attempt, since a hedge is one, with a place of its own.
+        .then(guards.hedge)
         // Before the queues, to fail fast.
         .then(BreakerPeek)
         // Inside Retry: the upstream is asked once for each attempt, so an attempt counts, not a call. Before Concurrency:

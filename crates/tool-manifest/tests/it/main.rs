@@ -6,6 +6,7 @@ mod cache;
 mod chaos;
 mod fixtures;
 mod health;
+mod hedge;
 mod hostile;
 mod idempotency;
 mod ladder;

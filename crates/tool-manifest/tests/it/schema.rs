@@ -79,7 +79,14 @@ fn it_agrees_with_the_loader() {
             }),
             true,
         ),
+        (
+            json!({"tools": {"a": {"description": "x", "executor": {"kind": "mock"}, "idempotent": true, "hedge": {
+                "after": "p95", "at_first": "300ms", "max": 2,
+            }}}}),
+            true,
+        ),
         (json!({"defaults": {"retry": {"attempts": 3}}}), false),
+        (json!({"defaults": {"hedge": {}}}), false),
         (json!({"toolz": {}}), false),
         (json!({"servers": {"a": {"comand": "x"}}}), false),
         (json!({"defaults": {"call_timeout": "soon"}}), false),

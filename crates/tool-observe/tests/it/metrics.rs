@@ -93,6 +93,8 @@ async fn what_layers_tell_is_counted() {
             error,
             pause: second,
         },
+        Event::Hedged { cx, after: second },
+        Event::HedgeWon { cx },
         Event::RateLimited { cx, scope },
         Event::Shed { cx, scope },
         Event::HeldBack {
@@ -135,6 +137,8 @@ async fn what_layers_tell_is_counted() {
     let text = metrics.render();
     for line in [
         r#"toolplane_retries_total{tool="t"} 1"#,
+        r#"toolplane_hedges_total{tool="t"} 1"#,
+        r#"toolplane_hedges_won_total{tool="t"} 1"#,
         r#"toolplane_rate_limited_total{tool="t",scope="total"} 1"#,
         r#"toolplane_shed_total{tool="t",scope="total"} 1"#,
         r#"toolplane_held_back_total{tool="t",scope="upstream"} 1"#,

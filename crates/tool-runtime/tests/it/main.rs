@@ -4,6 +4,7 @@
 mod concurrency;
 mod degrade;
 mod degrade_fallbacks;
+mod hedge;
 mod idempotency;
 mod retry;
 mod share;

@@ -31,6 +31,7 @@ fn two_hundred_worlds() {
         "Degraded(Default)",
         "LostAfter",
         "HangsAfter",
+        "arrives beside another: Done",
     ] {
         assert!(all.contains(what), "{what} never comes up");
     }
@@ -117,6 +118,19 @@ fn the_checks_find_what_they_are_for() {
         let found = check(&record(operation));
         assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     }
+    let mut hedged = record(pay(Result::Answered, 1));
+    hedged.attempts = vec![Attempt {
+        operation: 0,
+        at: SECOND,
+        number: 2,
+        stands_in: false,
+        is_hedge: true,
+    }];
+    assert!(
+        check(&hedged)[0].contains("must not run twice"),
+        "{:?}",
+        check(&hedged)
+    );
     let mut storm = record(pay(Result::Answered, 1));
     storm.attempts = vec![
         Attempt {
@@ -124,11 +138,12 @@ fn the_checks_find_what_they_are_for() {
             at: SECOND,
             number: 2,
             stands_in: false,
+            is_hedge: false,
         };
         50
     ];
     assert!(
-        check(&storm)[0].contains("50 retries of 1 calls"),
+        check(&storm)[0].contains("50 retries and hedges of 1 calls"),
         "{:?}",
         check(&storm)
     );

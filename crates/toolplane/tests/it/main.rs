@@ -9,6 +9,7 @@ mod configured;
 mod credentials;
 mod events;
 mod health;
+mod hedge;
 mod idempotency;
 mod ladder;
 mod limits;
