@@ -73,6 +73,19 @@ impl Source {
         all.saturating_sub(n_test_lines)
     }
 
+    /// Finds the names of the tests.
+    pub(crate) fn tests(&self) -> Vec<&str> {
+        ["#[test]", "#[tokio::test"]
+            .iter()
+            .flat_map(|attribute| self.code.match_indices(attribute))
+            .filter_map(|(start, _)| {
+                let rest = &self.code[start..];
+                let name = rest[words(rest, "fn").next()? + 2..].trim_start();
+                name.split(|c| !is_word(c)).next()
+            })
+            .collect()
+    }
+
     /// Finds the functions that are not test code.
     pub(crate) fn functions(&self) -> Vec<Function> {
         words(&self.code, "fn")

@@ -3,6 +3,7 @@
 mod invariants;
 mod links;
 mod manifests;
+mod promises;
 mod rust;
 mod text;
 
@@ -28,6 +29,7 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Problem>> {
         }
     }
     problems.extend(links::check(repository));
+    problems.extend(promises::check(repository));
     problems.extend(manifests::check(repository, &Members::load(repository.root())?));
     Ok(problems)
 }

@@ -234,3 +234,38 @@ fn crates_describe_themselves_and_links_lead_somewhere() {
         ],
     );
 }
+
+#[test]
+fn promises_name_tests_that_there_are() {
+    let root = tempfile::tempdir().unwrap();
+    untidy_checkout(root.path());
+    let write = |file: &str, text: &str| {
+        let path = root.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let tests =
+        "#[test]\nfn one() {}\n\n#[tokio::test(start_paused = true)]\nasync fn two() {}\n\nfn three() {}\n";
+    write("crates/tool-a/tests/it/main.rs", tests);
+    write(
+        "docs/src/reference/promises.md",
+        "# Promises\n\n## R01 Kept\n\n- `crates/tool-a/tests/it/main.rs`: `one`, `two`\n\n## R02 Broken\n\n\
+         - `crates/tool-a/tests/it/main.rs`: `three`\n- `crates/tool-a/tests/it/gone.rs`: `one`\n- `crates/tool-a/tests/it/main.rs`\n\n\
+         ## R03 Forgotten\n\nNothing.\n\n## What is no promise\n",
+    );
+    let problems = check_tidy(&Repository::at(root.path()).unwrap()).unwrap();
+    let shown: Vec<_> = problems
+        .iter()
+        .map(ToString::to_string)
+        .filter(|problem| problem.contains("promises.md"))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "docs/src/reference/promises.md:9: there is no test `three` in `crates/tool-a/tests/it/main.rs`",
+            "docs/src/reference/promises.md:10: `crates/tool-a/tests/it/gone.rs` is missing",
+            "docs/src/reference/promises.md:11: names no test in `crates/tool-a/tests/it/main.rs`",
+            "docs/src/reference/promises.md:13: `R03 Forgotten` names no test",
+        ],
+    );
+}
