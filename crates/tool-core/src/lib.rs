@@ -46,6 +46,7 @@ mod metadata;
 mod name;
 mod outcome;
 mod overrides;
+mod partial;
 mod pattern;
 mod progress;
 mod schema;
@@ -91,6 +92,7 @@ pub use self::{
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
     overrides::{BreakerSettings, IdempotencySettings, Overrides, Redaction, RetrySettings},
+    partial::{PartialRule, PartialSettings},
     pattern::Pattern,
     progress::Progress,
     schema::{CheckError, CheckJson, Mismatch, Problem},

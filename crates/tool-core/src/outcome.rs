@@ -25,6 +25,7 @@ pub struct Reply {
     pub body: Body,
     /// Whether the tool itself says that it failed.
     pub is_error: bool,
+    is_partial: bool,
     meta: Vec<(&'static str, RawJson)>,
 }
 
@@ -73,6 +74,7 @@ impl Reply {
         Self {
             body: Body::Value(value),
             is_error: false,
+            is_partial: false,
             meta: Vec::new(),
         }
     }
@@ -83,6 +85,7 @@ impl Reply {
         Self {
             body: Body::Result(result),
             is_error,
+            is_partial: false,
             meta: Vec::new(),
         }
     }
@@ -108,6 +111,18 @@ impl Reply {
     pub fn detach(&mut self) {
         let (Body::Value(raw) | Body::Result(raw)) = &mut self.body;
         *raw = raw.detached();
+    }
+
+    /// Notes that the tool did not answer all of it.
+    pub fn mark_partial(&mut self) {
+        self.is_partial = true;
+    }
+
+    /// Whether the tool did not answer all of it, as far as that is known: see
+    /// [`PartialSettings`](crate::PartialSettings).
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Adds a member to the reply's `_meta`, where it is written at the wire.

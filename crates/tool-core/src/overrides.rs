@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep, HedgeSettings};
+use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep, HedgeSettings, PartialSettings};
 
 /// What the operator set for one tool, for all tools of one server, or by default. Of a tool that a server describes,
 /// these are not looked at: what a server says sets nothing.
@@ -27,6 +27,8 @@ pub struct Overrides {
     pub disabled_for: Option<Duration>,
     /// What is done when its calls fail; nothing if empty.
     pub on_failure: Option<Arc<[FailureStep]>>,
+    /// What is done with answers in part.
+    pub partial: Option<PartialSettings>,
 }
 
 /// What becomes of a tool's calls with an idempotency key.

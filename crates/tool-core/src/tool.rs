@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     ApprovalRule, ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke,
-    FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, Redaction, RetrySettings,
-    ToolState,
+    FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings, Redaction,
+    RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -69,6 +69,8 @@ pub struct Settings {
     pub disabled_for: Duration,
     /// What is done when its calls fail, in this order; nothing if absent.
     pub on_failure: Option<Arc<[FailureStep]>>,
+    /// What is done with answers in part; those that are known to be one are marked if absent.
+    pub partial: Option<PartialSettings>,
 }
 
 impl Default for Settings {
@@ -87,6 +89,7 @@ impl Default for Settings {
             approval: ApprovalRule::Never,
             disabled_for: Duration::from_secs(5 * 60),
             on_failure: None,
+            partial: None,
         }
     }
 }
@@ -110,6 +113,7 @@ impl Settings {
         self.approval = overrides.approval.unwrap_or(self.approval);
         let ladder = overrides.on_failure.clone().or(self.on_failure);
         self.on_failure = ladder.filter(|ladder| !ladder.is_empty());
+        self.partial = overrides.partial.clone().or(self.partial);
         self
     }
 }

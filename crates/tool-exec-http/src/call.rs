@@ -140,7 +140,11 @@ impl HttpTool {
         let whole = mask_result(&result_of(body, &media)?, &masks)?;
         // Hidden before anything is selected: a selection may leave a field's name behind.
         let result = self.select(hide_fields(&whole, &plan.redact)).await?;
-        Ok(Reply::value(result))
+        let mut reply = Reply::value(result);
+        if status == StatusCode::PARTIAL_CONTENT {
+            reply.mark_partial();
+        }
+        Ok(reply)
     }
 
     /// Whether the present values are others than those of this digest.

@@ -26,6 +26,7 @@ mod metadata;
 mod node;
 mod okso;
 mod overrides;
+mod partial;
 mod place;
 mod promptkit;
 mod read;

@@ -9,6 +9,7 @@ use tool_core::{ApprovalRule, ArgumentHandling, BreakerSettings, Overrides, Reda
 use crate::{
     cache::{self, CacheBody},
     field::Field,
+    partial::{self, PartialField},
     place::Cx,
     units::{Percent, Period},
 };
@@ -82,6 +83,7 @@ pub(crate) struct OverrideFields {
     pub(crate) arguments: Field<ArgumentsWord>,
     pub(crate) redaction: Field<RedactionWord>,
     pub(crate) approval: Field<ApprovalWord>,
+    pub(crate) partial: PartialField,
 }
 
 /// Whether somebody must approve each call.
@@ -115,6 +117,7 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
             ApprovalWord::Required => ApprovalRule::Required,
             ApprovalWord::Never => ApprovalRule::Never,
         }),
+        partial: partial::partial(cx, fields.partial),
         ..Overrides::default()
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     metadata::texts,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
+    partial::PartialField,
     place::{Cx, Place},
     server::patterns,
     units::{Bytes, Listen, Period},
@@ -63,6 +64,9 @@ pub(crate) struct DefaultsBody {
     /// What is done when calls fail; they fail if it is not given. `stale` alone can be for many tools. That of a server or
     /// tool is in its place.
     on_failure: LadderField,
+    /// What is done with an answer of which the tool says that it is not all of it; it is taken if it is not given. That of
+    /// a server or tool is in its place.
+    partial: PartialField,
     /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
     idempotency: Field<IdempotenciesBody>,
 }
@@ -188,6 +192,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
             arguments: body.arguments,
             redaction: body.redaction,
             approval: body.approval,
+            partial: body.partial,
         },
     );
     defaults.limits = limits::limits(cx, body.rate_limit, body.concurrency);

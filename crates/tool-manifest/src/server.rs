@@ -13,6 +13,7 @@ use crate::{
     limits::{self, ConcurrencyBody, RateLimitBody},
     node::NodeId,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
+    partial::PartialField,
     place::Cx,
     server_health::{self, ServerHealthSpec},
     suggest,
@@ -218,6 +219,9 @@ pub(crate) struct ServerBody {
     pub(crate) approval: Field<ApprovalWord>,
     /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
     pub(crate) on_failure: LadderField,
+    /// What is done with an answer of which one of its tools says that it is not all of it, in the place of what `defaults`
+    /// say.
+    pub(crate) partial: PartialField,
     /// How often its tools may be called in all.
     #[serde(alias = "rateLimit")]
     pub(crate) rate_limit: Field<RateLimitBody>,
@@ -322,6 +326,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
                     arguments: body.arguments,
                     redaction: body.redaction,
                     approval: body.approval,
+                    partial: body.partial,
                 },
             )
         },

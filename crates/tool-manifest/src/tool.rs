@@ -16,6 +16,7 @@ use crate::{
     metadata::{self, Classification, Latency, MetadataFields, Pii},
     node::{Kind, NodeId},
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
+    partial::PartialField,
     place::{Cx, Place},
     schema_field::{self, ParametersField, SchemaField},
     server::milliseconds,
@@ -70,6 +71,8 @@ pub(crate) struct ToolBody {
     /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
     /// answer is given, or a given one.
     on_failure: LadderField,
+    /// What is done with an answer of which the tool says that it is not all of it, in the place of what `defaults` say.
+    partial: PartialField,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
     /// What it can do, such as `search`: agents and routes ask for these.
@@ -258,6 +261,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                     arguments: body.arguments,
                     redaction: body.redaction,
                     approval: body.approval,
+                    partial: body.partial,
                 },
             )
         },

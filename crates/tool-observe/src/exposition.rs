@@ -80,6 +80,8 @@ impl Page {
         });
         let help = "Calls that failed and were answered in another way, by the step of the tool's ladder.";
         self.each(tools, "degraded_total", help, "step", |one| steps(&one.degraded));
+        let help = "Calls that were answered in part.";
+        self.counter(tools, "partial_total", help, |one| &one.partial);
         let breakers: Vec<_> = tools.iter().map(|(tool, one)| (tool, &one.breaker)).collect();
         self.breakers("breaker", "tool", "a tool", &breakers);
         let help = "How large the arguments of calls were.";

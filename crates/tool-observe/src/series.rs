@@ -33,6 +33,7 @@ pub(crate) struct Series {
     pub(crate) held_back: [AtomicU64; 4],
     pub(crate) breaker: Breaker,
     pub(crate) degraded: [AtomicU64; 3],
+    pub(crate) partial: AtomicU64,
     pub(crate) argument_bytes: Histogram,
     pub(crate) result_bytes: Histogram,
 }
@@ -147,6 +148,9 @@ impl Series {
                 self.call_seconds.add(&SECONDS, microseconds(*elapsed));
                 if let Some(Ok(Outcome::Reply(reply))) = result {
                     self.result_bytes.add(&BYTES, reply.raw().len() as u64);
+                    if reply.is_partial() {
+                        self.partial.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
             }
             Event::AttemptFinished { result, elapsed, .. } => {

@@ -1,7 +1,7 @@
 //! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
 //! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`Approve`] has somebody decide on
 //! calls that need it; [`RateLimit`] bounds how often tools are called, [`Breaker`] holds them back after failures, and
-//! [`Credentials`] gets others when an upstream refuses a tool's; [`Surface`] puts errors into the words that callers get.
+//! [`Credentials`] gets others when an upstream refuses a tool's; [`Partial`] says what becomes of answers in part; [`Surface`] puts errors into the words that callers get.
 //! Each works alone around anything that implements
 //! [`tool_core::Invoke`].
 //!
@@ -28,6 +28,7 @@ mod credentials;
 mod ledger;
 mod limiter;
 mod memory_approvals;
+mod partial;
 mod plain_uri;
 mod rate_limit;
 mod redact;
@@ -49,6 +50,7 @@ pub use self::{
     circuit::{Circuit, HeldBack, Permit, Verdict},
     credentials::{Credentials, Renewing},
     memory_approvals::MemoryApprovals,
+    partial::{Partial, Parting},
     rate_limit::{RateLimit, RateLimiting},
     redact::{Redact, Redacting},
     redactor::Redactor,

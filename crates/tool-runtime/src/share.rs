@@ -33,7 +33,7 @@ use crate::{
 /// with an idempotency key, and one that says so in its `_meta` under [`Share::META_KEY`].
 ///
 /// # What is kept
-/// Answers, and nothing else: no errors, nothing in which the tool reports a failure, nothing unfinished. A reply that was
+/// Answers, and nothing else: no errors, nothing in which the tool reports a failure, no part, nothing unfinished. A reply that was
 /// not made for its call says so under [`Share::META_KEY`], with its age. For how long answers are of use depends also on
 /// the tool's ladder, of which [`Degrade`](crate::Degrade) takes the steps.
 ///
@@ -409,6 +409,8 @@ fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, wor
     let n_bytes = reply.raw().len();
     if reply.is_error {
         work.note("cache", || "not kept: the tool reports a failure".to_owned());
+    } else if reply.is_partial() {
+        work.note("cache", || "not kept: it is not all of the answer".to_owned());
     } else if n_bytes > settings.max_bytes {
         work.note("cache", || {
             format!("not kept: {n_bytes} bytes are more than {}", settings.max_bytes)

@@ -9,8 +9,8 @@ use tool_core::{
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{
-    Admit, Allowance, Approve, Breaker, BreakerPeek, Credentials, RateLimit, Redact, Redactor, SharedRules,
-    Surface, Validate, ValidateResult,
+    Admit, Allowance, Approve, Breaker, BreakerPeek, Credentials, Partial, RateLimit, Redact, Redactor,
+    SharedRules, Surface, Validate, ValidateResult,
 };
 use tool_runtime::{Concurrency, Deadline, Degrade, Hedge, Idempotency, Retry, Share, Timeout};
 
@@ -199,6 +199,8 @@ pub(crate) fn stack(
         .then(Redact::new(guards.redactor))
         // Inside whatever judges attempts, so that an invalid result is a failed one.
         .then(ValidateResult)
+        // Inside both, so that a part that is not wanted is a failed attempt, and told in words that say so.
+        .then(Partial)
         // In the place of the world: every layer meets faults on purpose as it would meet real ones.
         .then(guards.chaos);
     Arc::new(layers.around(innermost))

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tool_core::{DispatchState, ErrorKind};
+use tool_core::{DispatchState, ErrorKind, Outcome};
 
 use crate::{
     server::{Answer, Server, answer, ok},
@@ -187,6 +187,21 @@ async fn expected_statuses() {
             .await;
         assert_eq!(done.result.is_ok(), fine, "{status} {expected}");
         assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_status_says_that_an_answer_is_a_part() {
+    for (status, is_partial) in [("200 OK", false), ("206 Partial Content", true)] {
+        let bytes = answer(status, &[("content-type", "application/json")], "[1]");
+        let server = Server::start(move |_| Answer::Keep(bytes.clone())).await;
+        let tool = prepare(json!({"url": server.url("/")}));
+        let mut cx = tool.context("{}");
+        let outcome = tool.invoke().invoke_boxed(&mut cx).await;
+        let Ok(Outcome::Reply(reply)) = outcome else {
+            panic!("{status}: {outcome:?}");
+        };
+        assert_eq!(reply.is_partial(), is_partial, "{status}");
     }
 }
 

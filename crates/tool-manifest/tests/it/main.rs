@@ -12,6 +12,7 @@ mod idempotency;
 mod ladder;
 mod limits;
 mod loading;
+mod partial;
 mod places;
 mod policy;
 mod schema;

@@ -5,6 +5,7 @@ mod approve;
 mod arguments;
 mod breaker;
 mod credentials;
+mod partial;
 mod rate_limit;
 mod redact;
 mod surface;

@@ -15,6 +15,7 @@ mod ladder;
 mod limits;
 mod metrics;
 mod overload;
+mod partial;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
 mod resilience;

@@ -1,0 +1,62 @@
+//! Answers in part: what files may say, and what is said of those that are wrong.
+
+use tool_core::{PartialRule, PartialSettings};
+use tool_manifest::{LoadOptions, Syntax, load};
+
+fn options(text: &str) -> LoadOptions {
+    LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text)
+}
+
+#[test]
+fn rules_by_default_of_a_server_and_of_a_tool() {
+    let text = "
+defaults:
+  partial: fail
+servers:
+  github: {command: x, partial: accept}
+tools:
+  search:
+    description: Searches.
+    partial: {rule: fail, field: /errors}
+    executor: {kind: mock, result: 1}
+  look:
+    description: Looks.
+    partial: {field: /page/truncated}
+    executor: {kind: mock, result: 1}
+";
+    let configuration = load(&options(text)).expect("usable").configuration;
+    let settings = |rule, field: Option<&str>| {
+        let field = field.map(Into::into);
+        Some(PartialSettings { rule, field })
+    };
+    let fail = settings(PartialRule::Fail, None);
+    assert_eq!(configuration.defaults.overrides.partial, fail);
+    let accept = settings(PartialRule::Accept, None);
+    assert_eq!(configuration.servers[0].overrides.partial, accept);
+    let of_tools: Vec<_> = configuration
+        .tools
+        .iter()
+        .map(|tool| tool.overrides.partial.clone())
+        .collect();
+    let expected = [
+        settings(PartialRule::Fail, Some("/errors")),
+        settings(PartialRule::Accept, Some("/page/truncated")),
+    ];
+    assert_eq!(of_tools, expected);
+}
+
+#[test]
+fn what_is_wrong_is_shown_in_its_line() {
+    for (partial, expected) in [
+        ("maybe", "unknown value `maybe`"),
+        ("{rul: fail}", "rul"),
+        ("{field: errors}", "this is no JSON Pointer"),
+    ] {
+        let text = format!(
+            "tools:\n  search:\n    description: Searches.\n    executor: {{kind: mock, result: 1}}\n    partial: {partial}\n"
+        );
+        let said = load(&options(&text)).expect_err(partial).render(false);
+        let is_shown = said.contains(expected) && said.contains("toolplane.yaml:5");
+        assert!(is_shown, "{partial}: {said}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Answers in part: how a tool says so, and what is done.
+
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError};
+use tool_policy::Partial;
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+
+async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome, ToolError> {
+    let script = Script::new([Step::Reply(reply)]);
+    let mut tool = TestTool::new("search");
+    tool.settings.partial = settings;
+    let mut cx = call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()));
+    Partial.layer(script).invoke(&mut cx).await
+}
+
+fn rule(rule: PartialRule, field: Option<&str>) -> Option<PartialSettings> {
+    let field = field.map(Into::into);
+    Some(PartialSettings { rule, field })
+}
+
+/// Whether the reply counts as a part, and what is said of it.
+fn told(result: Result<Outcome, ToolError>) -> (bool, Value) {
+    let Ok(Outcome::Reply(reply)) = result else {
+        panic!("no reply: {result:?}");
+    };
+    let said = reply
+        .meta()
+        .iter()
+        .find(|(key, _)| *key == PartialSettings::META_KEY);
+    let said = said.map(|(_, value)| value.to().expect("JSON"));
+    (reply.is_partial(), said.unwrap_or_default())
+}
+
+fn value(value: Value) -> Reply {
+    Reply::value(RawJson::from(value))
+}
+
+fn known() -> Reply {
+    let mut reply = value(json!([1]));
+    reply.mark_partial();
+    reply
+}
+
+#[tokio::test]
+async fn what_is_known_to_be_a_part_is_marked_by_itself_and_fails_where_all_is_wanted() {
+    let said = json!({"partial": true, "by": "its status"});
+    for settings in [None, rule(PartialRule::Accept, None)] {
+        assert_eq!(told(run(settings, known()).await), (true, said.clone()));
+    }
+    let error = run(rule(PartialRule::Fail, None), known())
+        .await
+        .expect_err("all of it");
+    assert_eq!(error.kind(), ErrorKind::ResultInvalid);
+    assert!(error.message().contains("in part only, by its status"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_says_it_in_its_own_meta_which_goes_on_as_it_is() {
+    let result = |mark: Value| {
+        let result = json!({"content": [], "_meta": {PartialSettings::META_KEY: mark}});
+        Reply::result(RawJson::from(result), false)
+    };
+    let accept = || rule(PartialRule::Accept, None);
+    for (mark, is_partial) in [
+        (json!(true), true),
+        (json!({"missing": ["b"]}), true),
+        (json!("two of three"), true),
+        (json!(false), false),
+        (json!(null), false),
+        (json!({}), false),
+    ] {
+        let reply = run(accept(), result(mark.clone())).await;
+        assert_eq!(told(reply), (is_partial, Value::Null), "{mark}");
+        let failed = run(rule(PartialRule::Fail, None), result(mark.clone())).await;
+        assert_eq!(failed.is_err(), is_partial, "{mark}");
+        // Nobody asked.
+        assert!(!told(run(None, result(mark)).await).0);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_says_it_in_the_field_that_the_operator_names() {
+    let graphql = |errors: Value| value(json!({"data": {"a": 1}, "errors": errors}));
+    let accept = || rule(PartialRule::Accept, Some("/errors"));
+    let said = json!({"partial": true, "by": "its field `/errors`"});
+    let one = || graphql(json!([{"message": "b is down"}]));
+    assert_eq!(told(run(accept(), one()).await), (true, said));
+    assert!(
+        run(rule(PartialRule::Fail, Some("/errors")), one())
+            .await
+            .is_err()
+    );
+    for nothing in [
+        json!([]),
+        json!(null),
+        json!(false),
+        json!(0),
+        json!(""),
+        json!({}),
+    ] {
+        assert!(!told(run(accept(), graphql(nothing)).await).0);
+    }
+    assert!(!told(run(accept(), value(json!({"data": 1}))).await).0);
+    // The structured part of a server's result; what it says in words alone is for people.
+    let structured = json!({"content": [], "structuredContent": {"page": {"truncated": true}}});
+    let reply = Reply::result(RawJson::from(structured), false);
+    let deep = rule(PartialRule::Accept, Some("/page/truncated"));
+    assert!(told(run(deep, reply).await).0);
+}
+
+#[tokio::test]
+async fn a_failure_that_the_tool_reports_is_no_part() {
+    let result = json!({"content": [], "isError": true, "_meta": {PartialSettings::META_KEY: true}});
+    let reply = Reply::result(RawJson::from(result), true);
+    assert_eq!(
+        told(run(rule(PartialRule::Fail, None), reply).await),
+        (false, Value::Null)
+    );
+}

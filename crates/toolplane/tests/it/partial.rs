@@ -1,0 +1,85 @@
+//! Answers in part in the standard stack: marked and not kept, or failed attempts.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tool_testkit::{Script, Step, TestTool};
+use toolplane::{
+    CallRequest, RawJson, Toolplane,
+    core::{
+        CacheSettings, ErrorKind, FailureStep, Health, Metadata, Outcome, Overrides, PartialRule,
+        PartialSettings, ToolError,
+    },
+    observe::Metrics,
+};
+
+const KEY: &str = "dev.toolplane/partial";
+
+fn plane(rule: PartialRule, script: &Script, metrics: &Arc<Metrics>) -> Toolplane {
+    let metadata = Metadata {
+        read_only: Some(true),
+        ..Metadata::default()
+    };
+    let mut tool = TestTool::new("search").metadata(metadata);
+    let field = Some("/errors".into());
+    tool.descriptor.overrides = Overrides {
+        cache: Some(CacheSettings::default()),
+        partial: Some(PartialSettings { rule, field }),
+        on_failure: Some([FailureStep::Default(RawJson::from("nothing"))].into()),
+        ..Overrides::default()
+    };
+    Toolplane::builder()
+        .executor(Arc::new(script.clone()))
+        .observer(metrics.clone())
+        .tool(tool.descriptor)
+        .build()
+        .expect("it can be set up")
+}
+
+/// The value of a reply, and what is said under these keys of its `_meta`.
+fn told(result: Result<Outcome, ToolError>) -> (Value, Value, Value) {
+    let Ok(Outcome::Reply(reply)) = result else {
+        panic!("no reply: {result:?}");
+    };
+    let said = |wanted: &str| {
+        let said = reply.meta().iter().find(|(key, _)| *key == wanted);
+        said.map(|(_, value)| value.to::<Value>().expect("JSON"))
+            .unwrap_or_default()
+    };
+    let value = reply.raw().to().expect("JSON");
+    (value, said(KEY), said("dev.toolplane/degraded"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_taken_is_marked_counted_and_not_kept() {
+    let part = json!({"data": 1, "errors": ["b is down"]});
+    let script = Script::new([Step::Value(part.clone()), Step::Value(json!({"data": 2}))]);
+    let metrics = Arc::new(Metrics::new());
+    let plane = plane(PartialRule::Accept, &script, &metrics);
+    let (value, partial, degraded) = told(plane.call(CallRequest::new("search")).await);
+    assert_eq!((value, degraded), (part, Value::Null));
+    assert_eq!(partial, json!({"partial": true, "by": "its field `/errors`"}));
+    for _ in 0..2 {
+        let (value, partial, _) = told(plane.call(CallRequest::new("search")).await);
+        assert_eq!((value, partial), (json!({"data": 2}), Value::Null));
+    }
+    assert_eq!(script.n_calls(), 2, "the whole answer is kept, the part is not");
+    assert!(
+        metrics
+            .render()
+            .contains(r#"toolplane_partial_total{tool="search"} 1"#)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_not_wanted_is_a_failure_like_any_other() {
+    let script = Script::new([Step::Value(json!({"errors": 1}))]);
+    let plane = plane(PartialRule::Fail, &script, &Arc::default());
+    let explained = plane.call_explained(CallRequest::new("search")).await;
+    let (value, partial, degraded) = told(explained.result);
+    assert_eq!((value, partial), (json!("nothing"), Value::Null));
+    let kind = ErrorKind::ResultInvalid.as_str();
+    assert_eq!(degraded["errors"], json!([{"tool": "search", "error": kind}]));
+    let report = plane.health().tool("search");
+    assert_eq!((report.n_calls, report.n_failures), (1, 1));
+}
