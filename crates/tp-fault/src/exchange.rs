@@ -254,12 +254,14 @@ async fn receive(
         if std::mem::take(&mut is_first) {
             shared.history.add(exchange, Event::Answering);
         }
+        if let Some(after) = lane.cut_within(length) {
+            let way = Way::Response;
+            shared.history.add(exchange, Event::Cut { way, after });
+        }
         match lane.pass(&buffer[..length], client).await {
             Ok(()) => {}
             Err(Stop::Gone) => return Over::Left,
-            Err(Stop::Cut(after, ending)) => {
-                let way = Way::Response;
-                shared.history.add(exchange, Event::Cut { way, after });
+            Err(Stop::Cut(_, ending)) => {
                 if ending != Ending::HalfClose {
                     return Over::Cut(ending);
                 }

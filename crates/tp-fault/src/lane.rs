@@ -73,6 +73,13 @@ impl Lane {
         }
     }
 
+    /// After how many bytes the cut comes, if it comes within the next ones: who gets the last of them may act on it before
+    /// anything else is noted.
+    pub(crate) fn cut_within(&self, length: usize) -> Option<u64> {
+        let (after, _) = self.cut?;
+        (after <= self.n_passed + length as u64).then_some(after)
+    }
+
     /// How many bytes go at once.
     fn piece(&self) -> usize {
         let dripped = self.drip.map_or(usize::MAX, |(bytes, _)| bytes);

@@ -232,14 +232,14 @@ impl Back {
             if !std::mem::replace(&mut self.now.is_noted, true) {
                 self.history.add(exchange, Event::Answering);
             }
+            let way = Way::Response;
+            if let Some(after) = self.now.lane.cut_within(length) {
+                self.history.add(exchange, Event::Cut { way, after });
+            }
             match self.now.lane.pass(&buffer[..length], output).await {
                 Ok(()) => {}
                 Err(Stop::Gone) => return Over::Ended,
-                Err(Stop::Cut(after, ending)) => {
-                    let way = Way::Response;
-                    self.history.add(exchange, Event::Cut { way, after });
-                    return Over::Cut(way, ending);
-                }
+                Err(Stop::Cut(_, ending)) => return Over::Cut(way, ending),
             }
         }
     }
