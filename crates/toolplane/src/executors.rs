@@ -95,15 +95,15 @@ impl Servers {
 
 impl Servers {
     /// Whether single clients have no connections of their own to this server, if it is one.
-    #[cfg(feature = "exec-mcp")]
     pub(crate) fn is_shared(&self, name: &str) -> bool {
-        let mut settings = self.list.iter().map(|known| known.server.settings());
-        let of_server = settings.find(|settings| settings.name == name);
-        of_server.is_none_or(|settings| matches!(settings.isolation, Isolation::Auto | Isolation::Shared))
-    }
-
-    #[cfg(not(feature = "exec-mcp"))]
-    pub(crate) fn is_shared(&self, _: &str) -> bool {
+        let _ = (&self, name);
+        #[cfg(feature = "exec-mcp")]
+        {
+            let mut settings = self.list.iter().map(|known| known.server.settings());
+            let of_server = settings.find(|settings| settings.name == name);
+            of_server.is_none_or(|settings| matches!(settings.isolation, Isolation::Auto | Isolation::Shared))
+        }
+        #[cfg(not(feature = "exec-mcp"))]
         true
     }
 }
