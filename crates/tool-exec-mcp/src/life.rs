@@ -161,16 +161,15 @@ impl Life {
 impl Facts {
     /// Until when they are left alone after another failure: a server that does not run rests already.
     fn next_rest(&self) -> Option<(time::Instant, u32)> {
+        let n = self.rest.map_or(0, |(_, n)| n);
         let pause = match &self.client {
             // What it is started with is missing, which costs little to find out.
             None => SHORTEST,
             Some(client) if client.state == State::Ready => {
-                let n = self.rest.map_or(0, |(_, n)| n);
                 SHORTEST.saturating_mul(1 << n.min(6)).min(LONGEST)
             }
             Some(_) => return None,
         };
-        let n = self.rest.map_or(0, |(_, n)| n);
         Some((time::Instant::now() + pause, n.saturating_add(1)))
     }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::{runtime::Handle, task::AbortHandle, time::sleep};
 use tower_service::Service;
@@ -46,7 +46,7 @@ struct Idle {
 }
 
 /// What the requests to one server have in common, as it stands in their heads.
-pub(super) struct Prefix {
+struct Prefix {
     /// All of it, behind the method.
     whole: Vec<u8>,
     line: Vec<u8>,
@@ -70,7 +70,7 @@ pub(super) enum Failure {
 }
 
 impl Prefix {
-    pub(super) fn new(server: &Uri, mut headers: HeaderMap) -> Self {
+    fn new(server: &Uri, mut headers: HeaderMap) -> Self {
         // The header that HTTP/1.1 demands, and the short form of the URI that goes with it.
         if let Some(authority) = server.authority()
             && !headers.contains_key(header::HOST)
@@ -100,7 +100,7 @@ impl Prefix {
         }
     }
 
-    fn without(&self, own: &[(http::HeaderName, http::HeaderValue)]) -> Vec<u8> {
+    fn without(&self, own: &[(HeaderName, HeaderValue)]) -> Vec<u8> {
         let mut lines = self.line.clone();
         for (name, value) in &self.headers {
             if !own.iter().any(|(own, _)| own == name) {

@@ -30,7 +30,8 @@ fn a_total_outage_sees_a_tenth_more_attempts_than_calls_at_most() {
         let tool = repeatable(http_tool(&proxy.url("/")), 3);
         let tool = with(
             tool,
-            &json!({"timeout_ms": if *fault == "black-hole" { 300 } else { 30_000 }}),
+            // Long enough for every request to arrive on a busy machine, or there are attempts that nobody counts.
+            &json!({"timeout_ms": if *fault == "black-hole" { 3000 } else { 30_000 }}),
         );
         configuration = configuration.tool(&format!("storm-{n}"), tool);
         proxies.push(proxy);
@@ -48,11 +49,7 @@ fn a_total_outage_sees_a_tenth_more_attempts_than_calls_at_most() {
             assert_eq!(outcome(&gateway.client.wait(call), "storm"), *kind, "{fault}");
         }
         let n_arrivals = arrivals(proxy.history());
-        // Whose time is up before the request has arrived has tried as well, and a busy machine has many of those.
-        assert!(
-            n_arrivals > CALLS || *kind == "timeout",
-            "{fault}: there are retries"
-        );
+        assert!(n_arrivals > CALLS, "{fault}: there are retries");
         assert!(
             n_arrivals <= CALLS + CALLS / 10,
             "{fault}: {n_arrivals} attempts of {CALLS} calls"
