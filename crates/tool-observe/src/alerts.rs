@@ -45,7 +45,7 @@ impl Default for AlertSettings {
 /// would be the same news once for each tool.
 #[derive(Debug, Default)]
 pub struct AlertMonitor {
-    settings: AlertSettings,
+    settings: Mutex<AlertSettings>,
     states: Mutex<HashMap<(AlertSubject, AlertKind), State>>,
 }
 
@@ -93,15 +93,22 @@ impl AlertMonitor {
     #[must_use]
     pub fn new(settings: AlertSettings) -> Self {
         Self {
-            settings,
+            settings: Mutex::new(settings),
             states: Mutex::default(),
         }
+    }
+
+    /// Goes by these thresholds from the next look on. What fires goes on until the figures are well by the new ones, and
+    /// what is quiet stays so for the new cooldown.
+    pub fn adopt(&self, settings: AlertSettings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
     /// Looks at everything that the book knows of, and returns what an operator is to be told now. To be called every
     /// few seconds.
     pub fn check(&self, book: &HealthBook) -> Vec<Alert> {
         let now = book.clock().now();
+        let settings = *self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let reports = book.reports();
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let mut alerts = resolve_what_is_gone(&mut states, &reports, book);
@@ -113,8 +120,8 @@ impl AlertMonitor {
             for kind in KINDS {
                 let key = (subject.clone(), kind);
                 let before = states.get(&key).copied();
-                let finding = self.finding(kind, report, book.window());
-                let Some((after, phase)) = State::next(before, &finding, now, self.settings.cooldown) else {
+                let finding = settings.finding(kind, report, book.window());
+                let Some((after, phase)) = State::next(before, &finding, now, settings.cooldown) else {
                     continue;
                 };
                 if phase == AlertPhase::Firing
@@ -133,20 +140,22 @@ impl AlertMonitor {
         }
         states.retain(|_, state| match state {
             State::Firing => true,
-            State::Over { since } => now.since(*since) < self.settings.cooldown,
+            State::Over { since } => now.since(*since) < settings.cooldown,
         });
         alerts
     }
+}
 
+impl AlertSettings {
     fn finding(&self, kind: AlertKind, report: &HealthReport, window: Duration) -> Finding {
         match kind {
-            AlertKind::SuccessRate => self.success_rate(report, window),
-            AlertKind::Latency => self.latency(report, window),
+            AlertKind::SuccessRate => self.of_successes(report, window),
+            AlertKind::Latency => self.of_times(report, window),
             _ => check(report.check),
         }
     }
 
-    fn success_rate(&self, report: &HealthReport, window: Duration) -> Finding {
+    fn of_successes(&self, report: &HealthReport, window: Duration) -> Finding {
         let Some(rate) = report.success_rate() else {
             return Finding::Good(not_called(window));
         };
@@ -156,8 +165,8 @@ impl AlertMonitor {
             report.n_calls,
             rate * 100.0
         );
-        let good = f64::midpoint(self.settings.success_rate, 1.0);
-        if rate < self.settings.success_rate && report.n_calls >= self.settings.min_calls {
+        let good = f64::midpoint(self.success_rate, 1.0);
+        if rate < self.success_rate && report.n_calls >= self.min_calls {
             Finding::Bad(message)
         } else if rate >= good {
             Finding::Good(message)
@@ -166,7 +175,7 @@ impl AlertMonitor {
         }
     }
 
-    fn latency(&self, report: &HealthReport, window: Duration) -> Finding {
+    fn of_times(&self, report: &HealthReport, window: Duration) -> Finding {
         if report.n_calls == 0 {
             return Finding::Good(not_called(window));
         }
@@ -174,8 +183,8 @@ impl AlertMonitor {
             "an attempt took {:.1?} on average in the last {window:?}, and 5 % more than {:.1?}",
             report.mean, report.p95
         );
-        let limit = self.settings.mean_latency;
-        if report.mean > limit && report.n_calls >= self.settings.min_calls {
+        let limit = self.mean_latency;
+        if report.mean > limit && report.n_calls >= self.min_calls {
             Finding::Bad(message)
         } else if report.mean <= limit - limit / 5 {
             Finding::Good(message)

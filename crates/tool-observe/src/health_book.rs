@@ -27,7 +27,8 @@ use crate::vitals::{Sign, Vitals};
 /// The time that a caller took to answer questions is not the tool's.
 ///
 /// # Accuracy
-/// Counts and means are exact; percentiles are within 3.2 %. The window reaches back nine to ten tenths of its length.
+/// Counts and means are exact; percentiles are within 3.2 %. The window reaches back nine to ten tenths of its length, and
+/// after [a change](HealthBook::look_back) up to a tenth of the one before further, until that is over.
 ///
 /// # Memory
 /// That of one tool lies with what its layers know of it, and is gone when the tool is: some 2 KiB for one that
@@ -35,7 +36,8 @@ use crate::vitals::{Sign, Vitals};
 pub struct HealthBook {
     id: u64,
     clock: Arc<dyn Clock>,
-    window: Duration,
+    /// In nanoseconds.
+    window: AtomicU64,
     entries: RwLock<HashMap<AlertSubject, Entry>>,
 }
 
@@ -59,7 +61,7 @@ impl HealthBook {
         Self {
             id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
             clock,
-            window,
+            window: AtomicU64::new(nanoseconds(window)),
             entries: RwLock::default(),
         }
     }
@@ -67,7 +69,13 @@ impl HealthBook {
     /// How far back attempts count.
     #[must_use]
     pub fn window(&self) -> Duration {
-        self.window
+        Duration::from_nanos(self.window.load(Ordering::Relaxed))
+    }
+
+    /// Has attempts count as far back as this from now on. What is known stays as far as it is within it; what was forgotten
+    /// before does not come back.
+    pub fn look_back(&self, window: Duration) {
+        self.window.store(nanoseconds(window), Ordering::Relaxed);
     }
 
     /// Where the time comes from.
@@ -81,13 +89,13 @@ impl HealthBook {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let vitals = entries.get(subject)?.vitals.upgrade()?;
         drop(entries);
-        Some(vitals.report(self.clock.now(), self.window))
+        Some(vitals.report(self.clock.now(), self.window()))
     }
 
     /// The reports on everything of which anything is known, with what runs each tool, by kind and name.
     #[must_use]
     pub fn reports(&self) -> Vec<(AlertSubject, Option<Arc<str>>, HealthReport)> {
-        let now = self.clock.now();
+        let (now, window) = (self.clock.now(), self.window());
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|_, entry| entry.vitals.strong_count() > 0);
         let known: Vec<_> = entries
@@ -99,7 +107,7 @@ impl HealthBook {
         drop(entries);
         let mut reports: Vec<_> = known
             .into_iter()
-            .map(|(subject, upstream, vitals)| (subject, upstream, vitals.report(now, self.window)))
+            .map(|(subject, upstream, vitals)| (subject, upstream, vitals.report(now, window)))
             .collect();
         reports.sort_by(|(one, ..), (other, ..)| one.cmp(other));
         reports
@@ -145,16 +153,20 @@ impl HealthBook {
         };
         let waited = cx.ask.as_ref().map_or(Duration::ZERO, Asker::waited);
         let took = elapsed.saturating_sub(waited);
-        let now = self.clock.now();
+        let (now, window) = (self.clock.now(), self.window());
         // Prompts and resources may have the names of tools; they count for their server alone.
         if matches!(cx.target, Target::Tool(_)) {
-            self.tool_vitals(cx.tool()).record(now, self.window, sign, took);
+            self.tool_vitals(cx.tool()).record(now, window, sign, took);
         }
         if let Some(upstream) = cx.tool().state().upstream() {
             self.upstream_vitals(upstream)
-                .record(now, self.window, of_upstream, took);
+                .record(now, window, of_upstream, took);
         }
     }
+}
+
+fn nanoseconds(window: Duration) -> u64 {
+    u64::try_from(window.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What an attempt says of its tool and of what runs it; nothing if it says nothing.
@@ -211,7 +223,7 @@ impl Health for HealthBook {
 impl fmt::Debug for HealthBook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HealthBook")
-            .field("window", &self.window)
+            .field("window", &self.window())
             .finish_non_exhaustive()
     }
 }

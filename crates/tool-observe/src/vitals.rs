@@ -23,6 +23,8 @@ pub(crate) struct Vitals {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// The window that the parts are of.
+    window: Duration,
     parts: [Part; PARTS],
     check: Option<CheckReport>,
 }
@@ -60,10 +62,8 @@ impl Vitals {
     pub(crate) fn record(&self, now: Instant, window: Duration, sign: Sign, took: Duration) {
         let number = part_of(now, window);
         self.lock(|inner| {
-            let part = &mut inner.parts[(number % PARTS as u64) as usize];
-            if part.number != number {
-                part.begin(number);
-            }
+            inner.refit(now, window);
+            let part = inner.part(number);
             part.n_calls = part.n_calls.saturating_add(1);
             match sign {
                 Sign::Answered => {}
@@ -89,7 +89,8 @@ impl Vitals {
         let mut report = HealthReport::UNKNOWN;
         let (mut times, mut total) = (Times::default(), Duration::ZERO);
         self.lock(|inner| {
-            // One that is later than now is of another window, whose parts have another length.
+            inner.refit(now, window);
+            // None is later than now, unless another thread has a later one.
             let present = inner
                 .parts
                 .iter()
@@ -118,7 +119,46 @@ impl Vitals {
     }
 }
 
+impl Inner {
+    /// The part of this number; what was in its place is older than the window.
+    fn part(&mut self, number: u64) -> &mut Part {
+        let part = &mut self.parts[(number % PARTS as u64) as usize];
+        if part.number != number {
+            part.begin(number);
+        }
+        part
+    }
+
+    /// Cuts what is remembered into the parts of this window, if they are of another. Attempts of one part count as
+    /// its last ones, so that they are forgotten up to a part of the window before too late, and none too early.
+    fn refit(&mut self, now: Instant, window: Duration) {
+        if self.window == window {
+            return;
+        }
+        let before = std::mem::replace(&mut self.window, window);
+        let (present, length, now) = (part_of(now, window), part_length(window), nanoseconds(now));
+        for part in std::mem::take(&mut self.parts)
+            .iter()
+            .filter(|part| part.n_calls > 0)
+        {
+            let end = (part.number + 1).saturating_mul(part_length(before)) - 1;
+            let number = end.min(now) / length;
+            if present - number < PARTS as u64 {
+                self.part(number).merge(part);
+            }
+        }
+    }
+}
+
 impl Part {
+    fn merge(&mut self, other: &Self) {
+        self.n_calls = self.n_calls.saturating_add(other.n_calls);
+        self.n_failures = self.n_failures.saturating_add(other.n_failures);
+        self.n_reported = self.n_reported.saturating_add(other.n_reported);
+        self.total = self.total.saturating_add(other.total);
+        self.times.merge(&other.times);
+    }
+
     fn begin(&mut self, number: u64) {
         self.number = number;
         (self.n_calls, self.n_failures, self.n_reported) = (0, 0, 0);
@@ -128,7 +168,16 @@ impl Part {
 }
 
 fn part_of(now: Instant, window: Duration) -> u64 {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let length = (nanoseconds(window) / PARTS as u64).max(1);
-    nanoseconds(now.since(Instant::default())) / length
+    nanoseconds(now) / part_length(window)
+}
+
+/// How many nanoseconds a part of this window has.
+fn part_length(window: Duration) -> u64 {
+    let window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+    (window / PARTS as u64).max(1)
+}
+
+fn nanoseconds(now: Instant) -> u64 {
+    let since = now.since(Instant::default());
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use raw_json::RawJson;
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, ErrorPolicy, Event, Instant, Invoke,
@@ -20,9 +21,11 @@ use crate::words::{masked, tellable};
 ///
 /// # Order
 /// Outermost, so that whatever watches the call has the error as it was.
+///
+/// Clones share the policy.
 #[derive(Debug, Clone, Default)]
 pub struct Surface {
-    policy: Arc<ErrorPolicy>,
+    policy: Arc<ArcSwap<ErrorPolicy>>,
 }
 
 /// The layer of [`Surface`].
@@ -36,13 +39,21 @@ impl Surface {
     /// A layer that goes by this policy.
     #[must_use]
     pub fn new(policy: Arc<ErrorPolicy>) -> Self {
-        Self { policy }
+        Self {
+            policy: Arc::new(ArcSwap::new(policy)),
+        }
+    }
+
+    /// Goes by this policy from now on.
+    pub fn adopt(&self, policy: Arc<ErrorPolicy>) {
+        self.policy.store(policy);
     }
 
     /// The error as a caller is told it.
     #[must_use]
     pub fn told(&self, error: ToolError) -> ToolError {
-        let rule = self.policy.rule(error.kind());
+        let policy = self.policy.load();
+        let rule = policy.rule(error.kind());
         let message = match rule.and_then(|rule| rule.message.as_deref()) {
             Some(message) => Some(message.to_owned()),
             None => Some(tellable(error.message()).into_owned()).filter(|told| told != error.message()),
@@ -64,7 +75,7 @@ impl Surface {
 
     fn alert(&self, cx: &CallContext, error: &ToolError) {
         let kind = error.kind();
-        if !self.policy.alerts(kind) || cx.observers.is_empty() {
+        if !self.policy.load().alerts(kind) || cx.observers.is_empty() {
             return;
         }
         let tool = cx.tool();

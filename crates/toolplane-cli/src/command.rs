@@ -233,7 +233,7 @@ pub(crate) struct Call {
 }
 
 /// `toolplane serve`
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Serve {
     /// Serve on stdin and stdout, for an MCP client that starts this program
     #[arg(long, conflicts_with = "http")]

@@ -6,25 +6,26 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch::Sender;
 use tool_chaos::Chaos;
 use tool_core::{
     ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Ledger, Observe, Observers, OnUpdate,
     Secrets, Settings, Source, SourceState, Update,
 };
-use tool_manifest::{Configuration, Loaded, ProcessSecrets, WebhookSpec};
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, SourceLog, Tracer, Webhook};
-use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules};
+use tool_manifest::{Configuration, Loaded, ProcessSecrets};
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, SourceLog, Tracer};
+use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules, Surface};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
 
 use crate::{
     BuildError, Toolplane,
-    callback::Callback,
     checks::Checks,
     executors::{Primitives, Running},
     gate::OwnGate,
     health::Watch,
-    outbound::{Outbound, hook},
+    hooks::Hooks,
+    outbound::Outbound,
     plane::Inner,
     policies,
     reload::Reloading,
@@ -166,9 +167,9 @@ impl Builder {
         let watch = watch(&configuration, &registry, &outbound, &clock);
         let mut observers: Vec<Arc<dyn Observe>> =
             vec![watch.book.clone(), Arc::new(AlertLog), Arc::new(SourceLog)];
-        if let Some(spec) = &configuration.alerts.webhook {
-            observers.push(Arc::new(webhook(outbound.clone(), spec, &clock)?));
-        }
+        let hooks = Hooks::new(outbound, clock.clone());
+        hooks.adopt(hooks.of(&configuration)?);
+        observers.push(hooks.of_alerts());
         let observers: Observers = observers.into_iter().chain(self.observers).collect();
         tell_of_sources(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
@@ -180,11 +181,7 @@ impl Builder {
             .approvals
             .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
         let mut news = self.approval_news;
-        for spec in &configuration.policy.approval.callbacks {
-            let webhook = webhook(outbound.clone(), spec, &clock)?;
-            let clock = clock.clone();
-            news.push(Arc::new(Callback { webhook, clock }));
-        }
+        news.push(hooks.of_approvals());
         let desk = ApprovalDesk::new(approvals, news, clock.clone());
         let gate = Arc::new(OwnGate::default());
         let guards = Guards::new(
@@ -193,8 +190,8 @@ impl Builder {
             Approve::new(rules.clone(), desk.clone()),
         )
         .standing_in(gate.clone(), watch.book.clone());
-        let errors = Arc::new(configuration.policy.errors.clone());
-        let dry = guards.dry(ledger.clone()).telling(&errors);
+        let surface = Surface::new(Arc::new(configuration.policy.errors.clone()));
+        let dry = guards.dry(ledger.clone()).telling(surface.clone());
         let guards = match self.seed {
             Some(seed) => guards.with_seed(seed),
             None => guards,
@@ -203,7 +200,7 @@ impl Builder {
             .keeping(configuration.defaults.cache_bytes)
             .with_chaos(self.chaos.clone())
             .with_redactor(self.redactor.clone())
-            .telling(&errors);
+            .telling(surface.clone());
         let plane = Toolplane::from_inner(Inner {
             share: guards.share().clone(),
             dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
@@ -227,6 +224,8 @@ impl Builder {
             running: ArcSwap::from_pointee(running),
             reloading,
             watch,
+            hooks,
+            surface,
             chaos: self.chaos,
             redactor: self.redactor,
         });
@@ -262,25 +261,29 @@ fn watch(
     outbound: &Arc<Outbound>,
     clock: &Arc<dyn Clock>,
 ) -> Watch {
-    let spec = configuration.health.clone();
-    let book = Arc::new(HealthBook::new(clock.clone(), spec.window));
+    let book = Arc::new(HealthBook::new(clock.clone(), configuration.health.window));
+    Watch {
+        book: book.clone(),
+        monitor: AlertMonitor::new(alert_settings(configuration)),
+        checks: Checks {
+            registry: registry.clone(),
+            book,
+            outbound: outbound.clone(),
+            spec: Sender::new(configuration.health.clone()),
+        },
+        required: ArcSwap::from_pointee(required(configuration)),
+    }
+}
+
+/// When operators are told that something is not well.
+pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
     let alerts = &configuration.alerts;
     let mut settings = AlertSettings::default();
     settings.success_rate = alerts.success_rate;
     settings.mean_latency = alerts.mean_latency;
     settings.min_calls = alerts.min_calls.into();
     settings.cooldown = alerts.cooldown;
-    Watch {
-        book: book.clone(),
-        monitor: AlertMonitor::new(settings),
-        checks: Checks {
-            registry: registry.clone(),
-            book,
-            outbound: outbound.clone(),
-            spec,
-        },
-        required: ArcSwap::from_pointee(required(configuration)),
-    }
+    settings
 }
 
 /// The servers without which it is not ready.
@@ -290,17 +293,6 @@ pub(crate) fn required(configuration: &Configuration) -> Vec<String> {
         .filter(|server| server.required && !server.disabled)
         .map(|server| server.name.clone())
         .collect()
-}
-
-/// A webhook, whose messages are sent in the background until it is dropped.
-fn webhook(
-    outbound: Arc<Outbound>,
-    spec: &WebhookSpec,
-    clock: &Arc<dyn Clock>,
-) -> Result<Webhook, BuildError> {
-    let (webhook, work) = tool_observe::webhook(hook(outbound, spec)?, clock.clone());
-    tokio::spawn(work);
-    Ok(webhook)
 }
 
 /// What a program adds to a configuration: it stays when the configuration is loaded again.

@@ -8,7 +8,10 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::pending, stream};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::{
+    sync::watch::Sender,
+    time::{Instant, sleep_until, timeout},
+};
 use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust};
 use tool_manifest::HealthSpec;
 use tool_observe::HealthBook;
@@ -36,7 +39,23 @@ pub(crate) struct Checks {
     pub(crate) registry: Registry,
     pub(crate) book: Arc<HealthBook>,
     pub(crate) outbound: Arc<Outbound>,
-    pub(crate) spec: HealthSpec,
+    pub(crate) spec: Sender<HealthSpec>,
+}
+
+/// When something is checked next.
+struct Due {
+    at: Instant,
+    /// When it was checked last.
+    since: Instant,
+    interval: Duration,
+}
+
+impl Due {
+    fn after(since: Instant, interval: Duration, jitter: &Jitter) -> Self {
+        // Not all at the same time for ever.
+        let at = since + interval - jitter.up_to(interval / 10);
+        Self { at, since, interval }
+    }
 }
 
 /// Something to check.
@@ -56,14 +75,24 @@ impl Checks {
     pub(crate) async fn run(&self) {
         let jitter = Jitter::default();
         let mut changes = self.registry.changes();
-        let mut due: HashMap<AlertSubject, Instant> = HashMap::new();
+        let mut spec = self.spec.subscribe();
+        let mut due: HashMap<AlertSubject, Due> = HashMap::new();
         loop {
             changes.mark_unchanged();
+            spec.mark_unchanged();
             let targets = self.targets(|source| source.check_interval());
             let known: HashSet<_> = targets.iter().map(|target| &target.subject).collect();
             due.retain(|subject, _| known.contains(subject));
+            for Target {
+                subject, interval, ..
+            } in &targets
+            {
+                if let Some(due) = due.get_mut(subject).filter(|due| due.interval != *interval) {
+                    *due = Due::after(due.since, *interval, &jitter);
+                }
+            }
             let now = Instant::now();
-            let is_due = |target: &&Target| due.get(&target.subject).is_none_or(|at| *at <= now);
+            let is_due = |target: &&Target| due.get(&target.subject).is_none_or(|due| due.at <= now);
             let ready: Vec<_> = targets.iter().filter(is_due).collect();
             stream::iter(&ready)
                 .for_each_concurrent(AT_ONCE, async |target| {
@@ -71,13 +100,12 @@ impl Checks {
                 })
                 .await;
             for target in ready {
-                // Not all at the same time for ever.
-                let next = now + target.interval - jitter.up_to(target.interval / 10);
+                let next = Due::after(now, target.interval, &jitter);
                 due.insert(target.subject.clone(), next);
             }
             let next = async {
-                match due.values().min() {
-                    Some(next) => sleep_until(*next).await,
+                match due.values().map(|due| due.at).min() {
+                    Some(next) => sleep_until(next).await,
                     None => pending().await,
                 }
             };
@@ -85,8 +113,19 @@ impl Checks {
                 () = next => {}
                 // There may be new tools.
                 _ = changes.changed() => {}
+                // They may be asked more often.
+                _ = spec.changed() => {}
             }
         }
+    }
+
+    /// Checks by this from now on.
+    pub(crate) fn adopt(&self, spec: &HealthSpec) {
+        self.spec.send_if_modified(|present| {
+            let is_other = present != spec;
+            present.clone_from(spec);
+            is_other
+        });
     }
 
     /// Checks everything once that can be checked.
@@ -109,6 +148,7 @@ impl Checks {
             })
         });
         let snapshot = self.registry.snapshot();
+        let every = self.spec.borrow().interval;
         let endpoints = snapshot.list(Feature::Tool).iter().filter_map(|tool| {
             let descriptor = tool.descriptor();
             let endpoint = descriptor.metadata.health_check_endpoint.as_ref();
@@ -116,7 +156,7 @@ impl Checks {
             let endpoint = endpoint.filter(|_| descriptor.origin.trust == Trust::Operator)?;
             Some(Target {
                 subject: AlertSubject::Tool(tool.name().clone()),
-                interval: self.spec.interval,
+                interval: every,
                 what: What::Endpoint(tool.clone(), Template::parse(endpoint).ok()?),
             })
         });
@@ -126,7 +166,7 @@ impl Checks {
     /// Checks one; nothing if there was nothing to ask.
     async fn check(&self, target: &Target) -> Option<Checked> {
         let start = Instant::now();
-        let limit = self.spec.timeout;
+        let limit = self.spec.borrow().timeout;
         let asked = async {
             match &target.what {
                 What::Endpoint(_, url) => self.outbound.ask(url, limit).await,

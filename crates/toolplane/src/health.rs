@@ -5,9 +5,14 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use tokio::time::sleep;
 use tool_core::{Event, SourceState, SourceStatus};
+use tool_manifest::Configuration;
 use tool_observe::{AlertMonitor, HealthBook};
 
-use crate::{Checked, Toolplane, checks::Checks};
+use crate::{
+    Checked, Toolplane,
+    builder::{alert_settings, required},
+    checks::Checks,
+};
 
 /// How often alerts are looked for.
 const LOOK: Duration = Duration::from_secs(5);
@@ -31,6 +36,16 @@ pub struct Readiness {
     pub servers: Vec<(String, &'static str)>,
     /// The seed of the faults that are injected on purpose, if any are.
     pub chaos: Option<u64>,
+}
+
+impl Watch {
+    /// Goes by this configuration from now on. The figures, and the alerts that fire, stay.
+    pub(crate) fn adopt(&self, configuration: &Configuration) {
+        self.required.store(Arc::new(required(configuration)));
+        self.book.look_back(configuration.health.window);
+        self.monitor.adopt(alert_settings(configuration));
+        self.checks.adopt(&configuration.health);
+    }
 }
 
 impl Toolplane {

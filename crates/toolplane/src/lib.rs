@@ -27,7 +27,6 @@
 //! `full` for all of these, which is the default; `otlp` for traces, which is not part of it. Each works alone.
 
 mod builder;
-mod callback;
 mod chaos;
 mod checks;
 mod error;
@@ -35,6 +34,7 @@ mod executors;
 mod gate;
 mod health;
 mod health_page;
+mod hooks;
 mod news;
 #[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
 mod outbound;

@@ -16,13 +16,13 @@ use tool_core::{
     ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules};
+use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules, Surface};
 use tool_registry::{Refused, Registry, Snapshot};
 use tool_runtime::Share;
 
 use crate::{
     BuildError, Builder, CallRequest, View, error::NotUsable, executors::Running, health::Watch,
-    reload::Reloading, request::Address, views::Views,
+    hooks::Hooks, reload::Reloading, request::Address, views::Views,
 };
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) running: ArcSwap<Running>,
     pub(crate) reloading: Reloading,
     pub(crate) watch: Watch,
+    pub(crate) hooks: Hooks,
+    pub(crate) surface: Surface,
     pub(crate) chaos: Chaos,
     pub(crate) redactor: Redactor,
 }

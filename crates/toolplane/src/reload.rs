@@ -10,7 +10,7 @@ use tool_registry::RegistryParts;
 
 use crate::{
     BuildError, Toolplane,
-    builder::{Own, required},
+    builder::Own,
     executors::{self, LetGo, Running},
     policies::{callers, rules},
 };
@@ -66,13 +66,14 @@ impl Toolplane {
     ///
     /// Nothing that did not change is interrupted: a server with the same settings stays connected, and what is known of a
     /// tool (its limits, its breaker, its health) is kept as long as it has the same name and is run by the same
-    /// upstream. Calls that have begun end as they began; a server that is gone from the configuration ends with the last
+    /// upstream. So are alerts that fire, approvals that are asked for, and what waits for a webhook. Calls that have begun end as they began; a server that is gone from the configuration ends with the last
     /// of its calls. If this fails, everything stays as it was.
     ///
-    /// The sections `gateway`, `health` and `alerts` are not looked at here: they count from the start.
+    /// How much is remembered counts from the start: `defaults.cache_bytes`, and `max_entries` and `max_bytes` of
+    /// `defaults.idempotency`. The section `gateway` is for whoever serves.
     ///
     /// # Errors
-    /// When two sources have the same name. Tools that cannot be used are left out: see [`Toolplane::refused`].
+    /// When two sources have the same name, or a webhook is asked for in a build without them. Tools that cannot be used are left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -83,6 +84,7 @@ impl Toolplane {
         let configuration = &loaded.configuration;
         let before = inner.running.load_full();
         let (parts, running) = reloading.parts(configuration, &before)?;
+        let hooks = inner.hooks.of(configuration)?;
         // Before the tools that need the new values.
         reloading.shared.0.store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
@@ -96,7 +98,9 @@ impl Toolplane {
         inner.rules.store(rules);
         inner.callers.store(Arc::new(callers));
         inner.running.store(Arc::new(running));
-        inner.watch.required.store(Arc::new(required(configuration)));
+        inner.surface.adopt(Arc::new(configuration.policy.errors.clone()));
+        inner.hooks.adopt(hooks);
+        inner.watch.adopt(configuration);
         inner.registry.replace(parts, lists_changed);
         inner.views.clear();
         Ok(())

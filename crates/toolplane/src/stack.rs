@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tool_chaos::Chaos;
 use tool_core::{
-    CallContext, DynInvoke, ErrorPolicy, Gate, Health, Invoke, Jitter, Layers, Ledger, Observers, Outcome,
-    PendingCall, Target, ToolError,
+    CallContext, DynInvoke, Gate, Health, Invoke, Jitter, Layers, Ledger, Observers, Outcome, PendingCall,
+    Target, ToolError,
 };
 use tool_observe::{Tracer, Watch, WatchAttempt};
 use tool_policy::{
@@ -107,8 +107,7 @@ impl Guards {
     }
 
     /// The same, with these words for errors.
-    pub(crate) fn telling(self, policy: &Arc<ErrorPolicy>) -> Self {
-        let surface = Surface::new(policy.clone());
+    pub(crate) fn telling(self, surface: Surface) -> Self {
         Self { surface, ..self }
     }
 

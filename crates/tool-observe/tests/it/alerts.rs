@@ -172,3 +172,39 @@ async fn what_is_gone_is_over() {
     assert_eq!(alerts[0].message, "it is not there any more");
     assert_eq!(told(&monitor.check(&ward.book)), NOTHING);
 }
+
+#[tokio::test(start_paused = true)]
+async fn other_thresholds_hold_from_the_next_look_and_what_fires_is_remembered() {
+    let (ward, tool, monitor) = (Ward::new(), tool("weather"), monitor());
+    ward.calls(&tool, 2, &fails(ErrorKind::Timeout)).await;
+    ward.calls(&tool, 8, &Step::Echo).await;
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` success_rate firing"]
+    );
+    let mut settings = AlertSettings::default();
+    settings.success_rate = 0.75;
+    monitor.adopt(settings);
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        NOTHING,
+        "80 % is above the threshold, and not well above"
+    );
+    settings.success_rate = 0.50;
+    settings.cooldown = Duration::from_secs(60);
+    monitor.adopt(settings);
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` success_rate resolved"]
+    );
+    monitor.adopt(AlertSettings::default());
+    assert_eq!(told(&monitor.check(&ward.book)), NOTHING, "it stays quiet");
+    advance(Duration::from_secs(61)).await;
+    settings.success_rate = 0.90;
+    monitor.adopt(settings);
+    assert_eq!(
+        told(&monitor.check(&ward.book)),
+        ["tool `weather` success_rate firing"],
+        "for the cooldown of now"
+    );
+}

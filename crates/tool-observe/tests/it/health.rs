@@ -145,6 +145,43 @@ async fn what_was_five_minutes_ago_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_window_keeps_what_is_within_it() {
+    let (ward, tool) = (Ward::new(), tool("weather"));
+    advance(Duration::from_secs(10_000)).await;
+    ward.calls(&tool, 3, &fails(ErrorKind::Unavailable)).await;
+    advance(Duration::from_secs(200)).await;
+    ward.calls(&tool, 5, &takes(1)).await;
+    let before = ward.report(&tool);
+    assert_eq!((before.n_calls, before.n_failures), (8, 3));
+    ward.book.look_back(Duration::from_secs(3600));
+    assert_eq!(ward.book.window(), Duration::from_secs(3600));
+    assert_eq!(ward.report(&tool), before, "all of it is within an hour");
+    advance(Duration::from_secs(400)).await;
+    ward.calls(&tool, 1, &Step::Echo).await;
+    assert_eq!(
+        ward.report(&tool).n_calls,
+        9,
+        "five minutes would have been forgotten"
+    );
+    ward.book.look_back(Duration::from_secs(60));
+    assert_eq!(ward.report(&tool).n_calls, 1);
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(ward.report(&tool), HealthReport::UNKNOWN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_window_forgets_what_is_older() {
+    let (ward, tool) = (Ward::new(), tool("weather"));
+    ward.calls(&tool, 3, &fails(ErrorKind::Unavailable)).await;
+    advance(Duration::from_secs(200)).await;
+    ward.calls(&tool, 5, &takes(1)).await;
+    ward.book.look_back(Duration::from_secs(60));
+    let report = ward.report(&tool);
+    assert_eq!((report.n_calls, report.n_failures), (5, 0));
+    assert_eq!(report.mean, Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_broken_tool_does_not_make_its_server_ill() {
     let ward = Ward::new();
     let upstream = Arc::new(Upstream::new("files"));

@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let telemetry = Telemetry::start(console);
         let builder = config::builder(&loaded).chaos(chaos);
         let plane = telemetry.of(metrics.count(builder)).build()?;
-        let reloads = reload::follow(&loaded, &plane, files, !serve.no_reload, console)?;
+        let reloads = reload::follow(&loaded, &plane, files, serve, console)?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
         let served = async {

@@ -56,6 +56,41 @@ fn changed_files_count_and_bad_ones_do_not() {
     eventually("the third configuration", || tools(&served) == ["third"]);
 }
 
+/// What it says until it has loaded the configuration again.
+fn said(served: &mut Served) -> String {
+    let mut said = String::new();
+    while !said.ends_with("the configuration was loaded again\n") {
+        assert!(served.stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    said
+}
+
+#[test]
+fn what_waits_for_another_start_is_named() {
+    let with = |sections: &str| format!("{}{sections}", tool("one"));
+    let place = Place::with(&with(""));
+    // It says itself where it listens, so that `gateway.listen` counts for nothing.
+    let mut served = Served::start_with(&place, &["--no-reload"]);
+    let mut reload = |sections: &str| {
+        place.write("toolplane.yaml", with(sections));
+        signal(served.child.id(), Signal::HUP);
+        said(&mut served)
+    };
+    let quiet = "the configuration was loaded again\n";
+    assert_eq!(reload("health: {window: 1m}\nalerts: {min_calls: 1}\n"), quiet);
+    assert_eq!(reload("gateway: {listen: '127.0.0.1:1'}\n"), quiet);
+    let sections = "gateway: {metrics: true, sse_path: /sse}\ndefaults: {cache_bytes: 1MiB}\n";
+    assert_eq!(
+        reload(sections),
+        format!(
+            "warning: what has changed of `gateway.sse_path`, `gateway.metrics` and `defaults.cache_bytes` takes effect when \
+             the gateway is started again\n{quiet}"
+        )
+    );
+    assert_eq!(reload(sections), quiet, "that is known");
+    assert_eq!(reload(""), quiet, "all is as it was at the start");
+}
+
 #[test]
 fn a_signal_is_enough_and_the_processes_of_servers_come_and_go() {
     let with = |server: &str| {

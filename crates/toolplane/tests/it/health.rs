@@ -29,13 +29,13 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn fails() -> Step {
+pub(crate) fn fails() -> Step {
     Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
 /// Writes alerts down in words.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+pub(crate) struct Told(Mutex<Vec<String>>);
 
 impl Observe for Told {
     fn observe(&self, event: &Event<'_>) {
@@ -48,16 +48,16 @@ impl Observe for Told {
 }
 
 impl Told {
-    fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().expect("no test panics with it"))
     }
 }
 
 /// A watch over a toolplane that ends with the test.
-struct Watched(AbortHandle);
+pub(crate) struct Watched(AbortHandle);
 
 impl Watched {
-    fn begin(plane: &Toolplane) -> Self {
+    pub(crate) fn begin(plane: &Toolplane) -> Self {
         let plane = plane.clone();
         Self(tokio::spawn(async move { plane.watch_health().await }).abort_handle())
     }
@@ -257,7 +257,7 @@ async fn request(stream: &mut TcpStream) -> String {
     }
 }
 
-fn with_endpoint(name: &str, endpoint: &str, trust: Trust) -> Descriptor {
+pub(crate) fn with_endpoint(name: &str, endpoint: &str, trust: Trust) -> Descriptor {
     let mut tool = TestTool::new(name).descriptor;
     tool.metadata.health_check_endpoint = Some(endpoint.to_owned());
     tool.origin.trust = trust;
@@ -318,7 +318,7 @@ async fn endpoints_of_tools_are_asked_if_the_operator_wrote_them() {
 
 /// An executor that raises an alert.
 #[derive(Clone)]
-struct Raises;
+pub(crate) struct Raises;
 
 impl Invoke for Raises {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {

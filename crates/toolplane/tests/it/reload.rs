@@ -2,14 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
+#[cfg(feature = "outbound")]
+use crate::health::{Raises, endpoint, with_endpoint};
+use crate::health::{Told, Watched, fails};
 use mcp_mock::{MockServer, Tool as MockTool};
 use serde_json::{Value, json};
+#[cfg(feature = "outbound")]
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::sleep;
 use tool_testkit::{Script, Step};
 use toolplane::{
     BuildError, CallRequest, Toolplane,
-    core::{Caller, ErrorKind, Feature, Outcome, ToolError},
+    core::{Caller, ErrorKind, Feature, Health, Outcome, ToolError},
     manifest::{LoadOptions, Loaded, Syntax, load},
 };
+#[cfg(feature = "outbound")]
+use toolplane::{core::Trust, policy::ApprovalVerdict};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 fn loaded(yaml: &str) -> Loaded {
     load(&LoadOptions::new().text("configuration", Syntax::Yaml, yaml)).expect("usable")
@@ -153,6 +163,163 @@ async fn a_server_that_did_not_change_stays_connected_and_one_that_is_gone_ends_
     assert_eq!(kind(&plane, "goes__quick").await, None);
     assert_eq!(mocks[1].requests("initialize").len(), 2);
     plane.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn thresholds_and_the_window_are_those_of_now_and_what_fires_goes_on() {
+    let yaml = |health: &str, alerts: &str| {
+        loaded(&format!(
+            "health: {{{health}}}
+alerts: {{{alerts}}}
+tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
+        ))
+    };
+    let told = Arc::new(Told::default());
+    let steps = [fails(), fails(), Step::Echo];
+    let plane = Toolplane::builder()
+        .loaded(&yaml("", ""))
+        .executor(Arc::new(Script::new(steps)))
+        .observer(told.clone())
+        .build()
+        .expect("usable");
+    let _watched = Watched::begin(&plane);
+    for _ in 0..4 {
+        let _ = plane.call(CallRequest::new("a")).await;
+    }
+    sleep(6 * SECOND).await;
+    assert_eq!(told.take(), [""; 0], "four calls are too few");
+    plane.reload(&yaml("", "min_calls: 4")).expect("usable");
+    sleep(6 * SECOND).await;
+    assert_eq!(told.take(), ["tool `a` success_rate firing"]);
+    // It goes on, though by these thresholds alone it would not have begun.
+    plane
+        .reload(&yaml(
+            "window: 1h",
+            "min_calls: 5, success_rate: 40%, cooldown: 1h",
+        ))
+        .expect("usable");
+    sleep(400 * SECOND).await;
+    assert_eq!(told.take(), [""; 0], "the attempts of five minutes ago count");
+    let report = plane.health().tool("a");
+    assert_eq!((report.n_calls, report.n_failures), (4, 2));
+    plane
+        .reload(&yaml("window: 1m", "min_calls: 4, cooldown: 1h"))
+        .expect("usable");
+    sleep(400 * SECOND).await;
+    assert_eq!(told.take(), ["tool `a` success_rate resolved"]);
+    assert_eq!(plane.health().tool("a").n_calls, 0);
+}
+
+/// The next message that an endpoint gets.
+#[cfg(feature = "outbound")]
+async fn next(received: &mut UnboundedReceiver<String>) -> Value {
+    let request = tokio::time::timeout(30 * SECOND, received.recv()).await;
+    let request = request.expect("it was sent").expect("the endpoint is there");
+    let body = request.split_once("\r\n\r\n").expect("a request").1;
+    serde_json::from_str(body).unwrap_or(Value::Null)
+}
+
+#[cfg(feature = "outbound")]
+#[tokio::test]
+async fn endpoints_are_asked_as_often_as_configured_now() {
+    let (url, mut asked) = endpoint("204 No Content").await;
+    let yaml = |interval: &str| loaded(&format!("health: {{interval: {interval}}}"));
+    let plane = Toolplane::builder()
+        .loaded(&yaml("1h"))
+        .executor(Arc::new(Script::new([Step::Echo])))
+        .tool(with_endpoint("a", &url, Trust::Operator))
+        .build()
+        .expect("usable");
+    let _watched = Watched::begin(&plane);
+    next(&mut asked).await;
+    plane.reload(&yaml("20ms")).expect("usable");
+    // Without it, the next one would be in an hour.
+    next(&mut asked).await;
+    next(&mut asked).await;
+}
+
+#[cfg(feature = "outbound")]
+#[tokio::test]
+async fn alerts_go_to_the_webhook_of_now() {
+    let (one, mut at_one) = endpoint("200 OK").await;
+    let (other, mut at_other) = endpoint("200 OK").await;
+    let yaml = |alerts: &str| {
+        loaded(&format!(
+            "alerts: {{{alerts}}}
+tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
+        ))
+    };
+    let plane = Toolplane::builder()
+        .loaded(&yaml(""))
+        .executor(Arc::new(Raises))
+        .build()
+        .expect("usable");
+    let raise = async || plane.call(CallRequest::new("a")).await.expect("answered");
+    raise().await;
+    plane
+        .reload(&yaml(&format!("webhook: {{url: '{one}'}}")))
+        .expect("usable");
+    raise().await;
+    // What waits to be sent is sent, though there is another by then.
+    plane
+        .reload(&yaml(&format!("webhook: {{url: '{other}'}}")))
+        .expect("usable");
+    assert_eq!(next(&mut at_one).await["data"]["alert"], "disabled");
+    raise().await;
+    assert_eq!(next(&mut at_other).await["data"]["alert"], "disabled");
+    plane.reload(&yaml("")).expect("usable");
+    raise().await;
+    assert!(at_one.try_recv().is_err(), "it was told once");
+    assert!(at_other.try_recv().is_err(), "it was told once");
+}
+
+#[cfg(feature = "outbound")]
+#[tokio::test]
+async fn an_open_approval_stays_and_whoever_is_called_now_is_told_what_was_decided() {
+    let (one, mut at_one) = endpoint("200 OK").await;
+    let (other, mut at_other) = endpoint("200 OK").await;
+    let yaml = |url: &str| {
+        loaded(&format!(
+            "policy: {{approval: {{required: [a], callback: {{url: '{url}'}}}}}}
+tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
+        ))
+    };
+    let script = Script::new([Step::Echo]);
+    let plane = Toolplane::builder()
+        .loaded(&yaml(&one))
+        .executor(Arc::new(script.clone()))
+        .build()
+        .expect("usable");
+    let asked = plane.call(CallRequest::new("a")).await;
+    let Ok(Outcome::Pending(pending)) = asked else {
+        panic!("expected to wait: {asked:?}")
+    };
+    assert_eq!(next(&mut at_one).await["data"]["handle"], json!(&*pending.handle));
+    plane.reload(&yaml(&other)).expect("usable");
+    let decided = plane
+        .approvals()
+        .decide(&pending.handle, ApprovalVerdict::Approve, "operator");
+    decided.await.expect("it is still open");
+    assert_eq!(next(&mut at_other).await["data"]["state"], "approved");
+    assert!(at_one.try_recv().is_err(), "it was told once");
+    assert_eq!((kind(&plane, "a").await, script.n_calls()), (None, 1));
+}
+
+#[tokio::test]
+async fn errors_are_told_in_the_words_of_now() {
+    let yaml = |advice: &str| {
+        loaded(&format!(
+            "{ONE}policy: {{errors: {{unavailable: {{message: '{advice}'}}}}}}\n"
+        ))
+    };
+    let plane = plane(&Script::new([fails()]), ONE);
+    let told = async |tool: &str| {
+        let error = plane.call(CallRequest::new(tool)).await.expect_err("it fails");
+        error.message().to_owned()
+    };
+    assert_eq!(told("a").await, "nobody answers");
+    plane.reload(&yaml("come back on monday")).expect("usable");
+    assert_eq!(told("b").await, "come back on monday");
 }
 
 /// R21: no call is lost to a reload, however many there are.

@@ -1,6 +1,6 @@
 //! The configuration, loaded again while it is served: when its files change, and on SIGHUP.
 
-use std::{fs, future::Future, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
+use std::{fmt, fs, future::Future, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -8,10 +8,10 @@ use tokio::{
 };
 use toolplane::{
     Toolplane,
-    manifest::{AlertsSpec, GatewaySpec, HealthSpec, Loaded},
+    manifest::{Configuration, Loaded},
 };
 
-use crate::{config, failure::Failure, output::Console};
+use crate::{command::Serve, config, failure::Failure, output::Console};
 
 /// How often the files are looked at. Looking, unlike being told, also works over networks and through links that are
 /// turned to another directory.
@@ -22,19 +22,66 @@ const QUIET: Duration = Duration::from_millis(100);
 /// What the files were like: which one, when it was written and how long it is; nothing of one that is not there.
 type Prints = Vec<Option<(u64, i64, i64, u64)>>;
 
-/// The sections that count from the start of the process.
+/// The values that count from the start of the process, each with its key. Options of the command line that stand in
+/// the place of a key leave it out: it counts for nothing then.
 #[derive(PartialEq)]
-struct Fixed(GatewaySpec, HealthSpec, AlertsSpec);
+struct Fixed(Vec<(&'static str, String)>);
 
 impl Fixed {
-    fn of(loaded: &Loaded) -> Self {
-        let configuration = &loaded.configuration;
+    fn of(configuration: &Configuration, serve: &Serve) -> Self {
+        let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
+        let values: [(_, bool, &dyn fmt::Debug); 9] = [
+            (
+                "gateway.listen",
+                !serve.stdio && serve.http.is_none(),
+                &gateway.listen,
+            ),
+            ("gateway.allowed_hosts", !serve.stdio, &gateway.allowed_hosts),
+            ("gateway.allowed_origins", !serve.stdio, &gateway.allowed_origins),
+            ("gateway.sse_path", !serve.stdio, &gateway.sse_path),
+            ("gateway.metrics", !serve.stdio, &gateway.metrics),
+            (
+                "gateway.metrics_listen",
+                serve.metrics.is_none(),
+                &gateway.metrics_listen,
+            ),
+            ("defaults.cache_bytes", true, &defaults.cache_bytes),
+            ("defaults.idempotency.max_entries", true, &defaults.max_keys),
+            ("defaults.idempotency.max_bytes", true, &defaults.max_key_bytes),
+        ];
+        let counting = values.into_iter().filter(|(_, counts, _)| *counts);
         Self(
-            configuration.gateway.clone(),
-            configuration.health.clone(),
-            configuration.alerts.clone(),
+            counting
+                .map(|(key, _, value)| (key, format!("{value:?}")))
+                .collect(),
         )
     }
+
+    /// What is told of other values that are in a configuration now; nothing if all are the same.
+    fn differing(&self, now: &Self) -> Option<String> {
+        let pairs = self.0.iter().zip(&now.0);
+        let keys = pairs.filter(|(before, now)| before != now);
+        let keys: Vec<_> = keys.map(|((key, _), _)| format!("`{key}`")).collect();
+        let (last, others) = keys.split_last()?;
+        let keys = match others {
+            [] => last.clone(),
+            _ => format!("{} and {last}", others.join(", ")),
+        };
+        Some(format!(
+            "what has changed of {keys} takes effect when the gateway is started again"
+        ))
+    }
+}
+
+/// What is served, and who is told of changes that wait for another start.
+struct Serving {
+    plane: Toolplane,
+    serve: Serve,
+    /// What counts, from the start.
+    fixed: Fixed,
+    /// What was told last.
+    told: Option<String>,
+    console: Console,
 }
 
 /// Loads the configuration again whenever there is reason to, for as long as this is polled. A configuration that is not
@@ -46,14 +93,20 @@ pub(super) fn follow(
     loaded: &Loaded,
     plane: &Toolplane,
     files: Vec<PathBuf>,
-    watches: bool,
+    serve: &Serve,
     console: Console,
 ) -> Result<impl Future<Output = ()> + use<>, Failure> {
     let mut hang_up = signal(SignalKind::hangup())
         .map_err(|error| Failure::failed("signals cannot be listened to").with_source(&error))?;
     let mut watched = loaded.files.clone();
-    let mut fixed = Fixed::of(loaded);
-    let plane = plane.clone();
+    let watches = !serve.no_reload;
+    let mut serving = Serving {
+        plane: plane.clone(),
+        serve: serve.clone(),
+        fixed: Fixed::of(&loaded.configuration, serve),
+        told: None,
+        console,
+    };
     let mut seen = prints(&watched);
     Ok(async move {
         let mut ticks = interval(PERIOD);
@@ -68,7 +121,7 @@ pub(super) fn follow(
                 }
             }
             seen = settled(&watched).await;
-            if let Some(loaded) = reload(&plane, &files, &mut fixed, console) {
+            if let Some(loaded) = serving.reload(&files) {
                 watched = loaded.files;
                 // Files that are read for the first time are as they were just now, or a little later.
                 seen = prints(&watched);
@@ -90,28 +143,30 @@ async fn settled(files: &[PathBuf]) -> Prints {
     }
 }
 
-fn reload(plane: &Toolplane, files: &[PathBuf], fixed: &mut Fixed, console: Console) -> Option<Loaded> {
-    let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
-        plane.reload(&loaded)?;
-        Ok(loaded)
-    });
-    match reloaded {
-        Ok(loaded) => {
-            let now = Fixed::of(&loaded);
-            if now != *fixed {
-                console.warn(
-                    "changes of `gateway`, `health` and `alerts` take effect when the gateway is started again",
-                );
-                *fixed = now;
+impl Serving {
+    fn reload(&mut self, files: &[PathBuf]) -> Option<Loaded> {
+        let console = self.console;
+        let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
+            self.plane.reload(&loaded)?;
+            Ok(loaded)
+        });
+        match reloaded {
+            Ok(loaded) => {
+                let now = Fixed::of(&loaded.configuration, &self.serve);
+                let differing = self.fixed.differing(&now);
+                if let Some(differing) = differing.as_ref().filter(|_| differing != self.told) {
+                    console.warn(differing);
+                }
+                self.told = differing;
+                tracing::info!("the configuration was loaded again");
+                console.say("the configuration was loaded again");
+                Some(loaded)
             }
-            tracing::info!("the configuration was loaded again");
-            console.say("the configuration was loaded again");
-            Some(loaded)
-        }
-        Err(failure) => {
-            console.failure(&failure);
-            console.warn("the configuration stays as it was");
-            None
+            Err(failure) => {
+                console.failure(&failure);
+                console.warn("the configuration stays as it was");
+                None
+            }
         }
     }
 }

@@ -1,0 +1,140 @@
+//! Webhooks of a configuration: where alerts and approvals are sent to.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use raw_json::RawJson;
+use tool_core::{Approval, ApprovalNews, Clock, Event, Observe, rfc3339};
+use tool_manifest::{Configuration, WebhookSpec};
+use tool_observe::{Webhook, webhook};
+use tool_policy::approval_json;
+
+use crate::{
+    BuildError,
+    outbound::{Outbound, hook},
+};
+
+/// The webhooks of the present configuration.
+pub(crate) struct Hooks {
+    present: Arc<ArcSwap<Present>>,
+    outbound: Arc<Outbound>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Who is told of what.
+#[derive(Default)]
+pub(crate) struct Present {
+    alerts: Vec<Hook>,
+    approvals: Vec<Hook>,
+}
+
+/// A webhook, whose messages are sent in the background until it is dropped.
+#[derive(Clone)]
+struct Hook {
+    spec: WebhookSpec,
+    webhook: Arc<Webhook>,
+}
+
+/// Tells whoever is to be told now.
+struct Teller {
+    present: Arc<ArcSwap<Present>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Hooks {
+    pub(crate) fn new(outbound: Arc<Outbound>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            present: Arc::default(),
+            outbound,
+            clock,
+        }
+    }
+
+    /// The webhooks of a configuration. One that is there already is taken, with the messages that wait for it.
+    ///
+    /// # Errors
+    /// In a build that cannot send anything.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub(crate) fn of(&self, configuration: &Configuration) -> Result<Present, BuildError> {
+        let before = self.present.load();
+        let alerts = configuration.alerts.webhook.iter();
+        let approvals = configuration.policy.approval.callbacks.iter();
+        Ok(Present {
+            alerts: self.hooks(alerts, &before.alerts)?,
+            approvals: self.hooks(approvals, &before.approvals)?,
+        })
+    }
+
+    fn hooks<'a>(
+        &self,
+        specs: impl Iterator<Item = &'a WebhookSpec>,
+        before: &[Hook],
+    ) -> Result<Vec<Hook>, BuildError> {
+        let known = |spec: &WebhookSpec| before.iter().find(|hook| hook.spec == *spec).cloned();
+        specs
+            .map(|spec| known(spec).map_or_else(|| self.hook(spec), Ok))
+            .collect()
+    }
+
+    fn hook(&self, spec: &WebhookSpec) -> Result<Hook, BuildError> {
+        let (webhook, work) = webhook(hook(self.outbound.clone(), spec)?, self.clock.clone());
+        tokio::spawn(work);
+        Ok(Hook {
+            spec: spec.clone(),
+            webhook: Arc::new(webhook),
+        })
+    }
+
+    /// Puts these in the place of the present ones. Those that are gone send what waits for them, and end.
+    pub(crate) fn adopt(&self, hooks: Present) {
+        self.present.store(Arc::new(hooks));
+    }
+
+    /// Who tells them of alerts.
+    pub(crate) fn of_alerts(&self) -> Arc<dyn Observe> {
+        Arc::new(self.teller())
+    }
+
+    /// Who tells them of approvals.
+    pub(crate) fn of_approvals(&self) -> Arc<dyn ApprovalNews> {
+        Arc::new(self.teller())
+    }
+
+    fn teller(&self) -> Teller {
+        Teller {
+            present: self.present.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+}
+
+impl Observe for Teller {
+    fn observe(&self, event: &Event<'_>) {
+        // Most events are of calls, which look nowhere for this.
+        if let Event::Alert { .. } = event {
+            let present = self.present.load();
+            present.alerts.iter().for_each(|hook| hook.webhook.observe(event));
+        }
+    }
+}
+
+impl ApprovalNews for Teller {
+    fn told(&self, approval: &Approval) {
+        let present = self.present.load();
+        if present.approvals.is_empty() {
+            return;
+        }
+        let message = RawJson::object().with_members(&[
+            ("type", RawJson::from("toolplane.approval")),
+            ("timestamp", RawJson::from(rfc3339(self.clock.wall()).as_str())),
+            ("data", approval_json(approval)),
+        ]);
+        let message = message.expect("an empty object is an object");
+        let what = format!("the approval `{}`", approval.handle);
+        for hook in &present.approvals {
+            hook.webhook.send(message.to_string(), what.clone());
+        }
+    }
+}
