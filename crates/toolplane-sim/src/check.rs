@@ -1,6 +1,11 @@
 use std::time::Duration;
 
-use crate::{Operation, Record, Result};
+use toolplane::core::ErrorKind;
+
+use crate::{
+    Ending, Invocation, Operation, Record, Result, Said,
+    client::{FRESH, STALE},
+};
 
 /// The resolution of the runtime's timers, and a millisecond for what is done between them.
 const GRAIN: Duration = Duration::from_millis(2);
@@ -14,7 +19,11 @@ pub fn check(record: &Record) -> Vec<String> {
     let mut violations: Vec<String> = operations
         .flat_map(|(index, operation)| {
             let of = move |what: String| format!("op{index} ({}): {what}", operation.tool);
-            check_operation(operation).into_iter().map(of)
+            let given = operation
+                .invocations
+                .iter()
+                .filter_map(move |invocation| check_given(record, index, invocation));
+            check_operation(operation).into_iter().chain(given).map(of)
         })
         .collect();
     let hedges = record.attempts.iter().filter(|attempt| attempt.is_hedge);
@@ -68,17 +77,87 @@ fn check_operation(operation: &Operation) -> Vec<String> {
         operation.n_effects,
         results.iter().any(|result| result.says_done()),
     );
-    if !operation.is_repeatable && n_effects > 1 {
+    // What is asked again and again is done as often.
+    let is_once = !operation.is_repeatable && !operation.is_kept;
+    if is_once && n_effects > 1 {
         violations.push(format!("done {n_effects} times"));
     }
     if is_answered && n_effects == 0 {
         violations.push("answered, and not done".to_owned());
     }
     let told_not_done = !results.is_empty() && results.iter().all(|result| result.says_not_done());
-    if !operation.is_repeatable && n_effects > 0 && told_not_done {
+    if is_once && n_effects > 0 && told_not_done {
         violations.push(format!(
             "done, and every caller was told that it is not: {results:?}"
         ));
     }
     violations
+}
+
+/// What is wrong with the answer that a call was given.
+fn check_given(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
+    let operation = &record.operations[index];
+    let given = invocation.given?;
+    let (began, made) = (invocation.began, given.made);
+    let ended = invocation.ended?.0;
+    let is_it = |answer: &&Ending| answer.operation == index && answer.at == made;
+    let Some(answer) = record.answers.iter().find(is_it) else {
+        return Some("was given what the world never answered".to_owned());
+    };
+    let (said, limit) = match given.said {
+        // The answer to a key is remembered, and is not old but the one there is.
+        Said::Nothing => {
+            let is_old = made + GRAIN < began && !operation.has_key;
+            return is_old.then(|| "was given an old answer that does not say so".to_owned());
+        }
+        Said::Kept(age) => (age, FRESH),
+        Said::Stale(age, _) => (age, STALE),
+    };
+    let age = ended.saturating_sub(made);
+    if !operation.is_kept {
+        return Some("was given a kept answer, and none may be kept".to_owned());
+    }
+    if age > limit + GRAIN {
+        return Some(format!(
+            "was given an answer of {age:?} ago, where {limit:?} are allowed"
+        ));
+    }
+    if age.abs_diff(said) > GRAIN {
+        return Some(format!("was given an answer of {age:?} ago that says {said:?}"));
+    }
+    if answer.generation != invocation.generation {
+        return Some("was given an answer of another configuration".to_owned());
+    }
+    match given.said {
+        Said::Stale(_, after) => check_stale(record, index, invocation, after),
+        _ => None,
+    }
+}
+
+/// Why an old answer should not have been given in the place of a new one.
+fn check_stale(
+    record: &Record,
+    index: usize,
+    invocation: &Invocation,
+    after: Option<ErrorKind>,
+) -> Option<String> {
+    let (began, ended) = (invocation.began, invocation.ended?.0);
+    let Some(after) = after else {
+        return Some("was given an old answer, and nothing failed".to_owned());
+    };
+    if !after.degrades() {
+        return Some(format!("was given an old answer after `{after}`"));
+    }
+    let concerns = |ending: &&Ending| {
+        ending.operation == index && ending.generation == invocation.generation && ending.at >= began
+    };
+    let mut answers = record.answers.iter().filter(concerns);
+    if answers.any(|answer| answer.at + GRAIN < ended) {
+        return Some("was given an old answer, though a new one came meanwhile".to_owned());
+    }
+    // All who wait for an attempt are told at once how it ended.
+    let mut losses = record.losses.iter().filter(concerns);
+    let is_unknown = losses.any(|loss| loss.at > began && loss.at <= ended);
+    (is_unknown && !record.operations[index].is_repeatable)
+        .then(|| "was given an old answer, and nobody knows what was done".to_owned())
 }

@@ -3,17 +3,29 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{Degraded, DegradedStep, Outcome},
+    core::{Degraded, DegradedStep, ErrorKind, Outcome},
 };
 
 use crate::{
     fate::chance,
-    record::{Invocation, Operation, Result},
+    record::{Given, Invocation, Operation, Result, Said},
     world::World,
 };
 
 /// The tools, and whether doing twice what they do is as good as once.
 pub(crate) const TOOLS: [(&str, bool); 4] = [("read", true), ("put", true), ("pay", false), ("send", false)];
+
+/// The tools whose answers are kept, and whether they may run twice for a call.
+pub(crate) const KEPT: [(&str, bool); 2] = [("look", true), ("quote", false)];
+/// How many things each of them can be asked.
+pub(crate) const QUESTIONS: usize = 3;
+/// How long such an answer is fresh.
+pub(crate) const FRESH: Duration = Duration::from_secs(1);
+/// How old one may be that is given when a call fails.
+pub(crate) const STALE: Duration = Duration::from_secs(6);
+
+/// Where a reply says that its answer was kept.
+const CACHE: &str = "dev.toolplane/cache";
 
 /// How long a call may take that says nothing itself.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(20);
@@ -28,17 +40,21 @@ pub(crate) async fn client(plane: Toolplane, world: World, seed: u64, client: u6
     let mut chance = chance(seed, 1_000_000 + client, 0);
     for _ in 0..OPERATIONS {
         sleep(Duration::from_millis(chance.u64(0..1_500))).await;
-        let (tool, is_repeatable) = TOOLS[chance.usize(0..TOOLS.len())];
-        let has_key = chance.u32(0..3) == 0;
-        let operation = {
-            let mut record = world.record();
-            record.operations.push(Operation {
-                tool,
-                is_repeatable,
-                has_key,
-                ..Operation::default()
-            });
-            record.operations.len() - 1
+        let which = chance.usize(0..TOOLS.len() + KEPT.len());
+        let has_key = which < TOOLS.len() && chance.u32(0..3) == 0;
+        let operation = match TOOLS.get(which) {
+            Some((tool, is_repeatable)) => {
+                let mut record = world.record();
+                record.operations.push(Operation {
+                    tool,
+                    is_repeatable: *is_repeatable,
+                    has_key,
+                    ..Operation::default()
+                });
+                record.operations.len() - 1
+            }
+            // The questions are there from the start.
+            None => (which - TOOLS.len()) * QUESTIONS + chance.usize(0..QUESTIONS),
         };
         for _ in 0..if has_key { TRIES } else { 1 } {
             let deadline = (chance.u32(0..3) == 0).then(|| Duration::from_millis(chance.u64(5..8_000)));
@@ -64,11 +80,14 @@ pub(crate) async fn call(
     let (tool, has_key, index) = {
         let mut record = world.record();
         record.line(began, operation, "is called");
+        let generation = record.generation;
         let known = &mut record.operations[operation];
         known.invocations.push(Invocation {
             began,
             limit: deadline.map_or(CALL_LIMIT, |deadline| deadline.min(CALL_LIMIT)),
+            generation,
             ended: None,
+            given: None,
         });
         (known.tool, known.has_key, known.invocations.len() - 1)
     };
@@ -85,33 +104,58 @@ pub(crate) async fn call(
         Some(patience) => timeout(patience, plane.call(request)).await.ok(),
         None => Some(plane.call(request).await),
     };
-    let result = match answered {
-        Some(Ok(outcome)) => match degraded(&outcome) {
-            Some(step) => Result::Degraded(step),
-            None => Result::Answered,
-        },
-        Some(Err(error)) => Result::Failed(error.kind()),
-        None => Result::Withdrawn,
+    let (result, given) = match answered {
+        Some(Ok(outcome)) => read(&outcome),
+        Some(Err(error)) => (Result::Failed(error.kind()), None),
+        None => (Result::Withdrawn, None),
     };
     let at = world.now();
     let mut record = world.record();
     record.line(at, operation, &format!("ends: {result:?}"));
-    record.operations[operation].invocations[index].ended = Some((at, result));
+    let invocation = &mut record.operations[operation].invocations[index];
+    invocation.ended = Some((at, result));
+    invocation.given = given;
     result
 }
 
-/// How an answer was found, if it says that it was found in another way. Of a stand-in whose own call was answered so, that
-/// counts.
-fn degraded(outcome: &Outcome) -> Option<DegradedStep> {
+/// How a call came out by its reply, and the answer of the world that is in it.
+fn read(outcome: &Outcome) -> (Result, Option<Given>) {
     let Outcome::Reply(reply) = outcome else {
-        return None;
+        return (Result::Answered, None);
     };
-    let (_, said) = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY)?;
+    let said = |key| reply.meta().iter().find(|(known, _)| *known == key);
+    let age = |said: &RawJson| said.get("age_ms")?.to().ok().map(Duration::from_millis);
+    let degraded = said(Degraded::META_KEY).map(|(_, said)| innermost(said));
+    let step = degraded.as_ref().and_then(step);
+    let said = match (step, &degraded, said(CACHE)) {
+        (Some(DegradedStep::Stale), Some(degraded), _) => {
+            Said::Stale(age(degraded).unwrap_or_default(), first_error(degraded))
+        }
+        (None, _, Some((_, kept))) => Said::Kept(age(kept).unwrap_or_default()),
+        _ => Said::Nothing,
+    };
+    let made = reply.raw().to().ok().map(Duration::from_micros);
+    let result = step.map_or(Result::Answered, Result::Degraded);
+    (result, made.map(|made| Given { made, said }))
+}
+
+/// What is said of how an answer was found. Of a stand-in whose own call was answered in another way, that counts.
+fn innermost(said: &RawJson) -> RawJson {
     let inside = |said: &RawJson| said.get("meta")?.get(Degraded::META_KEY);
     let mut said = said.clone();
     while let Some(inner) = inside(&said) {
         said = inner;
     }
+    said
+}
+
+fn step(said: &RawJson) -> Option<DegradedStep> {
     let step = said.get("step")?.string()?;
     DegradedStep::ALL.into_iter().find(|known| known.as_str() == step)
+}
+
+/// How the tool itself failed.
+fn first_error(said: &RawJson) -> Option<ErrorKind> {
+    let errors: Vec<RawJson> = said.get("errors")?.to().ok()?;
+    ErrorKind::named(&errors.first()?.get("error")?.string()?)
 }

@@ -1,7 +1,8 @@
 //! A simulation: clients call tools through the standard stack, in a world that refuses, loses answers, hangs and has
 //! outages, as a seed says. Time is the runtime's and stands still while there is something to do, so an hour of faults takes
 //! milliseconds, and the same seed gives the same history, byte by byte. Afterwards the history is checked: each call came
-//! out in one way, nothing was done twice that must not be, no caller was told something that is not so, and nothing leaked.
+//! out in one way, nothing was done twice that must not be, no caller was told something that is not so, an old answer was
+//! given only where it may be and said so, and nothing leaked.
 //!
 //! The method is that of [FoundationDB](https://apple.github.io/foundationdb/testing.html) and TigerBeetle; that an unknown
 //! outcome is a result of its own is [Jepsen](https://jepsen.io)'s.
@@ -20,6 +21,6 @@ mod world;
 
 pub use self::{
     check::check,
-    record::{Attempt, Invocation, Operation, Record, Result},
+    record::{Attempt, Ending, Given, Invocation, Operation, Record, Result, Said},
     run::{Run, run},
 };

@@ -9,6 +9,12 @@ pub struct Record {
     pub operations: Vec<Operation>,
     /// What arrived in the world, in the order of time.
     pub attempts: Vec<Attempt>,
+    /// Where the world's answer came.
+    pub answers: Vec<Ending>,
+    /// Where the connection broke: nobody knows whether it was done.
+    pub losses: Vec<Ending>,
+    /// How many configurations there were before the present one.
+    pub generation: u64,
     /// How long it took, in the simulation's time.
     pub elapsed: Duration,
     /// What was not as it should be when all was over.
@@ -17,7 +23,8 @@ pub struct Record {
     pub history: String,
 }
 
-/// Something that a client wants done: called once, or several times with the same key.
+/// Something that a client wants done: called once, or several times with the same key. Or what a tool is asked whose
+/// answers are kept: called by whoever wants to know.
 #[derive(Debug, Clone, Default)]
 pub struct Operation {
     /// The tool.
@@ -26,6 +33,8 @@ pub struct Operation {
     pub is_repeatable: bool,
     /// Whether its calls have an idempotency key.
     pub has_key: bool,
+    /// Whether answers are kept for later calls.
+    pub is_kept: bool,
     /// The calls.
     pub invocations: Vec<Invocation>,
     /// How often it was done.
@@ -39,8 +48,32 @@ pub struct Invocation {
     pub began: Duration,
     /// How long it was to take at most.
     pub limit: Duration,
+    /// Under which configuration it began.
+    pub generation: u64,
     /// When it ended, and how; nothing if it never did.
     pub ended: Option<(Duration, Result)>,
+    /// What was given, if it is an answer of the world.
+    pub given: Option<Given>,
+}
+
+/// An answer of the world, as it came to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// When the world gave it.
+    pub made: Duration,
+    /// What is said of it.
+    pub said: Said,
+}
+
+/// What a reply says of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// Nothing: it was made for the call.
+    Nothing,
+    /// It was kept, or made for others as well, so long ago.
+    Kept(Duration),
+    /// It is what was kept so long ago, since the call failed like this.
+    Stale(Duration, Option<ErrorKind>),
 }
 
 /// How a call came out.
@@ -69,6 +102,17 @@ pub struct Attempt {
     pub stands_in: bool,
     /// Whether it was made beside another one.
     pub is_hedge: bool,
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// Of which operation.
+    pub operation: usize,
+    /// When.
+    pub at: Duration,
+    /// Under which configuration its call began.
+    pub generation: u64,
 }
 
 impl Result {

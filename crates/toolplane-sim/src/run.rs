@@ -8,7 +8,7 @@ use toolplane::{
 
 use crate::{
     Record, Result, check,
-    client::{self, TOOLS, client},
+    client::{self, FRESH, KEPT, STALE, TOOLS, client},
     fate::chance,
     record::Operation,
     world::World,
@@ -73,6 +73,7 @@ async fn simulate(seed: u64) -> Record {
             () = sleep(Duration::from_millis(chance.u64(500..5_000))) => {
                 n_reloads += 1;
                 plane.reload(&variants[n_reloads % 2]).expect("the configuration is usable");
+                world.record().generation += 1;
             }
         }
     }
@@ -88,7 +89,7 @@ async fn simulate(seed: u64) -> Record {
 async fn settle(plane: &Toolplane, world: &World) {
     world.calm();
     sleep(QUIET).await;
-    for (tool, is_repeatable) in TOOLS {
+    for (tool, is_repeatable) in TOOLS.into_iter().chain(KEPT) {
         // The first one may be the probe of a breaker.
         for n_calls in [1, 2] {
             let mut calls = JoinSet::new();
@@ -98,6 +99,7 @@ async fn settle(plane: &Toolplane, world: &World) {
                     record.operations.push(Operation {
                         tool,
                         is_repeatable,
+                        is_kept: KEPT.contains(&(tool, is_repeatable)),
                         ..Operation::default()
                     });
                     record.operations.len() - 1
@@ -118,26 +120,37 @@ async fn settle(plane: &Toolplane, world: &World) {
 }
 
 /// What is done when calls of a tool fail.
-const LADDERS: [(&str, &str); 3] = [
+const LADDERS: [(&str, &str); 5] = [
     ("read", "fallback: put, default: unread"),
     ("pay", "fallback: send"),
     ("send", "default: unsent"),
+    ("look", "stale: STALE, default: unseen"),
+    ("quote", "stale: STALE"),
 ];
 
 /// The tools, of which each may have so many calls at once.
 fn configuration(at_once: u32) -> Loaded {
     let tools: String = TOOLS
         .iter()
+        .chain(&KEPT)
         .map(|(name, is_repeatable)| {
             let ladder = LADDERS.iter().find(|(tool, _)| tool == name);
             let ladder = ladder.map_or("", |(_, steps)| steps);
+            let ladder = ladder.replace("STALE", &format!("{}s", STALE.as_secs()));
             let hedge = if *is_repeatable {
                 ", hedge: {after: 300ms, max: 2}"
             } else {
                 ""
             };
+            let is_kept = KEPT.iter().any(|(kept, _)| kept == name);
+            // That such a tool must not run twice cannot be said; nor is it said of `quote` that it may.
+            let about = match (is_kept, is_repeatable) {
+                (true, true) => format!("idempotent: true, cache: {{ttl: {}s}}", FRESH.as_secs()),
+                (true, false) => format!("cache: {{ttl: {}s}}", FRESH.as_secs()),
+                (false, _) => format!("idempotent: {is_repeatable}"),
+            };
             format!(
-                "  {name}: {{description: d, idempotent: {is_repeatable}{hedge}, on_failure: [{ladder}], executor: {{kind: sim}}}}\n"
+                "  {name}: {{description: d, {about}{hedge}, on_failure: [{ladder}], executor: {{kind: sim}}}}\n"
             )
         })
         .collect();

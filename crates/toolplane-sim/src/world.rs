@@ -20,8 +20,9 @@ use toolplane::{
 };
 
 use crate::{
+    client::{KEPT, QUESTIONS},
     fate::{Course, Fate, Weather},
-    record::{Attempt, Record},
+    record::{Attempt, Ending, Operation, Record},
 };
 
 /// What the tools act on: everything outside. It does what reaches it, whether or not anyone waits for it.
@@ -36,6 +37,20 @@ struct Inner {
     record: Mutex<Record>,
 }
 
+/// What the tools are asked whose answers are kept.
+fn questions() -> impl Iterator<Item = Operation> {
+    let each = |(tool, is_repeatable)| {
+        let question = Operation {
+            tool,
+            is_repeatable,
+            is_kept: true,
+            ..Operation::default()
+        };
+        vec![question; QUESTIONS]
+    };
+    KEPT.into_iter().flat_map(each)
+}
+
 /// How the world answers.
 enum Answer {
     Done,
@@ -48,7 +63,10 @@ impl World {
             weather: Weather::of(seed),
             start: Instant::now(),
             is_calm: AtomicBool::new(false),
-            record: Mutex::default(),
+            record: Mutex::new(Record {
+                operations: questions().collect(),
+                ..Record::default()
+            }),
         }))
     }
 
@@ -74,13 +92,6 @@ impl World {
             .iter()
             .filter(|attempt| attempt.operation == operation);
         let n = earlier.count() as u64;
-        record.attempts.push(Attempt {
-            operation,
-            at,
-            number: cx.attempt,
-            stands_in: cx.instead_of.is_some(),
-            is_hedge: cx.is_hedge,
-        });
         let course = if self.0.is_calm.load(Ordering::Relaxed) {
             Course {
                 fate: Fate::Done,
@@ -90,9 +101,25 @@ impl World {
         } else {
             self.0.weather.course(operation, n, at)
         };
+        record.attempts.push(Attempt {
+            operation,
+            at,
+            number: cx.attempt,
+            stands_in: cx.instead_of.is_some(),
+            is_hedge: cx.is_hedge,
+        });
         let beside = if cx.is_hedge { " beside another" } else { "" };
         record.line(at, operation, &format!("arrives{beside}: {:?}", course.fate));
         course
+    }
+
+    /// The end of an attempt, now.
+    fn ending(&self, operation: usize, cx: &CallContext) -> Ending {
+        Ending {
+            operation,
+            at: self.now(),
+            generation: cx.tool().generation(),
+        }
     }
 
     fn does(&self, operation: usize) {
@@ -161,13 +188,20 @@ impl Invoke for World {
         match answered.await {
             Ok(Answer::Done) => {
                 cx.dispatch().answered();
-                Ok(Reply::value(RawJson::from("done")).into())
+                let ending = self.ending(operation, cx);
+                self.record().answers.push(ending);
+                let made = u64::try_from(ending.at.as_micros()).expect("no simulation takes so long");
+                Ok(Reply::value(RawJson::from(made)).into())
             }
             Ok(Answer::Failed(error)) => {
                 cx.dispatch().answered();
                 Err(error)
             }
-            Err(_) => Err(cx.unanswered(ErrorKind::Unavailable, "the connection broke")),
+            Err(_) => {
+                let ending = self.ending(operation, cx);
+                self.record().losses.push(ending);
+                Err(cx.unanswered(ErrorKind::Unavailable, "the connection broke"))
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolplane::core::{DegradedStep, ErrorKind};
-use toolplane_sim::{Attempt, Invocation, Operation, Record, Result, check, run};
+use toolplane_sim::{Attempt, Ending, Given, Invocation, Operation, Record, Result, Said, check, run};
 
 #[test]
 fn two_hundred_worlds() {
@@ -29,6 +29,7 @@ fn two_hundred_worlds() {
         "Failed(Overloaded)",
         "Degraded(Fallback)",
         "Degraded(Default)",
+        "Degraded(Stale)",
         "LostAfter",
         "HangsAfter",
         "arrives beside another: Done",
@@ -52,7 +53,9 @@ fn invocation(result: Result) -> Invocation {
     Invocation {
         began: SECOND,
         limit: 2 * SECOND,
+        generation: 0,
         ended: Some((2 * SECOND, result)),
+        given: None,
     }
 }
 
@@ -118,7 +121,126 @@ fn the_checks_find_what_they_are_for() {
         let found = check(&record(operation));
         assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     }
-    let mut hedged = record(pay(Result::Answered, 1));
+}
+
+/// The end of an attempt at this second.
+fn ending(at: u64) -> Ending {
+    Ending {
+        operation: 0,
+        at: Duration::from_secs(at),
+        generation: 0,
+    }
+}
+
+/// A question to a tool whose answers are kept: answered at the times of `answers`, and called from 10 s to 12 s, when
+/// it was given this.
+fn question(answers: &[u64], result: Result, made: u64, said: Said) -> Record {
+    let mut record = record(Operation {
+        tool: "look",
+        is_repeatable: true,
+        is_kept: true,
+        n_effects: answers.len(),
+        invocations: vec![Invocation {
+            began: 10 * SECOND,
+            limit: 20 * SECOND,
+            generation: 0,
+            ended: Some((12 * SECOND, result)),
+            given: Some(Given {
+                made: Duration::from_secs(made),
+                said,
+            }),
+        }],
+        ..Operation::default()
+    });
+    record.answers = answers.iter().map(|at| ending(*at)).collect();
+    record
+}
+
+#[test]
+fn the_checks_find_answers_that_are_old() {
+    let stale = Result::Degraded(DegradedStep::Stale);
+    let old = |age, after| Said::Stale(Duration::from_secs(age), after);
+    let failed = Some(ErrorKind::Unavailable);
+    let good = [
+        question(&[12], Result::Answered, 12, Said::Nothing),
+        question(&[11], Result::Answered, 11, Said::Nothing),
+        question(&[11], Result::Answered, 11, Said::Kept(SECOND)),
+        question(&[3, 7], stale, 7, old(5, failed)),
+        question(&[6], stale, 6, old(6, Some(ErrorKind::Timeout))),
+    ];
+    for record in good {
+        assert_eq!(check(&record), Vec::<String>::new());
+    }
+    let with = |change: fn(&mut Record)| {
+        let mut record = question(&[7], stale, 7, old(5, failed));
+        change(&mut record);
+        record
+    };
+    let bad = [
+        (
+            question(&[8], Result::Answered, 8, Said::Nothing),
+            "an old answer that does not say so",
+        ),
+        (
+            question(&[9], Result::Answered, 9, Said::Kept(3 * SECOND)),
+            "of 3s ago, where 1s are allowed",
+        ),
+        (
+            question(&[5], stale, 5, old(7, failed)),
+            "of 7s ago, where 6s are allowed",
+        ),
+        (question(&[7], stale, 7, old(2, failed)), "of 5s ago that says 2s"),
+        (
+            question(&[7], stale, 8, old(4, failed)),
+            "what the world never answered",
+        ),
+        (question(&[7], stale, 7, old(5, None)), "and nothing failed"),
+        (
+            question(&[7], stale, 7, old(5, Some(ErrorKind::OutcomeUnknown))),
+            "after `outcome_unknown`",
+        ),
+        (
+            question(&[7], stale, 7, old(5, Some(ErrorKind::Denied))),
+            "after `denied`",
+        ),
+        (
+            question(&[7, 11], stale, 7, old(5, failed)),
+            "though a new one came meanwhile",
+        ),
+        (
+            with(|record| {
+                record.operations[0].is_repeatable = false;
+                record.losses.push(ending(11));
+            }),
+            "nobody knows what was done",
+        ),
+        (
+            with(|record| record.operations[0].is_kept = false),
+            "none may be kept",
+        ),
+        (
+            with(|record| record.operations[0].invocations[0].generation = 1),
+            "of another configuration",
+        ),
+    ];
+    for (record, what) in bad {
+        let found = check(&record);
+        assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
+    }
+    // What may run twice can be lost and asked again.
+    let lost = with(|record| record.losses.push(ending(11)));
+    assert_eq!(check(&lost), Vec::<String>::new());
+}
+
+#[test]
+fn the_checks_find_attempts_that_are_too_many() {
+    let pay = Operation {
+        tool: "pay",
+        invocations: vec![invocation(Result::Answered)],
+        n_effects: 1,
+        ..Operation::default()
+    };
+    let mut hedged = record(pay.clone());
     hedged.attempts = vec![Attempt {
         operation: 0,
         at: SECOND,
@@ -131,7 +253,7 @@ fn the_checks_find_what_they_are_for() {
         "{:?}",
         check(&hedged)
     );
-    let mut storm = record(pay(Result::Answered, 1));
+    let mut storm = record(pay);
     storm.attempts = vec![
         Attempt {
             operation: 0,
