@@ -51,7 +51,8 @@ pub enum DegradedStep {
 /// A tool that was tried and failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedStep {
-    /// Its name; nothing if the caller may not know of it.
+    /// Its name; nothing if the caller may not know of it. `configuration` for a given answer that does not fit the output
+    /// schema of the tool.
     pub tool: Option<Arc<str>>,
     /// How it failed.
     pub kind: ErrorKind,

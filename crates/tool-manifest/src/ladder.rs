@@ -5,9 +5,11 @@ use std::{
     sync::Arc,
 };
 
+use raw_json::RawJson;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{CacheSettings, FailureStep, outward_name};
+use tool_core::{CacheSettings, CheckJson, Descriptor, FailureStep, outward_name};
+use tool_schema::Schema;
 
 use crate::{
     Defaults, Diagnostic, ServerSpec,
@@ -176,6 +178,17 @@ pub(crate) struct Others<'a> {
     pub(crate) defaults: &'a Defaults,
 }
 
+/// Why a tool cannot give this, if it cannot. Nothing is said by a schema that is not usable: that is a problem of its own.
+fn unfit(tool: &Descriptor, value: &RawJson) -> Option<String> {
+    let schema = Schema::compile(tool.output_schema.as_ref()?).ok()?;
+    let checked = value.to().map(|value| schema.check(&value));
+    match checked {
+        Ok(Ok(())) => None,
+        Ok(Err(mismatch)) => Some(mismatch.to_string()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 impl Others<'_> {
     /// Looks where the steps of a tool lead.
     pub(crate) fn judge(&self, tool: &ToolDraft) -> Verdict {
@@ -207,6 +220,14 @@ impl Others<'_> {
                         .with_location(location())
                         .with_hint("add `cache: {}` to the tool, or remove the step"),
                 ),
+                FailureStep::Default(value) => {
+                    let problem = unfit(&tool.descriptor, value).map(|why| {
+                        Diagnostic::error(format!("this does not fit the output schema of the tool: {why}"))
+                            .with_location(location())
+                            .with_hint("clients that know the schema would not take it")
+                    });
+                    verdict.errors.extend(problem);
+                }
                 _ => {}
             }
         }

@@ -54,6 +54,9 @@ pub struct Degrading<S> {
     inner: S,
 }
 
+/// Where a given answer is from.
+const CONFIGURATION: &str = "configuration";
+
 /// A way down a ladder.
 struct Descent<'a> {
     settings: &'a Degrade,
@@ -255,10 +258,16 @@ impl Descent<'_> {
                 },
                 FailureStep::Default(value) => match given(cx, value) {
                     Ok(reply) => {
-                        let step = Degraded::new(DegradedStep::Default, "configuration");
+                        let step = Degraded::new(DegradedStep::Default, CONFIGURATION);
                         return Ok(self.give(cx, reply, step));
                     }
-                    Err(why) => cx.note("degrade", || format!("no given answer: {why}")),
+                    Err(why) => {
+                        cx.note("degrade", || format!("no given answer: {why}"));
+                        self.errors.push(FailedStep {
+                            tool: Some(CONFIGURATION.into()),
+                            kind: ErrorKind::ResultInvalid,
+                        });
+                    }
                 },
                 _ => {}
             }

@@ -99,6 +99,11 @@ fn what_is_wrong_is_shown_in_its_line() {
             6,
             "no answer of this tool is kept",
         ),
+        (
+            "    output_schema: {type: object, properties: {n: {type: integer}}}\n    on_failure: [default: {n: one}]",
+            6,
+            "this does not fit the output schema of the tool: `/n` must be an integer, not \"one\"",
+        ),
     ] {
         let text = format!(
             "tools:\n  search:\n    description: Searches.\n    executor: {{kind: mock, result: 1}}\n{ladder}\n  b:\n    description: B.\n    executor: {{kind: mock, result: 1}}\n"
@@ -184,6 +189,11 @@ fn a_file_of_a_directory_whose_ladder_leads_nowhere_is_left_out() {
     let write = |name: &str, text: String| std::fs::write(directory.path().join(name), text).unwrap();
     write("a.yaml", tool("a", "    on_failure: [stale: 1h]\n"));
     write("b.yaml", tool("b", ""));
+    let given = "    output_schema: {type: string}\n    on_failure: [default: 1]\n";
+    write("c.yaml", tool("c", given));
+    // Nothing can be said by a schema that is not usable: no call gets that far.
+    let unusable = given.replace("string", "strong");
+    write("d.yaml", tool("d", &unusable));
     let loaded = load(&LoadOptions::new().path(directory.path())).unwrap();
     let names: Vec<_> = loaded
         .configuration
@@ -191,6 +201,6 @@ fn a_file_of_a_directory_whose_ladder_leads_nowhere_is_left_out() {
         .iter()
         .map(|tool| &*tool.name)
         .collect();
-    assert_eq!(names, ["b"]);
+    assert_eq!(names, ["b", "d"]);
     assert!(loaded.has_errors());
 }

@@ -284,9 +284,22 @@ async fn a_kept_answer_is_given_up_to_its_age() {
 async fn a_given_answer_must_fit_what_the_tool_declares() {
     let steps = [given(json!({"n": "one"})), given(json!({"n": 1}))];
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    let tool = tool(&steps).output(schema);
-    let result = run(layer(&Arc::default()), tool, fails(ErrorKind::Timeout)).await;
-    assert_eq!(told(result).0, json!({"n": 1}));
+    let fails = fails(ErrorKind::Timeout);
+    let whole = tool(&steps).output(schema.clone());
+    let (answer, said) = told(run(layer(&Arc::default()), whole, fails.clone()).await);
+    assert_eq!(answer, json!({"n": 1}));
+    assert_eq!(
+        said["errors"],
+        json!([{"tool": "search", "error": "timeout"}, {"tool": "configuration", "error": "result_invalid"}])
+    );
+    let nothing = tool(&steps[..1]).output(schema);
+    let error = run(layer(&Arc::default()), nothing, fails)
+        .await
+        .expect_err("nothing is left");
+    assert_eq!(
+        error.message(),
+        "it is ill (and in its place, `configuration` failed as `result_invalid`)"
+    );
 }
 
 #[tokio::test(start_paused = true)]

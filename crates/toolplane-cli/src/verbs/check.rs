@@ -74,7 +74,6 @@ fn problems(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
     let plane = Toolplane::builder().loaded(loaded).build()?;
     find::refused(loaded, &plane, &mut problems);
     find::schemas(loaded, &mut problems);
-    find::given(loaded, &mut problems);
     find::references(loaded, &mut problems);
     // In the order of the files, whoever found them.
     problems.sort_by(|a, b| place(a).cmp(&place(b)));

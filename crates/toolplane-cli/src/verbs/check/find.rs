@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use tool_schema::Schema;
 use toolplane::{
     Toolplane,
-    core::{CheckJson, Descriptor, FailureStep, Secrets, Template},
+    core::{Secrets, Template},
     manifest::{Diagnostic, Loaded, Part, ServerSpec, ServerTransport},
 };
 
@@ -43,38 +43,6 @@ pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
             check(schema, Part::OutputSchema, "output schema");
         }
     }
-}
-
-/// Answers that are given when a call fails, and that the tool's own output schema does not allow. At run time they are passed
-/// over.
-pub(super) fn given(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
-    for tool in &loaded.configuration.tools {
-        let Some(Ok(schema)) = tool.output_schema.as_ref().map(Schema::compile) else {
-            continue;
-        };
-        for (index, step) in steps(tool).iter().enumerate() {
-            let FailureStep::Default(value) = step else {
-                continue;
-            };
-            let checked = value.to().map(|value| schema.check(&value));
-            let problem = match checked {
-                Ok(Ok(())) => continue,
-                Ok(Err(mismatch)) => mismatch.to_string(),
-                Err(error) => error.to_string(),
-            };
-            let place = loaded.locate(&tool.name, Part::Tool, &format!("/on_failure/{index}/default"));
-            let message = format!(
-                "what is given when a call of `{}` fails does not fit its output schema: {problem}",
-                tool.name
-            );
-            problems.push(Diagnostic::error(message).with_location(place));
-        }
-    }
-}
-
-/// The steps of a tool's own ladder.
-fn steps(tool: &Descriptor) -> &[FailureStep] {
-    tool.overrides.on_failure.as_deref().unwrap_or_default()
 }
 
 /// References without a value, in what is not the executors' to check: servers and named secrets.
