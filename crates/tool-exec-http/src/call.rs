@@ -36,12 +36,15 @@ use crate::{
     settings::Redirects,
     status::refuses_credentials,
     text::Scope,
+    traffic::Flow,
 };
 
 /// A prepared HTTP tool.
 pub(crate) struct HttpTool {
     pub plan: Arc<Plan>,
     pub clients: Arc<Clients>,
+    /// The requests to its upstream.
+    pub flow: Arc<Flow>,
     pub secrets: Arc<dyn Secrets>,
     /// The values that the upstream refused last, told apart by a digest. Held while others are got, so that many calls
     /// share that.
@@ -114,6 +117,7 @@ impl HttpTool {
             request.headers.insert(header.clone(), key);
         }
         let method = request.method.clone();
+        let running = self.flow.begin();
         let response = self.follow(request, cx).await?;
         let status = response.status();
         debug!(
@@ -135,6 +139,7 @@ impl HttpTool {
             Method::HEAD => Bytes::new(),
             _ => self.body(response, cx).await?,
         };
+        drop(running);
         // Only now is the answer there: until its last byte, whether the tool ran well is not known.
         cx.dispatch().answered();
         let whole = mask_result(&result_of(body, &media)?, &masks)?;

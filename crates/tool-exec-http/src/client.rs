@@ -7,7 +7,7 @@ use std::{
 use reqwest::{Certificate, Client, ClientBuilder, redirect, retry};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
-use crate::{Network, Resolve, network::Reach, resolve::Guard};
+use crate::{Network, Resolve, Traffic, network::Reach, resolve::Guard};
 
 /// The clients of one executor, each made when first used. Tools share a client, and so its connections, unless they
 /// may reach other networks: a connection made for one tool must not serve another that may not have made it.
@@ -15,6 +15,7 @@ pub(crate) struct Clients {
     public: Arc<Reach>,
     private: Arc<Reach>,
     resolver: Arc<dyn Resolve>,
+    pub(crate) traffic: Traffic,
     made: Mutex<HashMap<ClientKey, Client>>,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct ClientKey {
 }
 
 impl Clients {
-    pub(crate) fn new(networks: &[Network], resolver: Arc<dyn Resolve>) -> Self {
+    pub(crate) fn new(networks: &[Network], resolver: Arc<dyn Resolve>, traffic: Traffic) -> Self {
         let reach = |private: bool| {
             Arc::new(Reach {
                 networks: networks.to_vec(),
@@ -37,6 +38,7 @@ impl Clients {
             public: reach(false),
             private: reach(true),
             resolver,
+            traffic,
             made: Mutex::default(),
         }
     }
@@ -81,6 +83,7 @@ impl Clients {
         // Redirects and retries are decided elsewhere, and a proxy would resolve names past the guard.
         Client::builder()
             .dns_resolver(guard)
+            .connector_layer(self.traffic.counting())
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .no_proxy()

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use tokio::sync::Mutex;
 use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Trust};
 
-use crate::{HttpOptions, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
+use crate::{HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
 
 /// Runs tools that are HTTP APIs: the executor of kind `http`.
 ///
@@ -49,13 +49,33 @@ impl HttpExecutor {
     /// Makes the executor. Clients are made when they are first used.
     #[must_use]
     pub fn new(options: HttpOptions, secrets: Arc<dyn Secrets>) -> Self {
-        let clients = Clients::new(&options.allow_private_networks, options.resolver.clone());
+        let traffic = Traffic::default();
         Self {
+            clients: clients(&options, traffic),
             options,
             secrets,
-            clients: Arc::new(clients),
         }
     }
+
+    /// The same executor, which counts what it has on the network together with another.
+    #[must_use]
+    pub fn counting(self, traffic: Traffic) -> Self {
+        Self {
+            clients: clients(&self.options, traffic),
+            ..self
+        }
+    }
+
+    /// What its tools have on the network.
+    #[must_use]
+    pub fn traffic(&self) -> &Traffic {
+        &self.clients.traffic
+    }
+}
+
+fn clients(options: &HttpOptions, traffic: Traffic) -> Arc<Clients> {
+    let resolver = options.resolver.clone();
+    Arc::new(Clients::new(&options.allow_private_networks, resolver, traffic))
 }
 
 impl Executor for HttpExecutor {
@@ -67,6 +87,7 @@ impl Executor for HttpExecutor {
         let plan = Plan::compile(descriptor, &self.options, &*self.secrets).map_err(|problems| problems.0)?;
         Ok(Arc::new(HttpTool {
             plan: Arc::new(plan),
+            flow: self.traffic().flow(self.upstream(descriptor)),
             clients: self.clients.clone(),
             secrets: self.secrets.clone(),
             refused: Mutex::default(),

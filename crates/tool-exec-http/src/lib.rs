@@ -26,10 +26,12 @@ mod response;
 mod settings;
 mod status;
 mod text;
+mod traffic;
 
 pub use self::{
     executor::HttpExecutor,
     network::{Network, NetworkError},
     options::HttpOptions,
     resolve::{Resolve, SystemResolver},
+    traffic::Traffic,
 };

@@ -144,7 +144,8 @@ impl Page {
     /// A figure that somebody else knows.
     pub(crate) fn gauge(&mut self, gauge: &Gauge) {
         let name = gauge.name.strip_prefix(PREFIX).unwrap_or(gauge.name);
-        self.head(name, "gauge", gauge.help);
+        let is_counter = name.ends_with("_total");
+        self.head(name, if is_counter { "counter" } else { "gauge" }, gauge.help);
         for (value, figure) in (gauge.read)() {
             match gauge.label {
                 Some(label) => self.line(name, &[(label, &value)], figure),

@@ -33,7 +33,7 @@ pub struct Metrics {
 
 /// A figure that is not counted but read when somebody looks.
 pub struct Gauge {
-    /// Its name, which begins with `toolplane_`.
+    /// Its name, which begins with `toolplane_`. One that ends in `_total` is a counter, which only grows.
     pub name: &'static str,
     /// What it is.
     pub help: &'static str,

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use toolplane::{
-    CacheUse, ConnectionUse, Toolplane,
+    CacheUse, ConnectionUse, HttpUse, Toolplane,
     core::{SourceState, SourceStatus},
     observe::{Gauge, Metrics},
 };
@@ -72,6 +72,19 @@ const OF_CACHE: [Figure<CacheUse>; 2] = [
     ),
 ];
 
+const OF_HTTP: [Figure<HttpUse>; 2] = [
+    (
+        "toolplane_http_connections_total",
+        "Connections that were made to HTTP APIs.",
+        |http| http.n_opened as f64,
+    ),
+    (
+        "toolplane_http_connections_failed_total",
+        "Connections to HTTP APIs that could not be made.",
+        |http| http.n_failed as f64,
+    ),
+];
+
 /// How many tools are named at most that are switched off.
 const MAX_NAMES: usize = 1000;
 
@@ -101,6 +114,20 @@ pub(crate) fn add(metrics: &Metrics, plane: &Toolplane, parked: Weak<Parked>) {
             vec![(String::new(), figure(&plane.cache_use()))]
         }));
     }
+    for (name, help, figure) in OF_HTTP {
+        metrics.gauge(gauge(plane, (name, help, None), move |plane| {
+            vec![(String::new(), figure(&plane.http_use()))]
+        }));
+    }
+    let help = "Requests to HTTP APIs that run now.";
+    metrics.gauge(gauge(
+        plane,
+        ("toolplane_http_requests_running", help, Some("upstream")),
+        |plane| {
+            let running = plane.http_use().n_running.into_iter();
+            running.map(|(upstream, n)| (upstream, n as f64)).collect()
+        },
+    ));
     let help = "Tools that are switched off since their credentials were refused: 1 for each.";
     metrics.gauge(gauge(
         plane,

@@ -7,7 +7,7 @@ use tool_core::{ClientKey, Executor, Secrets, Source};
 use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
 
-use crate::ConnectionUse;
+use crate::{ConnectionUse, HttpUse};
 
 /// What a configuration gives besides its own tools.
 #[derive(Default)]
@@ -23,6 +23,23 @@ pub(crate) struct Running {
     pub(crate) servers: Servers,
     #[cfg(feature = "exec-http")]
     http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
+}
+
+impl Running {
+    pub(crate) fn http_use(&self) -> HttpUse {
+        let _ = self;
+        #[cfg(feature = "exec-http")]
+        if let Some((_, executor)) = &self.http {
+            let traffic = executor.traffic();
+            let n_running = traffic.n_running().into_iter();
+            return HttpUse {
+                n_opened: traffic.n_opened(),
+                n_failed: traffic.n_failed(),
+                n_running: n_running.map(|(name, n)| (name.to_string(), n)).collect(),
+            };
+        }
+        HttpUse::default()
+    }
 }
 
 /// The servers to stop at the end.
@@ -171,7 +188,12 @@ fn add_http(
                 max_response_bytes: defaults.max_result_bytes,
                 ..tool_exec_http::HttpOptions::default()
             };
-            Arc::new(tool_exec_http::HttpExecutor::new(options, secrets.clone()))
+            let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
+            // What is counted goes on.
+            Arc::new(match &before.http {
+                Some((_, before)) => executor.counting(before.traffic().clone()),
+                None => executor,
+            })
         },
         |(_, executor)| executor.clone(),
     );

@@ -66,6 +66,6 @@ pub use self::{
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
     turn::Turn,
-    usage::{CacheUse, ConnectionUse},
+    usage::{CacheUse, ConnectionUse, HttpUse},
     view::View,
 };

@@ -26,6 +26,18 @@ pub struct ConnectionUse {
     pub max_own: usize,
 }
 
+/// What tools that are HTTP APIs have on the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpUse {
+    /// How many connections were made. Later requests use them again.
+    pub n_opened: u64,
+    /// How many connections could not be made.
+    pub n_failed: u64,
+    /// How many requests run now, by scheme and host; `other` for tools whose host only a call says.
+    pub n_running: Vec<(String, u64)>,
+}
+
 impl Toolplane {
     /// What the cache of answers holds, and does.
     #[must_use]
@@ -40,5 +52,11 @@ impl Toolplane {
     #[must_use]
     pub fn connection_use(&self) -> Vec<(String, ConnectionUse)> {
         self.0.running.load().servers.connection_use()
+    }
+
+    /// What tools that are HTTP APIs have on the network.
+    #[must_use]
+    pub fn http_use(&self) -> HttpUse {
+        self.0.running.load().http_use()
     }
 }

@@ -12,3 +12,4 @@ mod secrets;
 mod server;
 mod settings;
 mod support;
+mod traffic;

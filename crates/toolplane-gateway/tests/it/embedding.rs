@@ -251,6 +251,10 @@ fn every_metric_is_documented(page: &str) {
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let names: Vec<_> = names.filter_map(|line| line.split(' ').next()).collect();
     assert!(names.contains(&"toolplane_own_connections_limit"), "{names:?}");
+    assert!(
+        page.contains("# TYPE toolplane_http_connections_total counter\n"),
+        "{page}"
+    );
     for name in names {
         assert!(
             documented.contains(&format!("`{name}`")),

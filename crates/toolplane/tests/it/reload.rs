@@ -322,6 +322,27 @@ async fn errors_are_told_in_the_words_of_now() {
     assert_eq!(told("b").await, "come back on monday");
 }
 
+#[cfg(all(feature = "exec-http", feature = "outbound"))]
+#[tokio::test]
+async fn what_is_counted_of_http_apis_goes_on() {
+    let (url, _received) = endpoint("200 OK").await;
+    let yaml = |timeout: &str| {
+        loaded(&format!(
+            "defaults: {{connect_timeout: {timeout}}}
+tools: {{a: {{description: d, executor: {{kind: http, url: '{url}', allow_private: true}}}}}}"
+        ))
+    };
+    let plane = Toolplane::builder().loaded(&yaml("4s")).build().expect("usable");
+    for (timeout, n_opened) in [("4s", 1), ("3s", 2)] {
+        plane.reload(&yaml(timeout)).expect("usable");
+        assert_eq!(kind(&plane, "a").await, None);
+        let http = plane.http_use();
+        assert_eq!((http.n_opened, http.n_failed), (n_opened, 0));
+        let host = url.trim_end_matches("/health").to_owned();
+        assert_eq!(http.n_running, [(host, 0)]);
+    }
+}
+
 /// R21: no call is lost to a reload, however many there are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_reloads_lose_no_call() {
