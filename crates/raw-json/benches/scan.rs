@@ -1,4 +1,4 @@
-//! How fast texts are checked and looked into: a message of many small values, and one of long strings.
+//! How fast texts are checked and looked into: a message of many small values, one of long strings, and a call.
 
 use std::hint::black_box;
 
@@ -24,8 +24,14 @@ fn texts() -> String {
     format!(r#"{{"content": [{}]}}"#, items.join(","))
 }
 
+/// A call with a long text among its arguments, and members behind it.
+fn call() -> String {
+    let line = "The quick brown fox jumps over \\\"the lazy dog\\\".\\n".repeat(1_300);
+    format!(r#"{{"arguments": {{"text": "{line}", "n": 1}}, "name": "echo"}}"#)
+}
+
 fn scan(criterion: &mut Criterion) {
-    for (name, text) in [("records", records()), ("texts", texts())] {
+    for (name, text) in [("records", records()), ("texts", texts()), ("call", call())] {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function("check", |bencher| {
@@ -37,6 +43,11 @@ fn scan(criterion: &mut Criterion) {
         let raw = RawJson::parse(text.clone()).expect("the text is JSON");
         group.bench_function("members", |bencher| {
             bencher.iter(|| black_box(&raw).members().count());
+        });
+        // What is long in it is not passed over again, in a text that was checked; in a copy of it, it is.
+        let copy = raw.detached();
+        group.bench_function("members, unmarked", |bencher| {
+            bencher.iter(|| black_box(&copy).members().count());
         });
         group.bench_function("canonical", |bencher| {
             bencher.iter_batched(|| raw.clone(), |raw| canonical(&raw), BatchSize::SmallInput);

@@ -17,6 +17,7 @@
 
 mod canonical;
 mod error;
+mod marks;
 mod members;
 mod parsed;
 mod plain;

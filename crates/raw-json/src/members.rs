@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use crate::{
     Kind, RawJson,
+    marks::Marks,
     raw::kind_of,
     scan::{Scanner, Span, unescape},
 };
@@ -52,7 +53,7 @@ impl<'a> Part<'a> {
     pub fn parts(&self) -> Parts<'a> {
         Parts {
             whole: self.whole,
-            spans: Spans::new(self.text),
+            spans: Spans::new(self.text, self.whole.marks.as_deref()),
         }
     }
 
@@ -76,7 +77,7 @@ impl<'a> Parts<'a> {
     pub(crate) fn new(whole: &'a RawJson) -> Self {
         Self {
             whole,
-            spans: Spans::new(whole.as_str()),
+            spans: whole.spans(),
         }
     }
 }
@@ -99,14 +100,24 @@ pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a
 /// Where the members of an object stand in its text.
 #[derive(Debug)]
 pub(crate) struct Spans<'a> {
-    text: &'a str,
+    pub(crate) text: &'a str,
     at: usize,
+    /// Of the text that this one is a part of.
+    pub(crate) marks: Option<&'a Marks>,
+}
+
+impl RawJson {
+    /// Where the members stand in the text, if this is an object.
+    pub(crate) fn spans(&self) -> Spans<'_> {
+        Spans::new(self.as_str(), self.marks.as_deref())
+    }
 }
 
 impl<'a> Spans<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    /// Of a text, and the marks of the one that it is a part of.
+    fn new(text: &'a str, marks: Option<&'a Marks>) -> Self {
         let at = if text.starts_with('{') { 1 } else { text.len() };
-        Self { text, at }
+        Self { text, at, marks }
     }
 }
 
@@ -131,7 +142,7 @@ impl Iterator for Spans<'_> {
         scanner.at += 1;
         scanner.space();
         let value = scanner.at;
-        scanner.skip();
+        scanner.skip_marked(self.marks);
         self.at = scanner.at;
         Some(Span {
             key,
@@ -178,7 +189,7 @@ impl Iterator for Items<'_> {
             return None;
         }
         let start = scanner.at;
-        scanner.skip();
+        scanner.skip_marked(self.array.marks.as_deref());
         self.at = scanner.at;
         Some(self.array.part(&text[start..self.at]))
     }

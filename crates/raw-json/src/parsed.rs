@@ -5,6 +5,7 @@ use bytestring::ByteString;
 
 use crate::{
     Error, ErrorKind, Limits, Part, Parts, RawJson,
+    marks::Marking,
     members::part,
     scan::{Notes, Span, check_noting},
 };
@@ -36,7 +37,27 @@ struct Seen {
     count: usize,
 }
 
-impl Notes for Seen {
+/// What is noted while a text is checked.
+struct Noting {
+    seen: Seen,
+    marking: Marking,
+}
+
+impl Notes for Noting {
+    fn member(&mut self, span: Span) {
+        self.seen.member(span);
+    }
+
+    fn least(&self) -> usize {
+        self.marking.least()
+    }
+
+    fn large(&mut self, start: usize, end: usize) {
+        self.marking.note(start, end);
+    }
+}
+
+impl Seen {
     fn member(&mut self, span: Span) {
         if let Some(place) = self.first.get_mut(self.count) {
             *place = span;
@@ -53,9 +74,13 @@ impl Parsed {
     pub fn parse(text: impl Into<Bytes>, limits: Limits) -> Result<Self, Error> {
         let text = ByteString::try_from(text.into())
             .map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
-        let mut seen = Seen::default();
-        check_noting(&text, limits, &mut seen)?;
-        let (raw, before) = RawJson::trimmed(text);
+        let mut noting = Noting {
+            seen: Seen::default(),
+            marking: Marking::of(text.len()),
+        };
+        check_noting(&text, limits, &mut noting)?;
+        let Noting { mut seen, marking } = noting;
+        let (raw, before) = RawJson::trimmed(text, marking);
         if before > 0 {
             for span in &mut seen.first {
                 span.shift(before);

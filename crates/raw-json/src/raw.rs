@@ -1,4 +1,9 @@
-use std::{borrow::Cow, fmt, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::{Arc, LazyLock},
+};
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -7,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Error, ErrorKind, Items, Members, Parts,
+    marks::{Marking, Marks},
     plain::plain,
     scan::{self, unescape},
 };
@@ -14,8 +20,12 @@ use crate::{
 /// One JSON value as text, exactly as it was written, without the space around it.
 ///
 /// Cloning shares the bytes. Two values are equal when their texts are.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RawJson(ByteString);
+#[derive(Clone)]
+pub struct RawJson {
+    text: ByteString,
+    /// Where large values stand in the text that this one is a part of, if that is known.
+    pub(crate) marks: Option<Arc<Marks>>,
+}
 
 /// What kind of value a text holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,18 +56,26 @@ impl RawJson {
         let bytes = text.into();
         let text =
             ByteString::try_from(bytes).map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
-        scan::check(&text, limits)?;
-        Ok(Self::trimmed(text).0)
+        let mut marking = Marking::of(text.len());
+        scan::check_noting(&text, limits, &mut marking)?;
+        Ok(Self::trimmed(text, marking).0)
     }
 
     /// A checked text without the space around it, and how many bytes of that stood before it.
-    pub(crate) fn trimmed(text: ByteString) -> (Self, usize) {
+    pub(crate) fn trimmed(text: ByteString, marking: Marking) -> (Self, usize) {
+        let marks = marking.end(&text);
         let is_value = |byte: Option<&u8>| byte.is_some_and(|byte| !SPACE.contains(&char::from(*byte)));
         if is_value(text.as_bytes().first()) && is_value(text.as_bytes().last()) {
-            return (Self(text), 0);
+            return (Self { text, marks }, 0);
         }
         let before = text.len() - text.trim_start_matches(SPACE).len();
-        (Self(text.slice_ref(text.trim_matches(SPACE))), before)
+        let text = text.slice_ref(text.trim_matches(SPACE));
+        (Self { text, marks }, before)
+    }
+
+    /// A text without marks.
+    const fn plain(text: ByteString) -> Self {
+        Self { text, marks: None }
     }
 
     /// Takes a part that serde_json found in `message`, sharing the message's bytes.
@@ -70,9 +88,9 @@ impl RawJson {
             part.get().as_bytes().as_ptr_range(),
         );
         if whole.start <= text.start && text.end <= whole.end {
-            Self(message.slice_ref(part.get()))
+            Self::plain(message.slice_ref(part.get()))
         } else {
-            Self(ByteString::from(part.get()))
+            Self::plain(ByteString::from(part.get()))
         }
     }
 
@@ -80,7 +98,7 @@ impl RawJson {
     /// keep as well.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self(ByteString::from(self.as_str()))
+        Self::plain(ByteString::from(self.as_str()))
     }
 
     /// Writes a value as JSON.
@@ -89,56 +107,67 @@ impl RawJson {
     /// When the value cannot be written, such as a map whose keys are no strings.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         match serde_json::to_string(value) {
-            Ok(text) => Ok(Self(text.into())),
+            Ok(text) => Ok(Self::plain(text.into())),
             Err(error) => Err(Error::new(ErrorKind::Shape(error.to_string()), 0)),
         }
     }
 
     /// Takes text that this crate wrote itself.
     pub(crate) fn trusted(text: String) -> Self {
-        Self(text.into())
+        Self::plain(text.into())
+    }
+
+    /// The same, and what was marked in it while it was written.
+    pub(crate) fn written(text: String, marking: Marking) -> Self {
+        let text = ByteString::from(text);
+        let marks = marking.end(&text);
+        Self { text, marks }
     }
 
     /// A part of this text that is known to be one value.
     pub(crate) fn part(&self, text: &str) -> Self {
-        Self(self.0.slice_ref(text))
+        let marks = self.marks.as_ref().filter(|_| Marks::matter_to(text));
+        Self {
+            text: self.text.slice_ref(text),
+            marks: marks.cloned(),
+        }
     }
 
     /// The value `null`.
     #[must_use]
     pub const fn null() -> Self {
-        Self(ByteString::from_static("null"))
+        Self::plain(ByteString::from_static("null"))
     }
 
     /// The empty object.
     #[must_use]
     pub const fn object() -> Self {
-        Self(ByteString::from_static("{}"))
+        Self::plain(ByteString::from_static("{}"))
     }
 
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The text as bytes: the cheap way to write it out.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
-        self.0.as_bytes()
+        self.text.as_bytes()
     }
 
     /// The length of the text in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a JSON value is never empty")]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.text.len()
     }
 
     /// What kind of value this is.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        kind_of(&self.0)
+        kind_of(&self.text)
     }
 
     /// Reads the text into a type, which may borrow from it.
@@ -146,10 +175,10 @@ impl RawJson {
     /// # Errors
     /// When the value does not fit the type.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        serde_json::from_str(&self.0).map_err(|error| {
+        serde_json::from_str(&self.text).map_err(|error| {
             // serde_json counts lines and columns, both from one.
             let before = error.line().saturating_sub(1);
-            let lines: usize = self.0.split_inclusive('\n').take(before).map(str::len).sum();
+            let lines: usize = self.text.split_inclusive('\n').take(before).map(str::len).sum();
             let offset = lines + error.column().saturating_sub(1);
             Error::new(ErrorKind::Shape(error.to_string()), offset)
         })
@@ -217,7 +246,7 @@ impl RawJson {
     /// ```
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
-        unescape(self.0.strip_prefix('"')?.strip_suffix('"')?)
+        unescape(self.text.strip_prefix('"')?.strip_suffix('"')?)
     }
 }
 
@@ -246,6 +275,20 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
 
 pub(crate) const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
 
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for RawJson {}
+
+impl Hash for RawJson {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Payloads do not belong in logs, so a derived `Debug` around this shows the size only.
@@ -261,13 +304,13 @@ impl fmt::Display for RawJson {
 
 impl From<bool> for RawJson {
     fn from(value: bool) -> Self {
-        Self(ByteString::from_static(if value { "true" } else { "false" }))
+        Self::plain(ByteString::from_static(if value { "true" } else { "false" }))
     }
 }
 
 impl From<u64> for RawJson {
     fn from(value: u64) -> Self {
-        Self(value.to_string().into())
+        Self::plain(value.to_string().into())
     }
 }
 
@@ -275,13 +318,13 @@ impl From<&str> for RawJson {
     fn from(value: &str) -> Self {
         let mut text = String::with_capacity(value.len() + 2);
         push_string(&mut text, value);
-        Self(text.into())
+        Self::plain(text.into())
     }
 }
 
 impl From<&serde_json::Value> for RawJson {
     fn from(value: &serde_json::Value) -> Self {
-        Self(value.to_string().into())
+        Self::plain(value.to_string().into())
     }
 }
 
@@ -300,7 +343,7 @@ impl Default for RawJson {
 
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.0)
+        serde_json::from_str::<&RawValue>(&self.text)
             .map_err(ser::Error::custom)?
             .serialize(serializer)
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use crate::{Error, ErrorKind, plain::plain};
+use crate::{Error, ErrorKind, marks::Marks, plain::plain};
 
 /// What a text may be at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +57,17 @@ pub(crate) fn check_noting(text: &str, limits: Limits, notes: &mut impl Notes) -
     Ok(())
 }
 
-/// Is told where the members of the outermost object stand.
+/// Is told where the members of the outermost object stand, and which values are large.
 pub(crate) trait Notes {
     fn member(&mut self, span: Span);
+
+    /// How long a value must be to be noted as a large one.
+    fn least(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Is told where a large value begins and ends, at any depth.
+    fn large(&mut self, _start: usize, _end: usize) {}
 }
 
 impl Notes for () {
@@ -105,12 +113,19 @@ struct Open {
     /// A bit for each of the outer ones, which are mostly all.
     outer: u64,
     inner: Vec<bool>,
+    /// How long they must be for it to matter where they begin.
+    least: usize,
+    /// Where they begin, if that matters for any.
+    starts: Vec<usize>,
 }
 
 impl Open {
     const OUTER: usize = u64::BITS as usize;
 
-    fn push(&mut self, is_object: bool) {
+    fn push(&mut self, is_object: bool, start: usize) {
+        if self.least < usize::MAX {
+            self.starts.push(start);
+        }
         if self.depth < Self::OUTER {
             let bit = 1 << self.depth;
             self.outer = if is_object {
@@ -124,11 +139,13 @@ impl Open {
         self.depth += 1;
     }
 
-    fn pop(&mut self) {
+    /// Closes the innermost one, which ends there; returns where it began if it is a long one.
+    fn pop(&mut self, end: usize) -> Option<usize> {
         self.depth -= 1;
         if self.depth >= Self::OUTER {
             self.inner.pop();
         }
+        self.starts.pop().filter(|start| end - start >= self.least)
     }
 
     fn is_object(&self) -> bool {
@@ -267,7 +284,11 @@ impl<'a> Scanner<'a> {
 
     /// Passes over one value. On return the cursor stands right behind it.
     fn value(&mut self, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
-        let mut open = Open::default();
+        let least = notes.least();
+        let mut open = Open {
+            least,
+            ..Open::default()
+        };
         let mut keys = Keys::default();
         let is_strict = limits.duplicates == Duplicates::Refuse;
         // The member of the outermost object that the cursor is in.
@@ -278,13 +299,13 @@ impl<'a> Scanner<'a> {
                 if open.depth >= limits.depth {
                     return Err(Error::new(ErrorKind::TooDeep(limits.depth), self.at));
                 }
-                let is_object = byte == b'{';
+                let (is_object, start) = (byte == b'{', self.at);
                 self.at += 1;
                 self.space();
                 if self.peek() == Some(if is_object { b'}' } else { b']' }) {
                     self.at += 1;
                 } else {
-                    open.push(is_object);
+                    open.push(is_object, start);
                     if is_object {
                         if is_strict {
                             keys.open();
@@ -295,7 +316,11 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
             } else {
+                let start = self.at;
                 self.scalar()?;
+                if self.at - start >= least {
+                    notes.large(start, self.at);
+                }
             }
             // A value has ended: close what it closes, or go on to the next one.
             loop {
@@ -321,14 +346,12 @@ impl<'a> Scanner<'a> {
                         self.key(is_strict, &mut keys, noted)?;
                         break;
                     }
-                    (Some(b']'), false) => {
+                    (Some(b']'), false) | (Some(b'}'), true) => {
                         self.at += 1;
-                        open.pop();
-                    }
-                    (Some(b'}'), true) => {
-                        self.at += 1;
-                        open.pop();
-                        if is_strict {
+                        if let Some(start) = open.pop(self.at) {
+                            notes.large(start, self.at);
+                        }
+                        if is_object && is_strict {
                             keys.close();
                         }
                     }
@@ -485,8 +508,16 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at - 1])
     }
 
+    /// Passes over one value of a text that was checked before, at once if it is marked.
+    pub(crate) fn skip_marked(&mut self, marks: Option<&Marks>) {
+        match marks.and_then(|marks| marks.end_of(self.text, self.at)) {
+            Some(end) => self.at = end,
+            None => self.skip(),
+        }
+    }
+
     /// Passes over one value of a text that was checked before: only looks for its end.
-    pub(crate) fn skip(&mut self) {
+    fn skip(&mut self) {
         match self.peek() {
             Some(b'"') => self.skip_string(),
             Some(b'{' | b'[') => self.skip_container(),

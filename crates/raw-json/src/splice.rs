@@ -1,5 +1,6 @@
 use crate::{
     Error, ErrorKind, Kind, RawJson,
+    marks::Marking,
     members::Spans,
     raw::{SPACE, push_string},
 };
@@ -12,9 +13,10 @@ impl RawJson {
     /// When this is no object.
     pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, Error> {
         let text = self.object_text()?;
-        let mut out = String::with_capacity(text.len() + length_of(members));
-        splice(&mut out, text, members);
-        Ok(Self::trusted(out))
+        let length = text.len() + length_of(members);
+        let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
+        splice(&mut out, self.spans(), members, &mut marking);
+        Ok(Self::written(out, marking))
     }
 
     /// This object with a member behind all others, of which the caller knows that it has none with that key.
@@ -24,16 +26,18 @@ impl RawJson {
     pub fn with_new_member(&self, key: &str, value: &Self) -> Result<Self, Error> {
         let text = self.object_text()?;
         let rest = text[..text.len() - 1].trim_end_matches(SPACE);
-        let mut out = String::with_capacity(rest.len() + key.len() + value.len() + 5);
+        let length = rest.len() + key.len() + value.len() + 5;
+        let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
         out.push_str(rest);
+        marking.copy(self.marks.as_deref(), rest, 0);
         if rest.len() > 1 {
             out.push(',');
         }
         push_string(&mut out, key);
         out.push(':');
-        out.push_str(value.as_str());
+        push_value(&mut out, value, &mut marking);
         out.push('}');
-        Ok(Self::trusted(out))
+        Ok(Self::written(out, marking))
     }
 
     /// This object with members added to the object under `key`, or put in the place of those that have the same keys:
@@ -57,7 +61,7 @@ impl RawJson {
         let mut empty = true;
         // Where the new object stands in the output: an old one that stood there twice is replaced twice.
         let mut made = None;
-        for span in Spans::new(text) {
+        for span in self.spans() {
             empty = false;
             if span.key(text) != key {
                 continue;
@@ -68,8 +72,13 @@ impl RawJson {
             match made.clone() {
                 Some(made) => out.extend_from_within(made),
                 None => {
-                    let old = &text[span.value..span.end];
-                    splice(&mut out, if old.starts_with('{') { old } else { "{}" }, members);
+                    let old = self.part(&text[span.value..span.end]);
+                    let old = if old.kind() == Kind::Object {
+                        old
+                    } else {
+                        Self::object()
+                    };
+                    splice(&mut out, old.spans(), members, &mut Marking::of(0));
                     made = Some(start..out.len());
                 }
             }
@@ -81,7 +90,7 @@ impl RawJson {
             }
             push_string(&mut out, key);
             out.push(':');
-            splice(&mut out, "{}", members);
+            splice(&mut out, Self::object().spans(), members, &mut Marking::of(0));
         }
         out.push('}');
         Ok(Self::trusted(out))
@@ -93,12 +102,12 @@ impl RawJson {
     /// When this is no object.
     pub fn without_members(&self, keys: &[&str]) -> Result<Self, Error> {
         let text = self.object_text()?;
-        if !Spans::new(text).any(|span| keys.contains(&&*span.key(text))) {
+        if !self.spans().any(|span| keys.contains(&&*span.key(text))) {
             return Ok(self.clone());
         }
         let mut out = String::with_capacity(text.len());
         out.push('{');
-        for span in Spans::new(text).filter(|span| !keys.contains(&&*span.key(text))) {
+        for span in self.spans().filter(|span| !keys.contains(&&*span.key(text))) {
             if out.len() > 1 {
                 out.push(',');
             }
@@ -123,24 +132,36 @@ fn length_of(members: &[(&str, RawJson)]) -> usize {
     lengths.sum()
 }
 
+/// Writes a value that belongs to an object.
+fn push_value(out: &mut String, value: &RawJson, marking: &mut Marking) {
+    marking.note(out.len(), out.len() + value.len());
+    marking.copy(value.marks.as_deref(), value.as_str(), out.len());
+    out.push_str(value.as_str());
+}
+
 /// Writes an object with members added, or put in the place of those that have the same keys.
-fn splice(out: &mut String, text: &str, members: &[(&str, RawJson)]) {
+fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking: &mut Marking) {
+    let (text, marks) = (old.text, old.marks);
+    let copy = |out: &mut String, part: &str, marking: &mut Marking| {
+        marking.copy(marks, part, out.len());
+        out.push_str(part);
+    };
     // What has been copied of the old text so far, and which of the new members found a place in it.
     let mut copied = 0;
     let mut placed = Vec::new();
     let mut empty = true;
-    for span in Spans::new(text) {
+    for span in old {
         empty = false;
         let key = span.key(text);
         let Some(index) = members.iter().position(|(name, _)| *name == key) else {
             continue;
         };
-        out.push_str(&text[copied..span.value]);
-        out.push_str(members[index].1.as_str());
+        copy(out, &text[copied..span.value], marking);
+        push_value(out, &members[index].1, marking);
         copied = span.end;
         placed.push(index);
     }
-    out.push_str(&text[copied..text.len() - 1]);
+    copy(out, &text[copied..text.len() - 1], marking);
     let rest = members.iter().enumerate();
     for (_, (key, value)) in rest.filter(|(index, _)| !placed.contains(index)) {
         if !empty {
@@ -149,7 +170,7 @@ fn splice(out: &mut String, text: &str, members: &[(&str, RawJson)]) {
         empty = false;
         push_string(out, key);
         out.push(':');
-        out.push_str(value.as_str());
+        push_value(out, value, marking);
     }
     out.push('}');
 }

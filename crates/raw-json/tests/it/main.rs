@@ -2,6 +2,7 @@
 
 mod canonical;
 mod grammar;
+mod large;
 mod limits;
 mod random;
 mod shape;
