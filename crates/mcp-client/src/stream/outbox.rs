@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use tokio::{io::AsyncWrite, sync::Notify};
+use tokio::{io::AsyncWrite, sync::Notify, task::yield_now};
 
 use super::{call::Call, shared::Shared};
 
@@ -149,6 +149,9 @@ impl Outbox {
                 }
             }
             self.ready.notified().await;
+            // Whoever is woken by a caller runs right behind it. Others that are ready go first, so that one call of
+            // the kernel takes the frames of all.
+            yield_now().await;
         }
     }
 

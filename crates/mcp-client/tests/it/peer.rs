@@ -1,6 +1,9 @@
 //! The other end of an in-memory connection, which a test plays.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, RequestOptions};
 use raw_json::RawJson;
@@ -9,6 +12,8 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
     task::JoinHandle,
 };
+
+use crate::writing::Counted;
 
 /// A server whose every word is written by the test.
 pub(crate) struct Peer {
@@ -85,9 +90,34 @@ pub(crate) async fn connect() -> (Connection, Peer) {
 }
 
 pub(crate) async fn connect_with(options: ConnectionOptions, buffer: usize) -> (Connection, Peer) {
-    let (ours, mut peer) = pair(buffer);
+    let (ours, peer) = pair(buffer);
     let (reader, writer) = tokio::io::split(ours);
-    let (connection, peer) = tokio::join!(Connection::over(reader, writer, options), async {
+    opened(Connection::over(reader, writer, options), peer).await
+}
+
+/// A connection whose writes are counted.
+pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
+    let (ours, peer) = pair(64 * 1024);
+    let (reader, inner) = tokio::io::split(ours);
+    let n_writes = Arc::<AtomicUsize>::default();
+    let writer = Counted {
+        inner,
+        n_writes: Arc::clone(&n_writes),
+    };
+    let (connection, peer) = opened(
+        Connection::over(reader, writer, ConnectionOptions::default()),
+        peer,
+    )
+    .await;
+    (connection, peer, n_writes)
+}
+
+/// Goes through the opening.
+async fn opened(
+    opening: impl Future<Output = Result<Connection, Error>>,
+    mut peer: Peer,
+) -> (Connection, Peer) {
+    let (connection, peer) = tokio::join!(opening, async {
         let id = peer.request("initialize").await;
         peer.answer(id, OPENED).await;
         peer.notification("notifications/initialized").await;

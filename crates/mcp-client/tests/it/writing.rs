@@ -1,7 +1,59 @@
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
 use mcp_client::{ConnectionOptions, RequestOptions};
 use serde_json::{Value, json};
+use tokio::io::AsyncWrite;
 
-use crate::peer::{call, connect_with, raw, within};
+use crate::peer::{call, connect_counted, connect_with, raw, within};
+
+/// Counts how often it is written to.
+pub(crate) struct Counted<W> {
+    pub(crate) inner: W,
+    pub(crate) n_writes: Arc<AtomicUsize>,
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Counted<W> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.n_writes.fetch_add(1, Ordering::SeqCst);
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+/// On one thread that runs first what was woken last, as all of this runtime do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn callers_that_are_ready_together_share_a_write() {
+    let calling = tokio::spawn(async {
+        let (connection, mut peer, n_writes) = connect_counted().await;
+        let before = n_writes.load(Ordering::SeqCst);
+        let asked: Vec<_> = (0..16).map(|_| call(&connection, within(60))).collect();
+        for _ in 0..16 {
+            peer.serve_one().await;
+        }
+        for asked in asked {
+            asked.await.unwrap().unwrap();
+        }
+        n_writes.load(Ordering::SeqCst) - before
+    });
+    // One by whoever is alone, one by the others; and one more if the peer is answered in between.
+    let n_writes = calling.await.unwrap();
+    assert!(n_writes <= 3, "{n_writes} writes for 16 calls");
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_is_alone_gets_its_request_through_a_pipe_of_any_size() {
