@@ -53,7 +53,7 @@ impl Marking {
         }
     }
 
-    /// Marks the values of another text of which a part was copied: from `start` on, so many bytes, to the place `to`.
+    /// Marks what is marked in `text`, a part of another text, which was copied to the place `to` of this one.
     pub(crate) fn copy(&mut self, marks: Option<&Marks>, text: &str, to: usize) {
         let Some(marks) = marks else { return };
         let start = text.as_ptr().addr().wrapping_sub(marks.base);
