@@ -49,7 +49,7 @@
 //! | opens connections | [`ServeOptions::max_connections`]; more wait |
 //! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest makes room |
 //! | calls and does not wait | [`StdioOptions::max_in_flight`], [`HttpOptions::max_detached`] |
-//! | is another one's web page | nothing: [`HttpOptions::allowed_hosts`] and [`HttpOptions::allowed_origins`] come first |
+//! | is another one's web page | nothing: [`HttpOptions::allowed`] comes first |
 
 mod asked;
 mod client;
@@ -74,7 +74,8 @@ pub use self::{
     client_handle::ClientHandle,
     context::{Principal, RequestContext},
     http::{
-        AllowedHosts, HttpOptions, HttpService, Identify, Refusal, ResponseBody, ServeOptions, serve_http,
+        Allowed, AllowedHosts, HttpOptions, HttpService, Identify, Refusal, ResponseBody, ServeOptions,
+        SharedAllowed, serve_http,
     },
     input_required::InputRequired,
     notices::Notices,

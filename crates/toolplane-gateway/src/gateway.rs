@@ -2,8 +2,8 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    AllowedHosts, Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions,
-    ServerInfo, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions, ServerInfo, Service,
+    SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, MirroredParams, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -168,11 +168,9 @@ impl Gateway {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         options.path.get_or_insert_with(|| "/mcp".to_owned());
-        if let AllowedHosts::Loopback(hosts) = &mut options.allowed_hosts {
-            hosts.push(host_of(&listener)?);
-        }
+        options.own_host = Some(host_of(&listener)?);
         let notices = options.notices.clone();
-        let page = self.metrics_page(&options.allowed_hosts);
+        let page = self.metrics_page(&options.allowed);
         let service = Arc::new(self.http_service(options));
         if let Some(metrics) = &self.0.options.metrics {
             // Weak, since the service has the gateway, and the gateway the metrics.
@@ -198,16 +196,12 @@ impl Gateway {
         }
     }
 
-    fn metrics_page(&self, hosts: &AllowedHosts) -> Option<MetricsPage> {
+    fn metrics_page(&self, allowed: &SharedAllowed) -> Option<MetricsPage> {
         let options = &self.0.options;
         let metrics = options.metrics.as_ref().filter(|_| options.serves_metrics)?;
-        let hosts = match hosts {
-            AllowedHosts::Loopback(hosts) => hosts.as_slice().into(),
-            AllowedHosts::Any => Arc::default(),
-        };
         Some(MetricsPage {
             metrics: metrics.clone(),
-            hosts,
+            allowed: allowed.clone(),
         })
     }
 

@@ -62,8 +62,8 @@ mod tasks;
 mod watches;
 
 pub use mcp_server::{
-    AllowedHosts, HttpOptions, HttpService, Identify, Principal, Refusal, ResponseBody, ServeOptions,
-    StdioOptions,
+    Allowed, AllowedHosts, HttpOptions, HttpService, Identify, Principal, Refusal, ResponseBody,
+    ServeOptions, SharedAllowed, StdioOptions,
 };
 
 pub use self::{

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::{body::Incoming, service::Service};
-use mcp_server::{ServeOptions, serve_http};
+use mcp_server::{AllowedHosts, ServeOptions, SharedAllowed, serve_http};
 use tokio::net::TcpListener;
 use toolplane::observe::Metrics;
 
@@ -31,7 +31,7 @@ pub async fn serve_metrics(
 ) -> io::Result<()> {
     let page = MetricsPage {
         metrics,
-        hosts: Arc::default(),
+        allowed: SharedAllowed::default(),
     };
     serve_http(listener, ServeOptions::default(), |_| page.clone(), shutdown).await
 }
@@ -41,7 +41,7 @@ pub async fn serve_metrics(
 pub(crate) struct MetricsPage {
     pub(crate) metrics: Arc<Metrics>,
     /// Names beside those of loopback and plain addresses.
-    pub(crate) hosts: Arc<[String]>,
+    pub(crate) allowed: SharedAllowed,
 }
 
 impl MetricsPage {
@@ -72,10 +72,16 @@ impl MetricsPage {
             .unwrap_or(host);
         host.eq_ignore_ascii_case("localhost")
             || address.parse::<IpAddr>().is_ok()
-            || self
-                .hosts
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(host) || name.eq_ignore_ascii_case(authority))
+            || self.is_allowed(host, authority)
+    }
+
+    fn is_allowed(&self, host: &str, authority: &str) -> bool {
+        // Whoever lets any name pass for MCP has a proxy for that, which is not known to hold for this page.
+        let AllowedHosts::Loopback(names) = &self.allowed.load().hosts else {
+            return false;
+        };
+        let is_it = |name: &String| name.eq_ignore_ascii_case(host) || name.eq_ignore_ascii_case(authority);
+        names.iter().any(is_it)
     }
 }
 

@@ -166,10 +166,12 @@ impl<S: Service> Endpoint<S> {
 
     fn check_names(&self, parts: &Parts) -> Result<(), Box<Answered>> {
         let refuse = |message: &str| Err(Box::new(response::refuse(StatusCode::FORBIDDEN, message)));
-        if !guard::is_host_allowed(&parts.headers, &parts.uri, &self.options.allowed_hosts) {
+        let allowed = self.options.allowed.load();
+        let own_host = self.options.own_host.as_deref();
+        if !guard::is_host_allowed(&parts.headers, &parts.uri, &allowed.hosts, own_host) {
             return refuse("this host name is not served here");
         }
-        if !guard::is_origin_allowed(&parts.headers, &self.options.allowed_origins) {
+        if !guard::is_origin_allowed(&parts.headers, &allowed.origins) {
             return refuse("this origin is not allowed");
         }
         Ok(())

@@ -9,8 +9,13 @@ use super::AllowedHosts;
 
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
-/// Whether the request was addressed to a name that this server answers to.
-pub(super) fn is_host_allowed(headers: &HeaderMap, uri: &Uri, allowed: &AllowedHosts) -> bool {
+/// Whether the request was addressed to a name that this server answers to, its own one or another.
+pub(super) fn is_host_allowed(
+    headers: &HeaderMap,
+    uri: &Uri,
+    allowed: &AllowedHosts,
+    own: Option<&str>,
+) -> bool {
     let AllowedHosts::Loopback(more) = allowed else {
         return true;
     };
@@ -22,7 +27,8 @@ pub(super) fn is_host_allowed(headers: &HeaderMap, uri: &Uri, allowed: &AllowedH
     // An address in the request line comes before the header (RFC 9112, section 3.2.2); both must be allowed.
     let authority = uri.authority().map(http::uri::Authority::as_str);
     let mut named = host.into_iter().chain(authority).peekable();
-    named.peek().is_some() && named.all(|host| is_listed(host, more))
+    let is_own = |host: &str| own.is_some_and(|own| own.eq_ignore_ascii_case(without_port(host)));
+    named.peek().is_some() && named.all(|host| is_own(host) || is_listed(host, more))
 }
 
 fn is_listed(host: &str, more: &[String]) -> bool {

@@ -1,5 +1,6 @@
 //! The Streamable HTTP transport.
 
+mod allowed;
 mod body;
 mod endpoint;
 mod exchange;
@@ -20,7 +21,8 @@ mod subscription;
 mod watch;
 
 pub use self::{
-    options::{AllowedHosts, HttpOptions, Identify, Refusal},
+    allowed::{Allowed, AllowedHosts, SharedAllowed},
+    options::{HttpOptions, Identify, Refusal},
     response::ResponseBody,
     serve::{ServeOptions, serve_http},
     service::HttpService,

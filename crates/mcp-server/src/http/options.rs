@@ -2,6 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode, request::Parts};
 
+use super::SharedAllowed;
 use crate::{Notices, Principal};
 
 /// How requests over HTTP are served. The defaults suit a server on loopback.
@@ -12,11 +13,11 @@ pub struct HttpOptions {
     /// The path at which clients of 2024-11-05 open their stream (HTTP+SSE), such as `/sse`: nothing, so that they are
     /// not served. What such a client is told and asked goes over that stream, and its calls end with it.
     pub old_clients: Option<String>,
-    /// The names by which the server may be called, besides those of loopback. A web page whose name was bound
-    /// to this machine's address calls it by another name, and is refused.
-    pub allowed_hosts: AllowedHosts,
-    /// The origins of web pages that may use the server, such as `https://example.com`, besides those on loopback.
-    pub allowed_origins: Vec<String>,
+    /// By which names the server may be called and which web pages may use it: those of loopback. Keep a clone to change
+    /// it while requests are served.
+    pub allowed: SharedAllowed,
+    /// The name of the server's own address, by which it may be called whatever else is allowed.
+    pub own_host: Option<String>,
     /// Tells on whose behalf a request is made; without it every request is `anonymous`'s.
     pub identify: Option<Identify>,
     /// The largest request body in bytes: 4 MiB. A larger one is answered with 413.
@@ -36,15 +37,6 @@ pub struct HttpOptions {
     pub max_detached: usize,
     /// What listening clients are told about changes.
     pub notices: Notices,
-}
-
-/// The names by which a server may be called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AllowedHosts {
-    /// The names of loopback, and these: with a port to allow that port only, else any port.
-    Loopback(Vec<String>),
-    /// Any name: for a server behind a proxy that checks it.
-    Any,
 }
 
 /// Tells on whose behalf a request is made, from the head of the request; the extensions hold what layers in front
@@ -67,8 +59,8 @@ impl Default for HttpOptions {
         Self {
             path: None,
             old_clients: None,
-            allowed_hosts: AllowedHosts::Loopback(Vec::new()),
-            allowed_origins: Vec::new(),
+            allowed: SharedAllowed::default(),
+            own_host: None,
             identify: None,
             max_body: 4 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
@@ -87,8 +79,8 @@ impl fmt::Debug for HttpOptions {
         f.debug_struct("HttpOptions")
             .field("path", &self.path)
             .field("old_clients", &self.old_clients)
-            .field("allowed_hosts", &self.allowed_hosts)
-            .field("allowed_origins", &self.allowed_origins)
+            .field("allowed", &self.allowed)
+            .field("own_host", &self.own_host)
             .field("identify", &self.identify.is_some())
             .field("max_body", &self.max_body)
             .field("max_sessions", &self.max_sessions)

@@ -1,19 +1,27 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
-use mcp_server::{AllowedHosts, HttpOptions, Principal, Refusal, ServeOptions};
+use mcp_server::{Allowed, AllowedHosts, HttpOptions, Principal, Refusal, ServeOptions, SharedAllowed};
 
-use crate::support::{Head, Served};
+use crate::{
+    http_sessions::INITIALIZE,
+    support::{Head, Served},
+};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
+fn allowed(hosts: &[&str], origins: &[&str]) -> Allowed {
+    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    Allowed {
+        hosts: AllowedHosts::Loopback(owned(hosts)),
+        origins: owned(origins),
+    }
+}
 
 #[tokio::test]
 async fn only_known_names_are_answered_to() {
     let served = Served::start(HttpOptions {
-        allowed_hosts: AllowedHosts::Loopback(vec![
-            "tools.example.com".to_owned(),
-            "only.example.com:8443".to_owned(),
-        ]),
+        allowed: allowed(&["tools.example.com", "only.example.com:8443"], &[]).into(),
         ..HttpOptions::default()
     })
     .await;
@@ -53,7 +61,7 @@ async fn only_known_names_are_answered_to() {
 #[tokio::test]
 async fn only_known_pages_may_call() {
     let served = Served::start(HttpOptions {
-        allowed_origins: vec!["https://app.example.com/".to_owned()],
+        allowed: allowed(&[], &["https://app.example.com/"]).into(),
         ..HttpOptions::default()
     })
     .await;
@@ -79,6 +87,50 @@ async fn only_known_pages_may_call() {
         .headers
         .push(("Origin", "https://evil.example.com".to_owned()));
     assert_eq!(served.once(&twice, PING).await.status, 403);
+}
+
+#[tokio::test]
+async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
+    let shared = SharedAllowed::new(allowed(&["before.example.com"], &["https://before.example.com"]));
+    let served = Served::start(HttpOptions {
+        allowed: shared.clone(),
+        own_host: Some("192.0.2.1".to_owned()),
+        requires_session: true,
+        ..HttpOptions::default()
+    })
+    .await;
+    let head = Head::post().with("Host", "before.example.com");
+    let opened = served.once(&head, INITIALIZE).await;
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let mut kept = served.connect().await;
+    let with = |host: &str, origin: &str| {
+        let head = Head::post().with("Host", host).with("Origin", origin);
+        head.with("Mcp-Session-Id", &session)
+    };
+    let before = with("before.example.com", "https://before.example.com");
+    let after = with("after.example.com", "https://after.example.com");
+    let own = with("192.0.2.1:80", "http://localhost");
+    for (hosts, origins, statuses) in [
+        (
+            "before.example.com",
+            "https://before.example.com",
+            [200, 403, 200],
+        ),
+        ("after.example.com", "https://after.example.com", [403, 200, 200]),
+        ("after.example.com", "https://before.example.com", [403, 403, 200]),
+        (
+            "before.example.com",
+            "https://before.example.com",
+            [200, 403, 200],
+        ),
+    ] {
+        shared.store(allowed(&[hosts], &[origins]));
+        for (head, status) in [&before, &after, &own].into_iter().zip(statuses) {
+            // Also on a connection that was there before.
+            kept.send(head, PING).await;
+            assert_eq!(kept.receive().await.status, status, "{hosts} {origins} {head:?}");
+        }
+    }
 }
 
 #[tokio::test]

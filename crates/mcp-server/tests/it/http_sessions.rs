@@ -7,7 +7,7 @@ use crate::support::{Head, Served};
 
 const WHO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
 const WAIT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#;
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t"}}}"#;
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t"}}}"#;
 
 async fn open(served: &Served, head: &Head<'_>) -> String {
     let answer = served.once(head, INITIALIZE).await;

@@ -17,7 +17,7 @@ use toolplane::{
     observe::Metrics,
 };
 use toolplane_gateway::{
-    AllowedHosts, Gateway, GatewayOptions, HttpOptions, ServeOptions, StdioOptions, serve_metrics,
+    Allowed, AllowedHosts, Gateway, GatewayOptions, HttpOptions, ServeOptions, StdioOptions, serve_metrics,
 };
 
 use crate::{
@@ -44,12 +44,13 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let telemetry = Telemetry::start(console);
         let builder = config::builder(&loaded).chaos(chaos);
         let plane = telemetry.of(metrics.count(builder)).build()?;
-        let reloads = reload::follow(&loaded, &plane, files, serve, console)?;
+        let http = http_options(&loaded.configuration.gateway);
+        let reloads = reload::follow(&loaded, &plane, http.allowed.clone(), files, serve, console)?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));
         let stop = Arc::new(Notify::new());
         let served = async {
             tokio::select! {
-                served = serve_until(&loaded, &plane, serve, metrics, console, stop.clone()) => served,
+                served = serve_until(&loaded, &plane, serve, http, metrics, console, stop.clone()) => served,
                 // Never ends.
                 () = plane.watch_health() => Ok(()),
             }
@@ -138,6 +139,7 @@ async fn serve_until(
     loaded: &Loaded,
     plane: &Toolplane,
     serve: &Serve,
+    http: HttpOptions,
     metrics: MetricsChoice,
     console: Console,
     stop: Arc<Notify>,
@@ -153,12 +155,12 @@ async fn serve_until(
         tokio::spawn(start_servers(plane.clone(), console));
         return serve_stdio(&gateway, serve, stopped).await;
     }
-    let spec = &loaded.configuration.gateway;
     // Bound before anything is started: an address in use must not cost a start of every server.
-    let listener = listen(serve.http.unwrap_or(spec.listen)).await?;
+    let address = serve.http.unwrap_or(loaded.configuration.gateway.listen);
+    let listener = listen(address).await?;
     announce(&listener, console)?;
     tokio::spawn(start_servers(plane.clone(), console));
-    serve_http(&gateway, listener, spec, serve, stopped).await
+    serve_http(&gateway, listener, http, serve, stopped).await
 }
 
 /// Lets operators in, who approve calls and look at servers. The socket is there as long as what is returned, whether any call needs approval now
@@ -213,22 +215,32 @@ async fn serve_stdio(
 async fn serve_http(
     gateway: &Gateway,
     listener: TcpListener,
-    spec: &GatewaySpec,
+    options: HttpOptions,
     serve: &Serve,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
-    let options = HttpOptions {
-        allowed_hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
-        allowed_origins: spec.allowed_origins.clone(),
-        old_clients: spec.sse_path.clone(),
-        ..HttpOptions::default()
-    };
     let connections = ServeOptions {
         drain: serve.drain,
         ..ServeOptions::default()
     };
     let served = gateway.serve_http(listener, options, connections, stopped).await;
     served.map_err(|error| Failure::failed("serving over HTTP failed").with_source(&error))
+}
+
+fn http_options(spec: &GatewaySpec) -> HttpOptions {
+    HttpOptions {
+        allowed: allowed(spec).into(),
+        old_clients: spec.sse_path.clone(),
+        ..HttpOptions::default()
+    }
+}
+
+/// Who may come over HTTP.
+fn allowed(spec: &GatewaySpec) -> Allowed {
+    Allowed {
+        hosts: AllowedHosts::Loopback(spec.allowed_hosts.clone()),
+        origins: spec.allowed_origins.clone(),
+    }
 }
 
 /// Binds the address. Only this machine may reach it: there is no authentication yet.

@@ -92,6 +92,30 @@ fn what_waits_for_another_start_is_named() {
 }
 
 #[test]
+fn hosts_and_origins_change_with_the_configuration() {
+    let with = |hosts: &str| format!("{}gateway: {{metrics: true, {hosts}}}\n", tool("one"));
+    let place = Place::with(&with("allowed_hosts: [before.example.com]"));
+    let mut served = Served::start_with(&place, &["--no-reload"]);
+    let statuses = |served: &Served| {
+        let asked = |path: &str, headers: &str| served.page_with(path, headers).0;
+        // A stream of a session that is not there is refused after who asks.
+        [
+            asked("/mcp", "Host: before.example.com\r\n"),
+            asked("/mcp", "Host: after.example.com\r\n"),
+            asked("/mcp", "Host: localhost\r\nOrigin: https://after.example.com\r\n"),
+            asked("/metrics", "Host: before.example.com\r\n"),
+            asked("/metrics", "Host: after.example.com\r\n"),
+        ]
+    };
+    assert_eq!(statuses(&served), [405, 403, 403, 200, 403]);
+    let hosts = "allowed_hosts: [after.example.com], allowed_origins: ['https://after.example.com']";
+    place.write("toolplane.yaml", with(hosts));
+    signal(served.child.id(), Signal::HUP);
+    assert_eq!(said(&mut served), "the configuration was loaded again\n");
+    assert_eq!(statuses(&served), [403, 405, 405, 403, 200]);
+}
+
+#[test]
 fn a_signal_is_enough_and_the_processes_of_servers_come_and_go() {
     let with = |server: &str| {
         format!(

@@ -234,11 +234,15 @@ impl Served {
 
     /// Asks for a page; gives the status and the text of the answer.
     pub(crate) fn page(&self, path: &str) -> (u16, String) {
+        self.page_with(path, &format!("Host: {}\r\n", self.address))
+    }
+
+    /// What is answered to a request for this page with these headers.
+    pub(crate) fn page_with(&self, path: &str, headers: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-            self.address
+            "GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
         )
         .unwrap();
         let mut answer = String::new();

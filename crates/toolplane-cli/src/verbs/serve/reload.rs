@@ -10,6 +10,7 @@ use toolplane::{
     Toolplane,
     manifest::{Configuration, Loaded},
 };
+use toolplane_gateway::SharedAllowed;
 
 use crate::{command::Serve, config, failure::Failure, output::Console};
 
@@ -30,14 +31,12 @@ struct Fixed(Vec<(&'static str, String)>);
 impl Fixed {
     fn of(configuration: &Configuration, serve: &Serve) -> Self {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
-        let values: [(_, bool, &dyn fmt::Debug); 9] = [
+        let values: [(_, bool, &dyn fmt::Debug); 7] = [
             (
                 "gateway.listen",
                 !serve.stdio && serve.http.is_none(),
                 &gateway.listen,
             ),
-            ("gateway.allowed_hosts", !serve.stdio, &gateway.allowed_hosts),
-            ("gateway.allowed_origins", !serve.stdio, &gateway.allowed_origins),
             ("gateway.sse_path", !serve.stdio, &gateway.sse_path),
             ("gateway.metrics", !serve.stdio, &gateway.metrics),
             (
@@ -77,6 +76,8 @@ impl Fixed {
 struct Serving {
     plane: Toolplane,
     serve: Serve,
+    /// Who may come over HTTP.
+    allowed: SharedAllowed,
     /// What counts, from the start.
     fixed: Fixed,
     /// What was told last.
@@ -92,6 +93,7 @@ struct Serving {
 pub(super) fn follow(
     loaded: &Loaded,
     plane: &Toolplane,
+    allowed: SharedAllowed,
     files: Vec<PathBuf>,
     serve: &Serve,
     console: Console,
@@ -103,6 +105,7 @@ pub(super) fn follow(
     let mut serving = Serving {
         plane: plane.clone(),
         serve: serve.clone(),
+        allowed,
         fixed: Fixed::of(&loaded.configuration, serve),
         told: None,
         console,
@@ -148,6 +151,7 @@ impl Serving {
         let console = self.console;
         let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
             self.plane.reload(&loaded)?;
+            self.allowed.store(super::allowed(&loaded.configuration.gateway));
             Ok(loaded)
         });
         match reloaded {
