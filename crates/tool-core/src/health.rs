@@ -49,8 +49,7 @@ impl HealthStatus {
 
 /// The figures behind a [`HealthStatus`].
 ///
-/// Every attempt counts of which [`ErrorKind::counts_for_health`](crate::ErrorKind::counts_for_health) says so, and
-/// every answer. Percentiles are estimates: see whoever implements [`Health`].
+/// An attempt counts as its [`Sign`](crate::Sign) says. Percentiles are estimates: see whoever implements [`Health`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct HealthReport {
@@ -132,8 +131,8 @@ impl HealthReport {
     }
 }
 
-/// The port through which layers, routes and edges ask how well tools are, and what runs them: a breaker, the order of
-/// fallbacks and an operator's page go by the same figures.
+/// The port through which layers, routes and edges ask how well tools are, and what runs them: the order of fallbacks, hedges
+/// and an operator's page go by the same figures. A breaker counts for itself, by the same [`Signs`](crate::Signs).
 pub trait Health: Send + Sync {
     /// How well the tool of this name is.
     fn tool(&self, name: &str) -> HealthReport;

@@ -52,6 +52,7 @@ mod progress;
 mod schema;
 mod secret;
 mod secret_forms;
+mod sign;
 mod source;
 mod state;
 mod task;
@@ -98,6 +99,7 @@ pub use self::{
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
     secret_forms::{HIDDEN, names_secret, secret_forms},
+    sign::{Sign, Signs},
     source::{Catalogue, OnUpdate, Rejected, Source, SourceStatus, Update},
     state::{Disabled, ToolState, Upstream},
     task::{Task, TaskHandle, TaskRequest, TaskWish},

@@ -9,17 +9,17 @@ use std::{
 };
 
 use tool_core::{
-    AlertSubject, Asker, CallContext, Clock, ErrorKind, Event, Health, HealthReport, Observe, Outcome,
+    AlertSubject, Asker, CallContext, Clock, Event, Health, HealthReport, Observe, Outcome, Sign, Signs,
     Target, ToolError, Upstream,
 };
 
-use crate::vitals::{Sign, Vitals};
+use crate::vitals::{Mark, Vitals};
 
 /// Keeps account of how the attempts of the last minutes went, for each tool and each upstream.
 ///
 /// # What counts
 /// Attempts, not calls: a retry that succeeds hides from the caller that the tool failed, not from the operator. An
-/// attempt is a failure if its error [counts for health](ErrorKind::counts_for_health), or if nobody waited for it any
+/// attempt is a failure if its error [counts for health](tool_core::ErrorKind::counts_for_health), or if nobody waited for it any
 /// longer though it [had its time](CallContext::had_its_time). Other errors count neither way. For an upstream an
 /// answer counts as one even if it is an error of the tool: one broken tool of a server does not take the others
 /// with it.
@@ -148,7 +148,12 @@ impl HealthBook {
     }
 
     fn attempt(&self, cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elapsed: Duration) {
-        let Some((sign, of_upstream)) = signs(cx, result, elapsed) else {
+        if matches!(cx.target, Target::Task { .. }) {
+            // Waiting for a task is not the tool's time, and what it says of itself it said when it was called.
+            return;
+        }
+        let signs = Signs::of(cx, result, elapsed);
+        let (Some(of_tool), Some(of_upstream)) = (mark(signs.tool), mark(signs.upstream)) else {
             return;
         };
         let waited = cx.ask.as_ref().map_or(Duration::ZERO, Asker::waited);
@@ -156,7 +161,7 @@ impl HealthBook {
         let (now, window) = (self.clock.now(), self.window());
         // Prompts and resources may have the names of tools; they count for their server alone.
         if matches!(cx.target, Target::Tool(_)) {
-            self.tool_vitals(cx.tool()).record(now, window, sign, took);
+            self.tool_vitals(cx.tool()).record(now, window, of_tool, took);
         }
         if let Some(upstream) = cx.tool().state().upstream() {
             self.upstream_vitals(upstream)
@@ -165,39 +170,18 @@ impl HealthBook {
     }
 }
 
-fn nanoseconds(window: Duration) -> u64 {
-    u64::try_from(window.as_nanos()).unwrap_or(u64::MAX)
+/// As what an attempt counts; nothing if it does not.
+fn mark(sign: Sign) -> Option<Mark> {
+    match sign {
+        Sign::Answered | Sign::Apart => Some(Mark::Answered),
+        Sign::Reported => Some(Mark::Reported),
+        Sign::Ill | Sign::Locked => Some(Mark::Failed),
+        Sign::Unrelated | Sign::Nothing => None,
+    }
 }
 
-/// What an attempt says of its tool and of what runs it; nothing if it says nothing.
-fn signs(
-    cx: &CallContext,
-    result: Option<&Result<Outcome, ToolError>>,
-    elapsed: Duration,
-) -> Option<(Sign, Sign)> {
-    if matches!(cx.target, Target::Task { .. }) {
-        // Waiting for a task is not the tool's time, and what it says of itself it said when it was called.
-        return None;
-    }
-    Some(match result {
-        Some(Ok(Outcome::Reply(reply))) if reply.is_error => (Sign::Reported, Sign::Reported),
-        // What waits for a person, or runs dry, was not tried.
-        Some(Ok(Outcome::Pending(_))) => return None,
-        Some(Ok(_)) => (Sign::Answered, Sign::Answered),
-        Some(Err(error)) if error.kind().counts_for_health() => {
-            let was_answered = matches!(error.kind(), ErrorKind::UpstreamError | ErrorKind::ResultInvalid);
-            (
-                Sign::Failed,
-                if was_answered {
-                    Sign::Answered
-                } else {
-                    Sign::Failed
-                },
-            )
-        }
-        None if cx.had_its_time(elapsed) => (Sign::Failed, Sign::Failed),
-        _ => return None,
-    })
+fn nanoseconds(window: Duration) -> u64 {
+    u64::try_from(window.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Observe for HealthBook {

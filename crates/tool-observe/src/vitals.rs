@@ -41,9 +41,9 @@ struct Part {
     times: Times,
 }
 
-/// What an attempt says of the health of its tool.
+/// As what an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum Mark {
     /// It was answered.
     Answered,
     /// It was answered, and the tool reports a failure in its own words.
@@ -59,16 +59,16 @@ impl Vitals {
         self.book.load(Ordering::Relaxed) != book && self.book.swap(book, Ordering::Relaxed) != book
     }
 
-    pub(crate) fn record(&self, now: Instant, window: Duration, sign: Sign, took: Duration) {
+    pub(crate) fn record(&self, now: Instant, window: Duration, mark: Mark, took: Duration) {
         let number = part_of(now, window);
         self.lock(|inner| {
             inner.refit(now, window);
             let part = inner.part(number);
             part.n_calls = part.n_calls.saturating_add(1);
-            match sign {
-                Sign::Answered => {}
-                Sign::Reported => part.n_reported = part.n_reported.saturating_add(1),
-                Sign::Failed => part.n_failures = part.n_failures.saturating_add(1),
+            match mark {
+                Mark::Answered => {}
+                Mark::Reported => part.n_reported = part.n_reported.saturating_add(1),
+                Mark::Failed => part.n_failures = part.n_failures.saturating_add(1),
             }
             part.total = part.total.saturating_add(took);
             part.times.add(took);

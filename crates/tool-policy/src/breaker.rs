@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tool_core::{
     BreakerSettings, BreakerState, CallContext, DispatchState, ErrorKind, Event, Instant, Invoke, Jitter,
-    Layer, Outcome, Scope, ToolError,
+    Layer, Outcome, Scope, Sign, Signs, ToolError,
 };
 
 use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
@@ -11,9 +11,10 @@ use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
 /// upstream itself is ill. The states are those of [`Circuit`].
 ///
 /// # What counts
-/// For the tool, every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its upstream only those in
-/// which it did not answer as it should: one broken tool of a server does not take the others with it. A refusal by the
-/// upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its limits let it.
+/// What its [`Sign`] says. For the tool that is every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its
+/// upstream it is only those in which it did not answer as it should: one broken tool of a server does not take the others with
+/// it. A refusal by the upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its
+/// limits let it.
 ///
 /// # Order
 /// Right before dispatch, so that a probe is not lost in a queue; [`BreakerPeek`] stands before the queues.
@@ -187,44 +188,36 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn end(mut self, result: &Result<Outcome, ToolError>) {
+        self.give_back(Some(result));
+    }
+
+    fn give_back(&mut self, result: Option<&Result<Outcome, ToolError>>) {
         if let Some(held) = self.held.take() {
-            let verdicts = verdicts(self.cx, result);
-            held.give_back(self.cx, verdicts, self.cx.clock.now(), self.jitter);
+            let now = self.cx.clock.now();
+            let signs = Signs::of(self.cx, result, now.since(held.start));
+            let was_answered = self.cx.dispatch().state() == DispatchState::Answered;
+            let verdicts = (
+                verdict(signs.tool, was_answered),
+                verdict(signs.upstream, was_answered),
+            );
+            held.give_back(self.cx, verdicts, now, self.jitter);
         }
     }
 }
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            let now = self.cx.clock.now();
-            let verdict = if self.cx.had_its_time(now.since(held.start)) {
-                Verdict::Ill
-            } else {
-                Verdict::Unknown
-            };
-            held.give_back(self.cx, (verdict, verdict), now, self.jitter);
-        }
+        self.give_back(None);
     }
 }
 
-/// What a result says of the tool and of its upstream.
-fn verdicts(cx: &CallContext, result: &Result<Outcome, ToolError>) -> (Verdict, Verdict) {
-    let was_answered = cx.dispatch().state() == DispatchState::Answered;
-    let beside = if was_answered {
-        Verdict::Alive
-    } else {
-        Verdict::Unknown
-    };
-    match result {
-        // What waits for a person, or runs dry, says nothing of the tool.
-        Ok(Outcome::Pending(_)) => (Verdict::Unknown, Verdict::Unknown),
-        Ok(_) => (Verdict::Healthy, Verdict::Healthy),
-        Err(error) if error.kind().counts_for_breaker() => {
-            let is_upstreams = !matches!(error.kind(), ErrorKind::UpstreamError | ErrorKind::ResultInvalid);
-            (Verdict::Ill, if is_upstreams { Verdict::Ill } else { beside })
-        }
-        Err(_) => (beside, beside),
+/// What a sign is to a circuit. That something is there is known only if it answered.
+fn verdict(sign: Sign, was_answered: bool) -> Verdict {
+    match sign {
+        Sign::Answered | Sign::Reported => Verdict::Healthy,
+        Sign::Ill => Verdict::Ill,
+        Sign::Locked | Sign::Apart | Sign::Unrelated if was_answered => Verdict::Alive,
+        Sign::Locked | Sign::Apart | Sign::Unrelated | Sign::Nothing => Verdict::Unknown,
     }
 }
 

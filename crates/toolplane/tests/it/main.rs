@@ -20,6 +20,7 @@ mod partial;
 mod reload;
 mod resilience;
 mod scenarios;
+mod signs;
 #[cfg(feature = "exec-mcp")]
 mod sources;
 mod stack;

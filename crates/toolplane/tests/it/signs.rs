@@ -1,0 +1,123 @@
+//! Breakers and health count apart: what one of them takes for a failure, the other does as well.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::time::timeout;
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call};
+use toolplane::{
+    RawJson,
+    core::{
+        BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe, Observers, Outcome,
+        PendingCall, Reply, ToolError, Upstream,
+    },
+    observe::{HealthBook, WatchAttempt},
+    policy::{Breaker, Circuit},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What health and breakers took an attempt for.
+#[derive(Debug, PartialEq, Eq)]
+struct Taken {
+    /// For a failure, by health: nothing if it did not count.
+    by_health: Option<bool>,
+    /// For a failure, by the breaker.
+    by_breaker: bool,
+}
+
+impl Taken {
+    fn of(report: &HealthReport, circuit: &Circuit, clock: TokioClock) -> Self {
+        Self {
+            by_health: (report.n_calls > 0).then_some(report.n_failures > 0),
+            by_breaker: circuit.peek(clock.now()).is_err(),
+        }
+    }
+}
+
+/// What an attempt at a tool was taken for that goes so and is waited for so long: that of the tool, and that of its upstream.
+/// One failure is enough for the breakers.
+async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
+    let clock = TokioClock::new();
+    let book = Arc::new(HealthBook::new(Arc::new(clock), HealthBook::WINDOW));
+    let observers: Observers = [book.clone() as Arc<dyn Observe>].into_iter().collect();
+    let upstream = Arc::new(Upstream::new("office"));
+    let mut tool = TestTool::new("weather");
+    tool.upstream = Some(upstream.clone());
+    tool.settings.breaker = Some(BreakerSettings {
+        max_failures: 1,
+        ..BreakerSettings::default()
+    });
+    let script = Script::new([step]);
+    let tool = tool.build(script.clone());
+    let stack = Layers::outermost(Breaker::default())
+        .then(WatchAttempt::new(observers))
+        .around(script);
+    let mut cx = call(tool.clone(), json!({}), Arc::new(clock));
+    // What comes of it is for those who count to know.
+    let _ = timeout(patience, stack.invoke(&mut cx)).await;
+    let circuit = tool.state().get_or_init(Circuit::default);
+    let upstreams = upstream.get_or_init(Circuit::default);
+    [
+        Taken::of(&book.tool("weather"), &circuit, clock),
+        Taken::of(&Health::upstream(&*book, "office"), &upstreams, clock),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_kind_of_error_is_a_failure_to_one_and_none_to_the_other() {
+    for kind in ErrorKind::ALL {
+        let error = ToolError::new(kind, "as scripted");
+        for step in [Step::Fail(error.clone()), Step::FailSent(error)] {
+            let [tool, upstream] = taken(step, SECOND).await;
+            for (of, taken) in [("tool", &tool), ("upstream", &upstream)] {
+                let by_health = taken.by_health == Some(true);
+                // Credentials that were refused: it does not work, and waiting is of no use.
+                let differs = kind == ErrorKind::Auth;
+                assert_eq!(by_health != taken.by_breaker, differs, "{kind}, {of}: {taken:?}");
+            }
+            assert_eq!(tool.by_health, kind.counts_for_health().then_some(true), "{kind}");
+            assert_eq!(tool.by_breaker, kind.counts_for_breaker(), "{kind}");
+            let is_tools_own = matches!(kind, ErrorKind::UpstreamError | ErrorKind::ResultInvalid);
+            let expected = kind.counts_for_health().then_some(!is_tools_own);
+            assert_eq!(upstream.by_health, expected, "{kind}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_error_and_what_is_given_up_is_the_same_to_both() {
+    let counted = |is_failure| Taken {
+        by_health: Some(is_failure),
+        by_breaker: is_failure,
+    };
+    let ignored = || Taken {
+        by_health: None,
+        by_breaker: false,
+    };
+    let reported = Reply::result(RawJson::object(), true);
+    let pending = Outcome::Pending(Box::new(PendingCall {
+        handle: "handle".into(),
+        reason: "a person must decide".to_owned(),
+        detail: None,
+    }));
+    let (long, short) = (29 * SECOND, 5 * SECOND);
+    for (what, step, patience, expected) in [
+        ("an answer", Step::Echo, long, counted(false)),
+        (
+            "a failure in its own words",
+            Step::Reply(reported),
+            long,
+            counted(false),
+        ),
+        ("one that waits", Step::Outcome(pending), long, ignored()),
+        ("one that had its time", Step::Hang(true), long, counted(true)),
+        ("one that was given up", Step::Hang(true), short, ignored()),
+        ("one that was not sent", Step::Hang(false), long, ignored()),
+    ] {
+        let [tool, upstream] = taken(step, patience).await;
+        assert_eq!(tool, expected, "{what}");
+        assert_eq!(upstream, expected, "{what}, upstream");
+    }
+}
