@@ -5,8 +5,8 @@ use std::sync::Arc;
 pub struct PartialSettings {
     /// Whether it is taken.
     pub rule: PartialRule,
-    /// Where in the answer the tool says so, as a JSON Pointer (RFC 6901) into the plain value or the structured part:
-    /// whatever stands there and is not `null`, `false`, 0 or empty.
+    /// Where in the answer the tool says so, as a JSON Pointer (RFC 6901) into the plain value, the structured part, or
+    /// without one the object that is a result's only text: whatever stands there and is not `null`, `false`, 0 or empty.
     pub field: Option<Arc<str>>,
 }
 

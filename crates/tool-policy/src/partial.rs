@@ -1,5 +1,5 @@
-use raw_json::RawJson;
-use serde_json::{Value, json};
+use raw_json::{Kind, RawJson};
+use serde_json::json;
 use tool_core::{
     Body, CallContext, ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError,
 };
@@ -10,6 +10,9 @@ use tool_core::{
 /// What runs it may know, as it does of status 206 of HTTP. A server may say it in its result, in `_meta` under
 /// [`PartialSettings::META_KEY`]; a tool in a field of its answer that the operator names. The last two are looked at only
 /// where the settings say what is to be done.
+///
+/// The field is looked for in the plain value or in the structured part of a result. Many servers have no structured part and
+/// write their object into a text: where that is all that a result has, the field is looked for in there.
 ///
 /// # Order
 /// Inside whatever judges attempts and keeps answers, so that a part that is not wanted is a failed attempt and one that is taken
@@ -86,27 +89,65 @@ fn sign<'a>(settings: Option<&'a PartialSettings>, reply: &Reply) -> Option<Sign
         && let Some(mark) = result
             .get("_meta")
             .and_then(|meta| meta.get(PartialSettings::META_KEY))
-        && mark.to().is_ok_and(|mark| is_telling(&mark))
+        && is_telling(&mark)
     {
         return Some(Sign::Meta);
     }
     let field = settings.field.as_deref()?;
-    let value: Value = reply.structured()?.to().ok()?;
-    value
-        .pointer(field)
-        .is_some_and(is_telling)
-        .then_some(Sign::Field(field))
+    let value = reply.structured().or_else(|| written(&reply.body))?;
+    let mark = at(&value, field)?;
+    is_telling(&mark).then_some(Sign::Field(field))
+}
+
+/// The object that a result without a structured part has in the place of words: its content is one text, and that is JSON.
+fn written(body: &Body) -> Option<RawJson> {
+    let Body::Result(result) = body else {
+        return None;
+    };
+    let content = result.get("content")?;
+    let mut items = content.items();
+    let item = items.next()?;
+    if items.next().is_some() || item.get("type")?.text()? != "text" {
+        return None;
+    }
+    let text = item.get("text")?.string()?;
+    // Most texts are words. What is not an object cannot have a field.
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    RawJson::parse(text).ok()
+}
+
+/// What stands at a JSON Pointer. Found in the text, since a tree of all of it may be many times as large.
+fn at(value: &RawJson, pointer: &str) -> Option<RawJson> {
+    let steps = pointer.split('/').skip(1);
+    steps
+        .map(unescaped)
+        .try_fold(value.clone(), |value, step| match value.kind() {
+            Kind::Array => value.items().nth(index(&step)?),
+            _ => value.get(&step),
+        })
+}
+
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// The index that a step of a pointer names: digits alone, and none before the first that counts.
+fn index(step: &str) -> Option<usize> {
+    let is_index = step == "0" || !step.starts_with(['0', '+']);
+    is_index.then(|| step.parse().ok()).flatten()
 }
 
 /// Whether a value says something.
-fn is_telling(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(is_so) => *is_so,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !members.is_empty(),
+fn is_telling(value: &RawJson) -> bool {
+    match value.kind() {
+        Kind::Null => false,
+        Kind::Bool => value.as_str() == "true",
+        Kind::Number => value.to::<f64>() != Ok(0.0),
+        Kind::String => value.as_str() != r#""""#,
+        Kind::Array => value.items().next().is_some(),
+        Kind::Object => value.parts().next().is_some(),
     }
 }
 

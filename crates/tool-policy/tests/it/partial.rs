@@ -105,11 +105,69 @@ async fn a_tool_says_it_in_the_field_that_the_operator_names() {
         assert!(!told(run(accept(), graphql(nothing)).await).0);
     }
     assert!(!told(run(accept(), value(json!({"data": 1}))).await).0);
-    // The structured part of a server's result; what it says in words alone is for people.
     let structured = json!({"content": [], "structuredContent": {"page": {"truncated": true}}});
     let reply = Reply::result(RawJson::from(structured), false);
     let deep = rule(PartialRule::Accept, Some("/page/truncated"));
     assert!(told(run(deep, reply).await).0);
+}
+
+#[tokio::test]
+async fn an_object_in_the_place_of_words_is_looked_into_and_words_are_not() {
+    let deep = |which| rule(which, Some("/page/truncated"));
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let cut = r#"{"page": {"truncated": true}, "items": [1]}"#;
+    for (content, is_partial) in [
+        (json!([text(cut)]), true),
+        (json!([text(&format!("\n{cut} \n"))]), true),
+        (json!([text(&cut.replace("true", "false"))]), false),
+        (json!([text(r#"{"page": 1}"#)]), false),
+        (json!([text("{\"page\": {\"truncated\": true}")]), false),
+        (json!([text(&format!("Here it is: {cut}"))]), false),
+        (json!([text(&format!("[{cut}]"))]), false),
+        // Of more than one part nobody knows which is the answer.
+        (json!([text(cut), text(cut)]), false),
+        (json!([text("cut"), text(cut)]), false),
+        (json!([{"type": "resource", "text": cut}]), false),
+        (json!([]), false),
+        (json!(cut), false),
+    ] {
+        let reply = || Reply::result(RawJson::from(json!({"content": content})), false);
+        let (marked, said) = told(run(deep(PartialRule::Accept), reply()).await);
+        assert_eq!(marked, is_partial, "{content}");
+        let by = json!({"partial": true, "by": "its field `/page/truncated`"});
+        assert_eq!(said, if is_partial { by } else { Value::Null }, "{content}");
+        let failed = run(deep(PartialRule::Fail), reply()).await;
+        assert_eq!(failed.is_err(), is_partial, "{content}");
+        // Nobody asked.
+        assert!(!told(run(None, reply()).await).0);
+        assert!(!told(run(rule(PartialRule::Fail, None), reply()).await).0);
+    }
+    // The structured part is the answer where there is one.
+    let both = json!({"content": [text(cut)], "structuredContent": {"page": {"truncated": false}}});
+    let reply = Reply::result(RawJson::from(both), false);
+    assert!(!told(run(deep(PartialRule::Fail), reply).await).0);
+}
+
+#[tokio::test]
+async fn a_field_is_found_as_json_pointers_say() {
+    for (field, answer, is_partial) in [
+        ("", json!({"a": 1}), true),
+        ("", json!({}), false),
+        ("/a/1/b", json!({"a": [0, {"b": 0.5}]}), true),
+        ("/a/1/b", json!({"a": [0, {"b": 0.0}]}), false),
+        ("/a/01", json!({"a": [0, 1]}), false),
+        ("/a/+1", json!({"a": [0, 1]}), false),
+        ("/a/2", json!({"a": [0, 1]}), false),
+        ("/a/-", json!({"a": [0, 1]}), false),
+        ("/a/0", json!({"a": {"0": "x"}}), true),
+        ("/a~1b/c~0d", json!({"a/b": {"c~d": [null]}}), true),
+        ("/~01", json!({"~1": true}), true),
+        ("/", json!({"": true}), true),
+        ("/a/b", json!({"a": "b"}), false),
+    ] {
+        let reply = run(rule(PartialRule::Accept, Some(field)), value(answer.clone())).await;
+        assert_eq!(told(reply).0, is_partial, "{field} in {answer}");
+    }
 }
 
 #[tokio::test]
