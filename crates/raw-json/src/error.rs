@@ -1,7 +1,13 @@
 /// Why a text is not the JSON that was asked for, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} at byte {offset}")]
+#[error("{} at byte {}", inner.kind, inner.offset)]
 pub struct Error {
+    /// Boxed, so that what a step of a scanner comes to fits into registers.
+    inner: Box<Inner>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
     kind: ErrorKind,
     offset: usize,
 }
@@ -31,19 +37,29 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    #[cold]
+    #[inline(never)]
     pub(crate) fn new(kind: ErrorKind, offset: usize) -> Self {
-        Self { kind, offset }
+        Self {
+            inner: Box::new(Inner { kind, offset }),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn syntax(what: &'static str, offset: usize) -> Self {
+        Self::new(ErrorKind::Syntax(what), offset)
     }
 
     /// What is wrong.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
-        &self.kind
+        &self.inner.kind
     }
 
     /// The offset in bytes at which it was noticed.
     #[must_use]
     pub fn offset(&self) -> usize {
-        self.offset
+        self.inner.offset
     }
 }

@@ -16,7 +16,9 @@
 //! ```
 
 mod canonical;
+mod ends;
 mod error;
+mod keys;
 mod marks;
 mod members;
 mod parsed;

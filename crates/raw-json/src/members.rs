@@ -135,8 +135,7 @@ impl Iterator for Spans<'_> {
             return None;
         }
         let key = scanner.at;
-        // The text was checked when it became a `RawJson`, so no step here can fail.
-        let is_escaped = scanner.string().ok()?;
+        let is_escaped = scanner.skip_string();
         let key_end = scanner.at;
         scanner.space();
         scanner.at += 1;

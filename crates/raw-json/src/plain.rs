@@ -1,28 +1,85 @@
 //! How far a string goes on before something in it has to be looked at.
 
-/// The number of bytes at the start that are no quote, no backslash and no control character.
+/// Where the first byte stands, from `start` on, that is a quote, a backslash or a control character; the end of the text if
+/// there is none.
 ///
-/// Most strings are keys and words. They are passed eight bytes at a time, without a call: vector instructions take
-/// longer to begin than such a string takes to end. What is long goes their way.
-#[inline]
-pub(crate) fn plain(bytes: &[u8]) -> usize {
-    const SHORT: usize = 64;
-    let (mut at, mut rest) = (0, bytes);
-    while at < SHORT {
-        let Some((word, behind)) = rest.split_first_chunk() else {
-            return at + rest.iter().position(is_special).unwrap_or(rest.len());
-        };
-        let marks = special_bytes(u64::from_le_bytes(*word));
-        if marks != 0 {
-            return at + marks.trailing_zeros() as usize / 8;
-        }
-        (at, rest) = (at + 8, behind);
+/// Most strings are keys and words, which end within eight bytes: those are looked at without a call.
+#[inline(always)]
+pub(crate) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
+    match whole_word(bytes, start).map(special_bytes) {
+        Some(0) => in_few_words(bytes, start + 8),
+        Some(marks) => start + first(marks),
+        None => in_last_word(bytes, start),
     }
-    at + long(rest)
 }
 
-fn is_special(byte: &u8) -> bool {
-    matches!(byte, b'"' | b'\\' | 0..0x20)
+#[inline(never)]
+fn in_few_words(bytes: &[u8], start: usize) -> usize {
+    const FEW: usize = 4;
+    for at in (start..).step_by(8).take(FEW) {
+        match whole_word(bytes, at).map(special_bytes) {
+            Some(0) => {}
+            Some(marks) => return at + first(marks),
+            None => return in_last_word(bytes, at),
+        }
+    }
+    in_blocks(bytes, start + 8 * FEW)
+}
+
+/// Each block is judged without a branch, which compilers turn into vector instructions.
+#[inline(never)]
+fn in_blocks(bytes: &[u8], mut at: usize) -> usize {
+    const BLOCK: usize = 32;
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
+        if block.iter().fold(false, |found, byte| found | is_special(*byte)) {
+            break;
+        }
+        at += BLOCK;
+    }
+    while let Some(0) = whole_word(bytes, at).map(special_bytes) {
+        at += 8;
+    }
+    at + first(special_bytes(word(bytes, at)))
+}
+
+#[cold]
+#[inline(never)]
+fn in_last_word(bytes: &[u8], at: usize) -> usize {
+    at + first(special_bytes(last_word(bytes, at)))
+}
+
+/// The eight bytes that begin at a place, the first of them the lowest. Behind the end of the text stand zeros, which are
+/// control characters.
+#[inline(always)]
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+    whole_word(bytes, at).unwrap_or_else(|| last_word(bytes, at))
+}
+
+#[inline(always)]
+fn whole_word(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*word))
+}
+
+#[cold]
+#[inline(never)]
+fn last_word(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let mut word = [0; 8];
+    word[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(word)
+}
+
+/// Which of a word's bytes is the first that is marked.
+fn first(marks: u64) -> usize {
+    marks.trailing_zeros() as usize / 8
+}
+
+/// A quote is the first character above the control characters when its second bit is turned.
+const TURNED: u8 = 2;
+
+fn is_special(byte: u8) -> bool {
+    byte ^ TURNED <= 0x20 || byte == b'\\'
 }
 
 /// The highest bit of each byte that is special, for the lowest of them; those above it may be marked wrongly.
@@ -32,31 +89,8 @@ fn special_bytes(word: u64) -> u64 {
     }
     // A byte below the limit borrows when the limit is taken away, so its highest bit is set then and was not before.
     let below = |word: u64, limit: u8| word.wrapping_sub(each(limit)) & !word;
-    let quotes = below(word ^ each(b'"'), 1);
     let backslashes = below(word ^ each(b'\\'), 1);
-    (quotes | backslashes | below(word, 0x20)) & each(0x80)
-}
-
-#[cold]
-#[inline(never)]
-fn long(bytes: &[u8]) -> usize {
-    let stop = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
-    control_character(&bytes[..stop]).unwrap_or(stop)
-}
-
-/// Where the first control character stands. A whole block is judged without a branch, which compilers turn into
-/// vector instructions; looking byte by byte was the larger part of what a check cost.
-fn control_character(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 64;
-    let is_control = |byte: &u8| *byte < 0x20;
-    let block = bytes
-        .chunks(BLOCK)
-        .position(|block| block.iter().fold(false, |found, byte| found | is_control(byte)))?;
-    let start = block * BLOCK;
-    bytes[start..]
-        .iter()
-        .position(is_control)
-        .map(|offset| start + offset)
+    (below(word ^ each(TURNED), 0x21) | backslashes) & each(0x80)
 }
 
 #[cfg(test)]
@@ -70,17 +104,21 @@ mod tests {
                 for byte in 0..=u8::MAX {
                     let mut bytes = vec![b'x'; length];
                     bytes[at] = byte;
-                    let expected = if is_special(&byte) { at } else { length };
-                    assert_eq!(plain(&bytes), expected, "{byte:#x} at {at} of {length}");
+                    let expected = if matches!(byte, b'"' | b'\\' | 0..0x20) {
+                        at
+                    } else {
+                        length
+                    };
+                    assert_eq!(end_of_plain(&bytes, 0), expected, "{byte:#x} at {at} of {length}");
                     // What comes behind is not looked at.
                     bytes[at + 1..].fill(b'"');
-                    let expected = if is_special(&byte) {
+                    let expected = if matches!(byte, b'"' | b'\\' | 0..0x20) {
                         at
                     } else {
                         (at + 1).min(length)
                     };
                     assert_eq!(
-                        plain(&bytes),
+                        end_of_plain(&bytes, 0),
                         expected,
                         "{byte:#x} at {at} of {length}, then quotes"
                     );
@@ -96,7 +134,7 @@ mod tests {
                 let bytes = [
                     neighbour, neighbour, first, neighbour, first, neighbour, neighbour, neighbour,
                 ];
-                assert_eq!(plain(&bytes), 2, "{first:#x} among {neighbour:#x}");
+                assert_eq!(end_of_plain(&bytes, 0), 2, "{first:#x} among {neighbour:#x}");
             }
         }
     }

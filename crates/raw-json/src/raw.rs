@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::{
     Error, ErrorKind, Items, Members, Parts,
     marks::{Marking, Marks},
-    plain::plain,
+    plain::end_of_plain,
     scan::{self, unescape},
 };
 
@@ -264,7 +264,7 @@ pub(crate) fn kind_of(text: &str) -> Kind {
 
 /// Writes a text as a JSON string.
 pub(crate) fn push_string(out: &mut String, text: &str) {
-    if plain(text.as_bytes()) == text.len() {
+    if end_of_plain(text.as_bytes(), 0) == text.len() {
         out.push('"');
         out.push_str(text);
         out.push('"');

@@ -1,8 +1,8 @@
 //! One pass over a text: JSON's grammar, the depth of nesting and, if asked, duplicate keys.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
-use crate::{Error, ErrorKind, marks::Marks, plain::plain};
+use crate::{Error, ErrorKind, ends, keys::Keys, marks::Marks, plain::end_of_plain};
 
 /// What a text may be at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn check_noting(text: &str, limits: Limits, notes: &mut impl Notes) -
     scanner.value(limits, notes)?;
     scanner.space();
     if scanner.at < text.len() {
-        return Err(scanner.syntax("text after the value"));
+        return Err(Error::syntax("text after the value", scanner.at));
     }
     Ok(())
 }
@@ -107,12 +107,12 @@ impl Span {
 }
 
 /// Which of the containers that are open are objects.
-#[derive(Default)]
 struct Open {
     depth: usize,
-    /// A bit for each of the outer ones, which are mostly all.
-    outer: u64,
-    inner: Vec<bool>,
+    /// A bit for each of the innermost ones, up to the last multiple of 64 of them, the innermost one's the lowest.
+    inner: u64,
+    /// The bits of those around them, 64 in each.
+    outer: Vec<u64>,
     /// How long they must be for it to matter where they begin.
     least: usize,
     /// Where they begin, if that matters for any.
@@ -120,135 +120,47 @@ struct Open {
 }
 
 impl Open {
-    const OUTER: usize = u64::BITS as usize;
+    const INNER: usize = u64::BITS as usize;
+
+    fn new(least: usize) -> Self {
+        Self {
+            depth: 0,
+            inner: 0,
+            outer: Vec::new(),
+            least,
+            starts: Vec::new(),
+        }
+    }
 
     fn push(&mut self, is_object: bool, start: usize) {
         if self.least < usize::MAX {
             self.starts.push(start);
         }
-        if self.depth < Self::OUTER {
-            let bit = 1 << self.depth;
-            self.outer = if is_object {
-                self.outer | bit
-            } else {
-                self.outer & !bit
-            };
-        } else {
-            self.inner.push(is_object);
+        if self.depth.is_multiple_of(Self::INNER) && self.depth > 0 {
+            self.outer.push(self.inner);
         }
+        self.inner = self.inner << 1 | u64::from(is_object);
         self.depth += 1;
     }
 
     /// Closes the innermost one, which ends there; returns where it began if it is a long one.
     fn pop(&mut self, end: usize) -> Option<usize> {
         self.depth -= 1;
-        if self.depth >= Self::OUTER {
-            self.inner.pop();
+        self.inner >>= 1;
+        if self.depth.is_multiple_of(Self::INNER) {
+            self.inner = self.outer.pop().unwrap_or_default();
         }
         self.starts.pop().filter(|start| end - start >= self.least)
     }
 
+    /// Whether the innermost one is an object.
     fn is_object(&self) -> bool {
-        if self.depth <= Self::OUTER {
-            self.outer >> (self.depth - 1) & 1 == 1
-        } else {
-            self.inner.last() == Some(&true)
-        }
-    }
-}
-
-/// The keys of the objects that are open, the innermost object's last.
-#[derive(Default)]
-struct Keys<'a> {
-    seen: Vec<Seen<'a>>,
-    /// Those that were written with escapes.
-    decoded: Vec<String>,
-    /// Those of the objects that have many, the innermost object's last.
-    many: Vec<HashSet<Cow<'a, [u8]>>>,
-}
-
-#[derive(Clone, Copy)]
-enum Seen<'a> {
-    /// Those of another object begin here, and when so many were decoded.
-    Object(usize),
-    Key(&'a [u8]),
-    /// A key by its place among those that were decoded.
-    Decoded(usize),
-    /// The object has many, which are in the set.
-    Many,
-}
-
-impl<'a> Keys<'a> {
-    /// How many keys of an object are compared one by one.
-    const FEW: usize = 16;
-
-    fn open(&mut self) {
-        if self.seen.capacity() == 0 {
-            self.seen.reserve(Self::FEW);
-        }
-        self.seen.push(Seen::Object(self.decoded.len()));
-    }
-
-    /// Notes a key and tells whether it is new.
-    fn insert(&mut self, key: Cow<'a, str>) -> bool {
-        let mut n_few = 0;
-        for seen in self.seen.iter().rev() {
-            let known = match seen {
-                Seen::Object(_) => break,
-                Seen::Key(known) => known,
-                Seen::Decoded(place) => self.decoded[*place].as_bytes(),
-                Seen::Many => {
-                    let many = self.many.last_mut();
-                    return many.is_none_or(|many| many.insert(bytes_of(key)));
-                }
-            };
-            if known == key.as_bytes() {
-                return false;
-            }
-            n_few += 1;
-        }
-        if n_few + 1 < Self::FEW {
-            let seen = match key {
-                Cow::Borrowed(key) => Seen::Key(key.as_bytes()),
-                Cow::Owned(key) => {
-                    self.decoded.push(key);
-                    Seen::Decoded(self.decoded.len() - 1)
-                }
-            };
-            self.seen.push(seen);
-            return true;
-        }
-        let few = self.seen.drain(self.seen.len() - n_few..);
-        let few = few.filter_map(|seen| match seen {
-            Seen::Key(key) => Some(Cow::Borrowed(key)),
-            Seen::Decoded(place) => Some(Cow::Owned(self.decoded[place].clone().into_bytes())),
-            Seen::Object(_) | Seen::Many => None,
-        });
-        let many = few.chain([bytes_of(key)]).collect();
-        self.seen.push(Seen::Many);
-        self.many.push(many);
-        true
-    }
-
-    fn close(&mut self) {
-        while let Some(seen) = self.seen.pop() {
-            match seen {
-                Seen::Object(n_decoded) => return self.decoded.truncate(n_decoded),
-                Seen::Key(_) | Seen::Decoded(_) => {}
-                Seen::Many => drop(self.many.pop()),
-            }
-        }
-    }
-}
-
-fn bytes_of(key: Cow<'_, str>) -> Cow<'_, [u8]> {
-    match key {
-        Cow::Borrowed(key) => Cow::Borrowed(key.as_bytes()),
-        Cow::Owned(key) => Cow::Owned(key.into_bytes()),
+        self.inner & 1 == 1
     }
 }
 
 /// A cursor over JSON text.
+#[derive(Clone, Copy)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -272,51 +184,47 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    #[inline(always)]
     pub(crate) fn space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-        }
-    }
-
-    pub(crate) fn syntax(&self, what: &'static str) -> Error {
-        Error::new(ErrorKind::Syntax(what), self.at)
+        self.at = ends::space(self.bytes, self.at);
     }
 
     /// Passes over one value. On return the cursor stands right behind it.
     fn value(&mut self, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
         let least = notes.least();
-        let mut open = Open {
-            least,
-            ..Open::default()
-        };
-        let mut keys = Keys::default();
+        let mut open = Open::new(least);
+        let mut keys = Keys::new(self.bytes);
         let is_strict = limits.duplicates == Duplicates::Refuse;
         // The member of the outermost object that the cursor is in.
         let mut outermost = Span::default();
+        // Whether the innermost container is an object.
+        let mut is_object = false;
         loop {
+            if is_object {
+                let member = self.key(is_strict, &mut keys)?;
+                if open.depth == 1 {
+                    outermost = member;
+                }
+            }
             // A value is due here.
+            let start = self.at;
             if let Some(byte @ (b'{' | b'[')) = self.peek() {
                 if open.depth >= limits.depth {
-                    return Err(Error::new(ErrorKind::TooDeep(limits.depth), self.at));
+                    return Err(Error::new(ErrorKind::TooDeep(limits.depth), start));
                 }
-                let (is_object, start) = (byte == b'{', self.at);
                 self.at += 1;
                 self.space();
-                if self.peek() == Some(if is_object { b'}' } else { b']' }) {
+                if self.peek() == Some(if byte == b'{' { b'}' } else { b']' }) {
                     self.at += 1;
                 } else {
+                    is_object = byte == b'{';
                     open.push(is_object, start);
-                    if is_object {
-                        if is_strict {
-                            keys.open();
-                        }
-                        let noted = (open.depth == 1).then_some(&mut outermost);
-                        self.key(is_strict, &mut keys, noted)?;
+                    if is_object && is_strict {
+                        keys.open();
                     }
                     continue;
                 }
             } else {
-                let start = self.at;
                 self.scalar()?;
                 if self.at - start >= least {
                     notes.large(start, self.at);
@@ -327,85 +235,93 @@ impl<'a> Scanner<'a> {
                 if open.depth == 0 {
                     return Ok(());
                 }
-                let is_object = open.is_object();
                 if open.depth == 1 && is_object {
                     outermost.end = self.at;
                     notes.member(outermost);
                 }
                 self.space();
-                match (self.peek(), is_object) {
-                    (Some(b','), false) => {
+                match self.peek() {
+                    Some(b',') => {
                         self.at += 1;
                         self.space();
                         break;
                     }
-                    (Some(b','), true) => {
-                        self.at += 1;
-                        self.space();
-                        let noted = (open.depth == 1).then_some(&mut outermost);
-                        self.key(is_strict, &mut keys, noted)?;
-                        break;
-                    }
-                    (Some(b']'), false) | (Some(b'}'), true) => {
-                        self.at += 1;
-                        if let Some(start) = open.pop(self.at) {
-                            notes.large(start, self.at);
-                        }
-                        if is_object && is_strict {
+                    Some(b'}') if is_object => {
+                        if is_strict {
                             keys.close();
                         }
                     }
-                    (None, _) => return Err(self.syntax("the text ends inside a value")),
-                    (_, false) => return Err(self.syntax("expected `,` or `]`")),
-                    (_, true) => return Err(self.syntax("expected `,` or `}`")),
+                    Some(b']') if !is_object => {}
+                    _ => return Err(self.unclosed(is_object)),
                 }
+                self.at += 1;
+                if let Some(start) = open.pop(self.at) {
+                    notes.large(start, self.at);
+                }
+                is_object = open.is_object();
             }
         }
     }
 
-    /// Passes over a key and its colon, and notes where it stands if that is wanted.
-    fn key(&mut self, is_strict: bool, keys: &mut Keys<'a>, noted: Option<&mut Span>) -> Result<(), Error> {
-        let start = self.at;
+    #[cold]
+    #[inline(never)]
+    fn unclosed(self, is_object: bool) -> Error {
+        let what = match (self.peek(), is_object) {
+            (None, _) => "the text ends inside a value",
+            (Some(_), false) => "expected `,` or `]`",
+            (Some(_), true) => "expected `,` or `}`",
+        };
+        Error::syntax(what, self.at)
+    }
+
+    /// Passes over a key and its colon, and returns where it stands and where its value begins.
+    #[inline(always)]
+    fn key(&mut self, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, Error> {
+        let key = self.at;
         if self.peek() != Some(b'"') {
-            return Err(self.syntax("expected a key in double quotes"));
+            return Err(Error::syntax("expected a key in double quotes", key));
         }
         let is_escaped = self.string()?;
         let key_end = self.at;
         if is_strict {
-            let key = self.decoded(start, is_escaped)?;
-            if !keys.insert(key) {
-                return Err(self.duplicate(start, is_escaped));
+            let is_new = if is_escaped {
+                keys.insert_into_set(self.decoded(key)?)
+            } else {
+                keys.insert(key + 1..key_end - 1)
+            };
+            if !is_new {
+                return Err(self.duplicate(key, is_escaped));
             }
         }
         self.space();
         if self.peek() != Some(b':') {
-            return Err(self.syntax("expected `:` after a key"));
+            return Err(Error::syntax("expected `:` after a key", self.at));
         }
         self.at += 1;
         self.space();
-        if let Some(noted) = noted {
-            *noted = Span {
-                key: start,
-                key_end,
-                is_escaped,
-                value: self.at,
-                end: self.at,
-            };
-        }
-        Ok(())
+        Ok(Span {
+            key,
+            key_end,
+            is_escaped,
+            value: self.at,
+            end: self.at,
+        })
     }
 
-    /// The key that began at `start` and ends here.
-    fn decoded(&self, start: usize, is_escaped: bool) -> Result<Cow<'a, str>, Error> {
-        let raw = &self.text[start + 1..self.at - 1];
-        if !is_escaped {
-            return Ok(Cow::Borrowed(raw));
+    /// The key that began at `start` and ends here, without its escapes.
+    #[cold]
+    #[inline(never)]
+    fn decoded(self, start: usize) -> Result<Cow<'a, [u8]>, Error> {
+        match unescape(&self.text[start + 1..self.at - 1]) {
+            Some(Cow::Borrowed(key)) => Ok(Cow::Borrowed(key.as_bytes())),
+            Some(Cow::Owned(key)) => Ok(Cow::Owned(key.into_bytes())),
+            None => Err(Error::syntax("lone surrogate in a key", start)),
         }
-        unescape(raw).ok_or_else(|| Error::new(ErrorKind::Syntax("lone surrogate in a key"), start))
     }
 
     #[cold]
-    fn duplicate(&self, start: usize, is_escaped: bool) -> Error {
+    #[inline(never)]
+    fn duplicate(self, start: usize, is_escaped: bool) -> Error {
         let span = Span {
             key: start,
             key_end: self.at,
@@ -416,16 +332,15 @@ impl<'a> Scanner<'a> {
         Error::new(ErrorKind::DuplicateKey(shown), start)
     }
 
+    /// Passes over a value that is no array or object.
+    #[inline(always)]
     fn scalar(&mut self) -> Result<(), Error> {
-        match self.peek() {
-            Some(b'"') => self.string().map(drop),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b't') => self.word("true"),
-            Some(b'f') => self.word("false"),
-            Some(b'n') => self.word("null"),
-            None => Err(self.syntax("the text ends where a value is due")),
-            Some(_) => Err(self.syntax("expected a value")),
+        if self.peek() == Some(b'"') {
+            self.string()?;
+        } else {
+            self.at = ends::number_or_word(self.bytes, self.at)?;
         }
+        Ok(())
     }
 
     /// Passes over a value that is no array or object and returns its text.
@@ -435,70 +350,12 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    fn word(&mut self, word: &'static str) -> Result<(), Error> {
-        if self.bytes[self.at..].starts_with(word.as_bytes()) {
-            self.at += word.len();
-            Ok(())
-        } else {
-            Err(self.syntax("expected a value"))
-        }
-    }
-
-    fn digits(&mut self) -> Result<(), Error> {
-        if !matches!(self.peek(), Some(b'0'..=b'9')) {
-            return Err(self.syntax("expected a digit"));
-        }
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        Ok(())
-    }
-
-    fn number(&mut self) -> Result<(), Error> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'0'..=b'9')) {
-                return Err(self.syntax("a number with a leading zero"));
-            }
-        } else {
-            self.digits()?;
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Ok(())
-    }
-
     /// Passes over a string, and tells whether anything in it is escaped.
-    pub(crate) fn string(&mut self) -> Result<bool, Error> {
-        self.at += 1;
-        let mut is_escaped = false;
-        loop {
-            self.at += plain(&self.bytes[self.at..]);
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(is_escaped);
-                }
-                Some(b'\\') => {
-                    is_escaped = true;
-                    self.escape()?;
-                }
-                Some(_) => return Err(self.syntax("a control character in a string")),
-                None => return Err(self.syntax("the text ends inside a string")),
-            }
-        }
+    #[inline(always)]
+    fn string(&mut self) -> Result<bool, Error> {
+        let (end, is_escaped) = ends::string(self.bytes, self.at)?;
+        self.at = end;
+        Ok(is_escaped)
     }
 
     /// Passes over a string and returns what stands between its quotes, escapes and all.
@@ -519,7 +376,7 @@ impl<'a> Scanner<'a> {
     /// Passes over one value of a text that was checked before: only looks for its end.
     fn skip(&mut self) {
         match self.peek() {
-            Some(b'"') => self.skip_string(),
+            Some(b'"') => drop(self.skip_string()),
             Some(b'{' | b'[') => self.skip_container(),
             _ => self.skip_word(),
         }
@@ -544,17 +401,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip_string(&mut self) {
-        self.at += 1;
-        while self.at < self.bytes.len() {
-            self.at += plain(&self.bytes[self.at..]);
-            if self.peek() == Some(b'"') {
-                self.at += 1;
-                return;
-            }
-            // A backslash and what it escapes.
-            self.at += 2;
+    /// Passes over a string of a text that was checked before, and tells whether anything in it is escaped.
+    pub(crate) fn skip_string(&mut self) -> bool {
+        let mut is_escaped = false;
+        let mut at = end_of_plain(self.bytes, self.at + 1);
+        while self.bytes.get(at) == Some(&b'\\') {
+            is_escaped = true;
+            at = end_of_plain(self.bytes, at + 2);
         }
+        self.at = at + 1;
+        is_escaped
     }
 
     /// Passes over a number, `true`, `false` or `null`.
@@ -566,26 +422,11 @@ impl<'a> Scanner<'a> {
             self.at += 1;
         }
     }
-
-    fn escape(&mut self) -> Result<(), Error> {
-        match self.bytes.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
-            Some(b'u') => {
-                let digits = self.bytes.get(self.at + 2..self.at + 6).unwrap_or_default();
-                if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(self.syntax("a bad \\u escape"));
-                }
-                self.at += 6;
-            }
-            _ => return Err(self.syntax("a bad escape")),
-        }
-        Ok(())
-    }
 }
 
 /// The text that a string stands for, from what stands between its quotes; nothing for a lone surrogate.
 pub(crate) fn unescape(raw: &str) -> Option<Cow<'_, str>> {
-    if plain(raw.as_bytes()) == raw.len() {
+    if end_of_plain(raw.as_bytes(), 0) == raw.len() {
         return Some(Cow::Borrowed(raw));
     }
     // serde_json decodes escapes; the quotes make the slice a string again.

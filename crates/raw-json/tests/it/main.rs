@@ -1,5 +1,6 @@
 //! What is JSON and what is not, and that nothing but what was asked for changes.
 
+mod alike;
 mod canonical;
 mod grammar;
 mod large;

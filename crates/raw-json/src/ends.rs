@@ -1,0 +1,114 @@
+//! Where strings, numbers and words end: steps that take a place in a text and return a later one, or what is wrong.
+//!
+//! They do not borrow the scanner that takes them, so its cursor can stay in a register.
+
+use crate::{Error, plain::end_of_plain};
+
+/// Behind the space that stands there.
+#[inline(always)]
+pub(crate) fn space(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at) {
+        Some(byte) if *byte <= b' ' => more_space(bytes, at),
+        _ => at,
+    }
+}
+
+#[inline(never)]
+fn more_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+        at += 1;
+    }
+    at
+}
+
+/// Behind the string that begins there, and whether anything in it is escaped.
+#[inline(always)]
+pub(crate) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error> {
+    let at = end_of_plain(bytes, start + 1);
+    if bytes.get(at) == Some(&b'"') {
+        return Ok((at + 1, false));
+    }
+    escaped_string(bytes, at).map(|end| (end, true))
+}
+
+/// Behind the string of which there is something else than plain text.
+#[inline(never)]
+fn escaped_string(bytes: &[u8], mut at: usize) -> Result<usize, Error> {
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at = end_of_plain(bytes, escape(bytes, at)?),
+            Some(_) => return Err(Error::syntax("a control character in a string", at)),
+            None => return Err(Error::syntax("the text ends inside a string", at)),
+        }
+    }
+}
+
+fn escape(bytes: &[u8], at: usize) -> Result<usize, Error> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+        Some(b'u') => {
+            let digits = bytes.get(at + 2..at + 6).unwrap_or_default();
+            if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
+                return Err(Error::syntax("a bad \\u escape", at));
+            }
+            Ok(at + 6)
+        }
+        _ => Err(Error::syntax("a bad escape", at)),
+    }
+}
+
+/// Behind the number or word that begins there.
+#[inline(never)]
+pub(crate) fn number_or_word(bytes: &[u8], at: usize) -> Result<usize, Error> {
+    match bytes.get(at) {
+        Some(b'-' | b'0'..=b'9') => number(bytes, at),
+        Some(b't') => word(bytes, at, "true"),
+        Some(b'f') => word(bytes, at, "false"),
+        Some(b'n') => word(bytes, at, "null"),
+        None => Err(Error::syntax("the text ends where a value is due", at)),
+        Some(_) => Err(Error::syntax("expected a value", at)),
+    }
+}
+
+fn word(bytes: &[u8], at: usize, word: &'static str) -> Result<usize, Error> {
+    if bytes[at..].starts_with(word.as_bytes()) {
+        Ok(at + word.len())
+    } else {
+        Err(Error::syntax("expected a value", at))
+    }
+}
+
+fn number(bytes: &[u8], mut at: usize) -> Result<usize, Error> {
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    let is_zero = bytes.get(at) == Some(&b'0');
+    let whole = digits(bytes, at)?;
+    if is_zero && whole > at + 1 {
+        return Err(Error::syntax("a number with a leading zero", at + 1));
+    }
+    at = whole;
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(bytes, at + 1)?;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        if matches!(bytes.get(at), Some(b'+' | b'-')) {
+            at += 1;
+        }
+        at = digits(bytes, at)?;
+    }
+    Ok(at)
+}
+
+fn digits(bytes: &[u8], start: usize) -> Result<usize, Error> {
+    let mut at = start;
+    while matches!(bytes.get(at), Some(b'0'..=b'9')) {
+        at += 1;
+    }
+    if at == start {
+        return Err(Error::syntax("expected a digit", at));
+    }
+    Ok(at)
+}
