@@ -100,17 +100,18 @@ impl<'a> Envelope<'a> {
     fn read(text: &'a Parsed) -> Result<Self, ParseError> {
         let mut envelope = Self::default();
         let mut fault = None;
-        for (key, value) in text.parts() {
-            // Unknown members pass: they are nothing that this envelope hands on.
-            let Some(index) = KEYS.iter().position(|known| known.eq_ignore_ascii_case(&key)) else {
-                continue;
+        text.parts().for_each(|(key, value)| {
+            let Some(index) = KEYS.iter().position(|known| *known == key) else {
+                // Unknown members pass: they are nothing that this envelope hands on.
+                if is_case_variant(&key) {
+                    fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+                }
+                return;
             };
-            if KEYS[index] != key {
-                fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
-            } else if envelope.values[index].replace(value).is_some() {
+            if envelope.values[index].replace(value).is_some() {
                 fault.get_or_insert(ParseErrorKind::DuplicateKey(key.into_owned()));
             }
-        }
+        });
         match fault {
             Some(kind) => {
                 let [_, id, ..] = envelope.values;
@@ -119,6 +120,12 @@ impl<'a> Envelope<'a> {
             None => Ok(envelope),
         }
     }
+}
+
+/// Whether a key that has no meaning differs in case only from one that has.
+#[cold]
+fn is_case_variant(key: &str) -> bool {
+    KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
 fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {

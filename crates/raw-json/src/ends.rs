@@ -13,8 +13,9 @@ pub(crate) fn space(bytes: &[u8], at: usize) -> usize {
     }
 }
 
+/// Behind it, where there mostly is some.
 #[inline(never)]
-fn more_space(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn more_space(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
         at += 1;
     }

@@ -25,6 +25,7 @@ mod parsed;
 mod plain;
 mod raw;
 mod scan;
+mod skip;
 mod splice;
 
 pub use self::{

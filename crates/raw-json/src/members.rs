@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
 use crate::{
-    Kind, RawJson,
+    Kind, RawJson, ends,
     marks::Marks,
     raw::kind_of,
-    scan::{Scanner, Span, unescape},
+    scan::{Span, unescape},
+    skip,
 };
 
 /// The members of an object in the order they were written: keys decoded, values as raw text.
@@ -92,6 +93,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 /// The member that stands there in a text, which is that of the whole or of a part of it.
+#[inline]
 pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a, str>, Part<'a>) {
     let value = &text[span.value..span.end];
     (span.key(text), Part { whole, text: value })
@@ -124,32 +126,36 @@ impl<'a> Spans<'a> {
 impl Iterator for Spans<'_> {
     type Item = Span;
 
+    #[inline]
     fn next(&mut self) -> Option<Span> {
-        let mut scanner = Scanner::at(self.text, self.at);
-        scanner.space();
-        if scanner.peek() == Some(b',') {
-            scanner.at += 1;
-            scanner.space();
-        }
-        if scanner.peek() != Some(b'"') {
+        let bytes = self.text.as_bytes();
+        let key = next_in(bytes, self.at);
+        if bytes.get(key) != Some(&b'"') {
             return None;
         }
-        let key = scanner.at;
-        let is_escaped = scanner.skip_string();
-        let key_end = scanner.at;
-        scanner.space();
-        scanner.at += 1;
-        scanner.space();
-        let value = scanner.at;
-        scanner.skip_marked(self.marks);
-        self.at = scanner.at;
+        // The text was checked when it became a `RawJson`: the string ends, and a colon and a value are behind it.
+        let (key_end, is_escaped) = skip::string(bytes, key);
+        let value = ends::space(bytes, ends::space(bytes, key_end) + 1);
+        let end = skip::value(self.text, value, self.marks);
+        self.at = end;
         Some(Span {
             key,
             key_end,
             is_escaped,
             value,
-            end: scanner.at,
+            end,
         })
+    }
+}
+
+/// Behind the space that stands there, and a comma with the space behind it.
+#[inline]
+fn next_in(bytes: &[u8], at: usize) -> usize {
+    let at = ends::space(bytes, at);
+    if bytes.get(at) == Some(&b',') {
+        ends::space(bytes, at + 1)
+    } else {
+        at
     }
 }
 
@@ -178,18 +184,11 @@ impl Iterator for Items<'_> {
 
     fn next(&mut self) -> Option<RawJson> {
         let text = self.array.as_str();
-        let mut scanner = Scanner::at(text, self.at);
-        scanner.space();
-        if scanner.peek() == Some(b',') {
-            scanner.at += 1;
-            scanner.space();
-        }
-        if matches!(scanner.peek(), None | Some(b']')) {
+        let start = next_in(text.as_bytes(), self.at);
+        if matches!(text.as_bytes().get(start), None | Some(b']')) {
             return None;
         }
-        let start = scanner.at;
-        scanner.skip_marked(self.array.marks.as_deref());
-        self.at = scanner.at;
+        self.at = skip::value(text, start, self.array.marks.as_deref());
         Some(self.array.part(&text[start..self.at]))
     }
 }

@@ -33,8 +33,19 @@ const FEW: usize = 8;
 /// The members of an object, in the order they were written, as long as they are few.
 #[derive(Debug, Default)]
 struct Seen {
-    first: [Span; FEW],
+    first: [Place; FEW],
+    /// A bit for each whose key is escaped.
+    escaped: u8,
     count: usize,
+}
+
+/// Where a member stands: a [`Span`] in less than half the space, since a message is moved about with them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    key: u32,
+    key_end: u32,
+    value: u32,
+    end: u32,
 }
 
 /// What is noted while a text is checked.
@@ -60,9 +71,40 @@ impl Notes for Noting {
 impl Seen {
     fn member(&mut self, span: Span) {
         if let Some(place) = self.first.get_mut(self.count) {
-            *place = span;
+            *place = Place {
+                key: span.key as u32,
+                key_end: span.key_end as u32,
+                value: span.value as u32,
+                end: span.end as u32,
+            };
+            self.escaped |= u8::from(span.is_escaped) << self.count;
         }
         self.count += 1;
+    }
+
+    /// Those of a text, if there was room to note them all.
+    fn all(&self, text: &str) -> Option<&[Place]> {
+        let places = self.first.get(..self.count)?;
+        u32::try_from(text.len()).is_ok().then_some(places)
+    }
+
+    fn span(&self, index: usize, place: Place) -> Span {
+        Span {
+            key: place.key as usize,
+            key_end: place.key_end as usize,
+            is_escaped: self.escaped >> index & 1 == 1,
+            value: place.value as usize,
+            end: place.end as usize,
+        }
+    }
+}
+
+impl Place {
+    /// Counts from a later place in the text. What fits then is right, also if it did not fit before.
+    fn shift(&mut self, by: usize) {
+        for place in [&mut self.key, &mut self.key_end, &mut self.value, &mut self.end] {
+            *place = place.wrapping_sub(by as u32);
+        }
     }
 }
 
@@ -82,8 +124,8 @@ impl Parsed {
         let Noting { mut seen, marking } = noting;
         let (raw, before) = RawJson::trimmed(text, marking);
         if before > 0 {
-            for span in &mut seen.first {
-                span.shift(before);
+            for place in &mut seen.first {
+                place.shift(before);
             }
         }
         Ok(Self { raw, seen })
@@ -97,11 +139,11 @@ impl Parsed {
 
     /// The members, if this is an object, as [`RawJson::parts`] gives them.
     pub fn parts(&self) -> impl Iterator<Item = (Cow<'_, str>, Part<'_>)> {
-        let Seen { first, count } = &self.seen;
-        let is_whole = *count <= FEW;
-        let noted = if is_whole { &first[..*count] } else { &[] };
-        let noted = noted.iter().map(|span| part(&self.raw, self.raw.as_str(), *span));
-        let looked_for = (!is_whole).then(|| Parts::new(&self.raw));
+        let text = self.raw.as_str();
+        let noted = self.seen.all(text);
+        let looked_for = noted.is_none().then(|| Parts::new(&self.raw));
+        let noted = noted.unwrap_or_default().iter().enumerate();
+        let noted = noted.map(|(index, place)| part(&self.raw, text, self.seen.span(index, *place)));
         noted.chain(looked_for.into_iter().flatten())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Error, ErrorKind, ends, keys::Keys, marks::Marks, plain::end_of_plain};
+use crate::{Error, ErrorKind, ends, keys::Keys, plain::end_of_plain};
 
 /// What a text may be at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,14 +88,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Counts from a later place in the text.
-    pub(crate) fn shift(&mut self, by: usize) {
-        for place in [&mut self.key, &mut self.key_end, &mut self.value, &mut self.end] {
-            *place = place.saturating_sub(by);
-        }
-    }
-
     /// The key, decoded. A lone surrogate has no decoded form; the escaped text still tells keys apart.
+    #[inline]
     pub(crate) fn key<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let raw = &text[self.key + 1..self.key_end - 1];
         if self.is_escaped {
@@ -169,14 +163,10 @@ pub(crate) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self::at(text, 0)
-    }
-
-    pub(crate) fn at(text: &'a str, at: usize) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
-            at,
+            at: 0,
         }
     }
 
@@ -189,6 +179,18 @@ impl<'a> Scanner<'a> {
         self.at = ends::space(self.bytes, self.at);
     }
 
+    /// Passes over space and returns the byte behind it, which at the end is zero.
+    #[inline(always)]
+    fn token(&mut self) -> u8 {
+        match self.peek() {
+            Some(byte) if byte > b' ' => byte,
+            _ => {
+                self.at = ends::more_space(self.bytes, self.at);
+                self.peek().unwrap_or_default()
+            }
+        }
+    }
+
     /// Passes over one value. On return the cursor stands right behind it.
     fn value(&mut self, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
         let least = notes.least();
@@ -199,22 +201,26 @@ impl<'a> Scanner<'a> {
         let mut outermost = Span::default();
         // Whether the innermost container is an object.
         let mut is_object = false;
+        // The byte at which the cursor stands.
+        let mut next = self.token();
         loop {
             if is_object {
-                let member = self.key(is_strict, &mut keys)?;
+                let member = self.key(next, is_strict, &mut keys)?;
+                next = self.token();
                 if open.depth == 1 {
                     outermost = member;
+                    outermost.value = self.at;
                 }
             }
             // A value is due here.
             let start = self.at;
-            if let Some(byte @ (b'{' | b'[')) = self.peek() {
+            if let byte @ (b'{' | b'[') = next {
                 if open.depth >= limits.depth {
                     return Err(Error::new(ErrorKind::TooDeep(limits.depth), start));
                 }
                 self.at += 1;
-                self.space();
-                if self.peek() == Some(if byte == b'{' { b'}' } else { b']' }) {
+                next = self.token();
+                if next == if byte == b'{' { b'}' } else { b']' } {
                     self.at += 1;
                 } else {
                     is_object = byte == b'{';
@@ -225,7 +231,7 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
             } else {
-                self.scalar()?;
+                self.scalar(next)?;
                 if self.at - start >= least {
                     notes.large(start, self.at);
                 }
@@ -239,19 +245,18 @@ impl<'a> Scanner<'a> {
                     outermost.end = self.at;
                     notes.member(outermost);
                 }
-                self.space();
-                match self.peek() {
-                    Some(b',') => {
+                match self.token() {
+                    b',' => {
                         self.at += 1;
-                        self.space();
+                        next = self.token();
                         break;
                     }
-                    Some(b'}') if is_object => {
+                    b'}' if is_object => {
                         if is_strict {
                             keys.close();
                         }
                     }
-                    Some(b']') if !is_object => {}
+                    b']' if !is_object => {}
                     _ => return Err(self.unclosed(is_object)),
                 }
                 self.at += 1;
@@ -274,11 +279,11 @@ impl<'a> Scanner<'a> {
         Error::syntax(what, self.at)
     }
 
-    /// Passes over a key and its colon, and returns where it stands and where its value begins.
+    /// Passes over a key, of which this is the first byte, and its colon, and returns where it stands.
     #[inline(always)]
-    fn key(&mut self, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, Error> {
+    fn key(&mut self, first: u8, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, Error> {
         let key = self.at;
-        if self.peek() != Some(b'"') {
+        if first != b'"' {
             return Err(Error::syntax("expected a key in double quotes", key));
         }
         let is_escaped = self.string()?;
@@ -293,18 +298,15 @@ impl<'a> Scanner<'a> {
                 return Err(self.duplicate(key, is_escaped));
             }
         }
-        self.space();
-        if self.peek() != Some(b':') {
+        if self.token() != b':' {
             return Err(Error::syntax("expected `:` after a key", self.at));
         }
         self.at += 1;
-        self.space();
         Ok(Span {
             key,
             key_end,
             is_escaped,
-            value: self.at,
-            end: self.at,
+            ..Span::default()
         })
     }
 
@@ -332,10 +334,10 @@ impl<'a> Scanner<'a> {
         Error::new(ErrorKind::DuplicateKey(shown), start)
     }
 
-    /// Passes over a value that is no array or object.
+    /// Passes over a value that is no array or object, of which this is the first byte.
     #[inline(always)]
-    fn scalar(&mut self) -> Result<(), Error> {
-        if self.peek() == Some(b'"') {
+    fn scalar(&mut self, first: u8) -> Result<(), Error> {
+        if first == b'"' {
             self.string()?;
         } else {
             self.at = ends::number_or_word(self.bytes, self.at)?;
@@ -346,7 +348,8 @@ impl<'a> Scanner<'a> {
     /// Passes over a value that is no array or object and returns its text.
     pub(crate) fn scalar_text(&mut self) -> Result<&'a str, Error> {
         let start = self.at;
-        self.scalar()?;
+        let first = self.token();
+        self.scalar(first)?;
         Ok(&self.text[start..self.at])
     }
 
@@ -363,64 +366,6 @@ impl<'a> Scanner<'a> {
         let start = self.at + 1;
         self.string()?;
         Ok(&self.text[start..self.at - 1])
-    }
-
-    /// Passes over one value of a text that was checked before, at once if it is marked.
-    pub(crate) fn skip_marked(&mut self, marks: Option<&Marks>) {
-        match marks.and_then(|marks| marks.end_of(self.text, self.at)) {
-            Some(end) => self.at = end,
-            None => self.skip(),
-        }
-    }
-
-    /// Passes over one value of a text that was checked before: only looks for its end.
-    fn skip(&mut self) {
-        match self.peek() {
-            Some(b'"') => drop(self.skip_string()),
-            Some(b'{' | b'[') => self.skip_container(),
-            _ => self.skip_word(),
-        }
-    }
-
-    fn skip_container(&mut self) {
-        let mut depth = 0_usize;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => {
-                    self.skip_string();
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Passes over a string of a text that was checked before, and tells whether anything in it is escaped.
-    pub(crate) fn skip_string(&mut self) -> bool {
-        let mut is_escaped = false;
-        let mut at = end_of_plain(self.bytes, self.at + 1);
-        while self.bytes.get(at) == Some(&b'\\') {
-            is_escaped = true;
-            at = end_of_plain(self.bytes, at + 2);
-        }
-        self.at = at + 1;
-        is_escaped
-    }
-
-    /// Passes over a number, `true`, `false` or `null`.
-    fn skip_word(&mut self) {
-        while self
-            .peek()
-            .is_some_and(|byte| !matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t'))
-        {
-            self.at += 1;
-        }
     }
 }
 

@@ -1,0 +1,67 @@
+//! Where the values of a text end that was checked before: nothing else is looked at.
+
+use crate::{marks::Marks, plain::end_of_plain};
+
+/// Behind the value that begins there, at once if it is marked.
+#[inline]
+pub(crate) fn value(text: &str, at: usize, marks: Option<&Marks>) -> usize {
+    if let Some(end) = marks.and_then(|marks| marks.end_of(text, at)) {
+        return end;
+    }
+    let bytes = text.as_bytes();
+    match bytes.get(at) {
+        Some(b'"') => string(bytes, at).0,
+        Some(b'{' | b'[') => container(bytes, at),
+        _ => number_or_word(bytes, at),
+    }
+}
+
+/// Behind the string that begins there, and whether anything in it is escaped.
+#[inline(always)]
+pub(crate) fn string(bytes: &[u8], start: usize) -> (usize, bool) {
+    let at = end_of_plain(bytes, start + 1);
+    if bytes.get(at) == Some(&b'\\') {
+        (escaped_string(bytes, at), true)
+    } else {
+        (at + 1, false)
+    }
+}
+
+/// Behind the string in which there is a backslash.
+#[inline(never)]
+fn escaped_string(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at) == Some(&b'\\') {
+        at = end_of_plain(bytes, at + 2);
+    }
+    at + 1
+}
+
+fn container(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = string(bytes, at).0;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+fn number_or_word(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        if matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t') {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
