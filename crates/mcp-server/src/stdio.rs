@@ -189,7 +189,7 @@ impl<S: Service> Connection<S> {
         }
         let message = match line {
             Line::Complete(line) => Message::from_client(line),
-            Line::Oversize { head, length } => return self.refuse_oversize(&head, length).await,
+            Line::Oversize { head } => return self.refuse_oversize(&head).await,
         };
         match message {
             Ok(Message::Request(request)) => self.request(request).await,
@@ -207,11 +207,8 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    async fn refuse_oversize(&mut self, head: &[u8], length: usize) {
-        let message = format!(
-            "the message has {length} bytes, of {} allowed",
-            self.options.max_message
-        );
+    async fn refuse_oversize(&mut self, head: &[u8]) {
+        let message = format!("the message is larger than {} bytes", self.options.max_message);
         let id = mcp_wire::id_in_head(head).map(RawJson::from);
         let error = RpcError::new(code::INVALID_REQUEST, message);
         self.send(mcp_wire::error(id.as_ref(), &error)).await;

@@ -44,9 +44,9 @@ fn answer(line: Line) -> Vec<u8> {
             Err(error) => mcp_wire::error(error.answer_id(), &error.to_rpc_error()),
         },
         // Its end was never kept, but its head tells which request failed.
-        Line::Oversize { head, length } => {
+        Line::Oversize { head } => {
             let id = id_in_head(&head).map(RawJson::from);
-            let error = RpcError::new(code::INVALID_REQUEST, format!("{length} bytes are too many"));
+            let error = RpcError::new(code::INVALID_REQUEST, "the message is too large");
             mcp_wire::error(id.as_ref(), &error)
         }
     }

@@ -3,16 +3,16 @@ use bytes::{Bytes, BytesMut};
 /// Cuts a stream of bytes into lines: the framing of the stdio transport.
 ///
 /// Bytes go in through [`buffer`](Self::buffer), in chunks of any size; lines come out of
-/// [`next_line`](Self::next_line). A line that is longer than the limit does not end the stream and takes no memory
-/// beyond the limit. Carriage returns before the newline, a byte order mark and empty lines are passed over.
+/// [`next_line`](Self::next_line). A line that is longer than the limit is told as soon as it is; it does not end the stream and
+/// takes no memory beyond the limit. Carriage returns before the newline, a byte order mark and empty lines are passed over.
 #[derive(Debug)]
 pub struct LineDecoder {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no newline.
     searched: usize,
     max_length: usize,
-    /// The line that is being discarded.
-    oversize: Option<(Bytes, usize)>,
+    /// How much was discarded of a line that is too long, which was told already.
+    passed_over: Option<usize>,
 }
 
 /// One line of a stream.
@@ -20,12 +20,10 @@ pub struct LineDecoder {
 pub enum Line {
     /// A line, without its end.
     Complete(Bytes),
-    /// A line beyond the limit, of which only the head was kept: enough to find an id in it.
+    /// A line beyond the limit, of which only the head was kept: enough to find an id in it. It may not have ended yet.
     Oversize {
         /// The first 4 KiB.
         head: Bytes,
-        /// How long the line was.
-        length: usize,
     },
 }
 
@@ -53,7 +51,7 @@ impl LineDecoder {
             buffer: BytesMut::new(),
             searched: 0,
             max_length,
-            oversize: None,
+            passed_over: None,
         }
     }
 
@@ -84,8 +82,7 @@ impl LineDecoder {
         loop {
             let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
-                self.discard_long();
-                return None;
+                return self.discard_long();
             };
             let length = self.searched + offset;
             let line = self.take(length);
@@ -108,22 +105,25 @@ impl LineDecoder {
     /// Whether a line has begun that has not ended.
     #[must_use]
     pub fn is_mid_line(&self) -> bool {
-        !self.buffer.is_empty() || self.oversize.is_some()
+        !self.buffer.is_empty() || self.passed_over.is_some()
     }
 
-    /// Takes the first `length` bytes as the end of a line; nothing when that line is empty.
+    /// How much was read of a line that is too long and has not ended; 0 if there is none.
+    #[must_use]
+    pub fn passed_over(&self) -> usize {
+        self.passed_over.unwrap_or_default()
+    }
+
+    /// Takes the first `length` bytes as the end of a line; nothing when that line is empty or was told already.
     fn take(&mut self, length: usize) -> Option<Line> {
-        if let Some((head, before)) = self.oversize.take() {
+        if self.passed_over.take().is_some() {
             self.discard_bytes(length);
-            return Some(Line::Oversize {
-                head,
-                length: before + length,
-            });
+            return None;
         }
         if length > self.max_length {
-            let head = Bytes::copy_from_slice(&self.buffer[..self.max_length.min(HEAD)]);
+            let head = self.head();
             self.discard_bytes(length);
-            return Some(Line::Oversize { head, length });
+            return Some(Line::Oversize { head });
         }
         let line = trim(&self.buffer[..length]);
         if line.is_empty() {
@@ -143,22 +143,27 @@ impl LineDecoder {
         Some(Line::Complete(whole.slice(start..start + end)))
     }
 
-    /// Keeps the head of a line that has grown too long, and nothing else of it.
-    fn discard_long(&mut self) {
+    /// Tells of a line that has grown too long, once, and keeps nothing of it.
+    fn discard_long(&mut self) -> Option<Line> {
         let length = self.buffer.len();
-        if let Some((_, before)) = &mut self.oversize {
+        let mut told = None;
+        if let Some(before) = &mut self.passed_over {
             *before += length;
             self.buffer.clear();
         } else if length > self.max_length {
-            self.oversize = Some((
-                Bytes::copy_from_slice(&self.buffer[..self.max_length.min(HEAD)]),
-                length,
-            ));
+            told = Some(Line::Oversize { head: self.head() });
+            self.passed_over = Some(length);
             self.buffer = BytesMut::new();
         } else {
-            return;
+            return None;
         }
         self.searched = 0;
+        told
+    }
+
+    /// The head of a line that is too long.
+    fn head(&self) -> Bytes {
+        Bytes::copy_from_slice(&self.buffer[..self.max_length.min(HEAD)])
     }
 
     /// Begins an empty buffer at its beginning again: pages further on are never touched if lines are short.

@@ -7,7 +7,7 @@ use crate::write::flatten;
 /// Cuts a stream of bytes into server-sent events (WHATWG HTML, section 9.2).
 ///
 /// Bytes go in through [`push`](Self::push) in chunks of any size; events come out of
-/// [`next_item`](Self::next_item). An event beyond the limit is passed over without taking memory.
+/// [`next_item`](Self::next_item). An event beyond the limit is told as soon as it is, and passed over without taking memory.
 #[derive(Debug)]
 pub struct SseDecoder {
     buffer: BytesMut,
@@ -30,8 +30,8 @@ struct Building {
     retry: Option<Duration>,
     data: Data,
     length: usize,
-    oversize: bool,
-    head: Option<Bytes>,
+    /// It is too long, which was told already.
+    is_told: bool,
 }
 
 /// Most events have one line of data, which needs no copy.
@@ -48,12 +48,10 @@ enum Data {
 pub enum SseItem {
     /// An event.
     Event(SseEvent),
-    /// An event beyond the limit.
+    /// An event beyond the limit, which may not have ended yet.
     Oversize {
         /// The first 4 KiB of its data: enough to find an id in it.
         head: Bytes,
-        /// How long it was.
-        length: usize,
     },
 }
 
@@ -104,7 +102,7 @@ impl SseDecoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next event, if what was taken so far ends one.
+    /// The next event, if what was taken so far ends one or makes one too long.
     ///
     /// An event that the stream's end cuts off is never returned, as the standard asks.
     pub fn next_item(&mut self) -> Option<SseItem> {
@@ -120,8 +118,7 @@ impl SseDecoder {
             }
             let Some(offset) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
-                self.drop_long();
-                return None;
+                return self.drop_long();
             };
             let length = self.searched + offset;
             self.searched = 0;
@@ -160,22 +157,22 @@ impl SseDecoder {
         self.event.length += length;
         if fits {
             self.event.field(line);
-        } else {
-            self.event.overflow(line);
+            return None;
         }
-        None
+        self.event.overflow(line)
     }
 
     /// Drops what was read of a line that makes the event too long.
-    fn drop_long(&mut self) {
+    fn drop_long(&mut self) -> Option<SseItem> {
         let fits = self.event.length + self.dropped + self.buffer.len() <= self.max_length;
         if fits || self.buffer.is_empty() {
-            return;
+            return None;
         }
-        self.event.overflow(&self.buffer);
+        let told = self.event.overflow(&self.buffer);
         self.dropped += self.buffer.len();
         self.buffer = BytesMut::new();
         self.searched = 0;
+        told
     }
 }
 
@@ -205,24 +202,22 @@ impl Building {
         }
     }
 
-    /// Frees the data of an event that is too long, all but the head.
-    fn overflow(&mut self, line: &[u8]) {
-        self.oversize = true;
-        let data = mem::take(&mut self.data);
-        if self.head.is_none() {
-            let data = data.into_bytes().unwrap_or_default();
-            let line = line.strip_prefix(b"data:").unwrap_or(line);
-            let head = if data.is_empty() { line } else { &data };
-            self.head = Some(Bytes::copy_from_slice(&head[..head.len().min(HEAD)]));
+    /// Tells that the event is too long, once, and frees its data.
+    fn overflow(&mut self, line: &[u8]) -> Option<SseItem> {
+        if mem::replace(&mut self.is_told, true) {
+            return None;
         }
+        let data = mem::take(&mut self.data).into_bytes().unwrap_or_default();
+        let line = line.strip_prefix(b"data:").unwrap_or(line);
+        let head = if data.is_empty() { line } else { &data };
+        Some(SseItem::Oversize {
+            head: Bytes::copy_from_slice(&head[..head.len().min(HEAD)]),
+        })
     }
 
     fn finish(self) -> Option<SseItem> {
-        if self.oversize {
-            return Some(SseItem::Oversize {
-                head: self.head.unwrap_or_default(),
-                length: self.length,
-            });
+        if self.is_told {
+            return None;
         }
         let data = self.data.into_bytes();
         if data.is_none() && self.id.is_none() && self.retry.is_none() {

@@ -14,6 +14,10 @@ use super::{
 };
 use crate::{ConnectionOptions, Error, ErrorKind, incoming, process::Stop, unbuffered::read_into};
 
+/// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
+/// it, but not without end.
+const LONGEST: usize = 8;
+
 /// Reads messages and hands them on, in order and without ever waiting for anyone.
 pub(super) struct Reading {
     decoder: LineDecoder,
@@ -61,6 +65,7 @@ impl Reading {
         };
         let reason = match (ended, self.shared.process()) {
             (Ended::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
+            (Ended::Endless, _) => "the server writes a line without end".to_owned(),
             (_, Some(process)) => process.epitaph().await,
             (Ended::Eof, None) => "the server closed the connection".to_owned(),
             (Ended::Failed(error), None) => format!("cannot read from the server: {error}"),
@@ -90,6 +95,9 @@ impl Reading {
                 if self.patience == 0 {
                     return Ended::Unhealthy;
                 }
+            }
+            if self.decoder.passed_over() / LONGEST > self.limit {
+                return Ended::Endless;
             }
         }
     }
@@ -218,4 +226,5 @@ enum Ended {
     Eof,
     Failed(io::Error),
     Unhealthy,
+    Endless,
 }

@@ -41,7 +41,7 @@ async fn serving(first: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Ser
     serving_in(Era::Legacy, first).await
 }
 
-async fn serving_in(
+pub(crate) async fn serving_in(
     era: Era,
     first: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
 ) -> (Server, Connection) {
@@ -64,7 +64,7 @@ async fn serving_in(
     (server, connection)
 }
 
-async fn call(connection: &Connection, options: RequestOptions) -> Result<RawJson, Error> {
+pub(crate) async fn call(connection: &Connection, options: RequestOptions) -> Result<RawJson, Error> {
     let params = raw(r#"{"name":"t"}"#);
     timeout(PATIENCE, connection.request("tools/call", Some(params), options))
         .await
@@ -72,7 +72,7 @@ async fn call(connection: &Connection, options: RequestOptions) -> Result<RawJso
 }
 
 /// The answer to a request, with its id in the place of `ID`.
-fn about(seen: &Seen, text: &str) -> String {
+pub(crate) fn about(seen: &Seen, text: &str) -> String {
     text.replace("ID", &seen.body["id"].to_string())
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     time::sleep,
 };
 
@@ -30,8 +31,37 @@ pub(crate) enum Reply {
     Bytes(Vec<Vec<u8>>),
     /// These bytes, and then the connection is closed.
     Close(Vec<u8>),
+    /// Bytes without an end.
+    Flood(Flood),
     /// Nothing, ever.
     Silence,
+}
+
+/// A beginning, and then a block again and again until so many bytes are written or nobody takes any more.
+#[derive(Clone)]
+pub(crate) struct Flood {
+    pub(crate) start: String,
+    pub(crate) block: Vec<u8>,
+    pub(crate) size: usize,
+    /// Is told how many bytes were taken.
+    pub(crate) taken: mpsc::UnboundedSender<usize>,
+}
+
+impl Flood {
+    async fn write(&self, socket: &mut BufReader<TcpStream>) {
+        let mut taken = 0;
+        let mut rest = self.start.as_bytes();
+        while taken < self.size {
+            match socket.write(rest).await {
+                Ok(count @ 1..) => (taken, rest) = (taken + count, &rest[count..]),
+                _ => break,
+            }
+            if rest.is_empty() {
+                rest = &self.block;
+            }
+        }
+        let _ = self.taken.send(taken);
+    }
 }
 
 pub(crate) fn status(line: &str, headers: &str, body: &str) -> Reply {
@@ -116,6 +146,7 @@ async fn serve(
                 let _ = socket.write_all(&bytes).await;
                 return;
             }
+            Reply::Flood(flood) => return flood.write(&mut socket).await,
             Reply::Silence => {
                 // Until the client hangs up.
                 let _ = socket.read_u8().await;

@@ -9,6 +9,7 @@ mod http_server;
 mod opening;
 mod peer;
 mod processes;
+mod sizes;
 mod sse;
 mod supervised;
 mod writing;

@@ -44,6 +44,19 @@ impl Peer {
         Some(serde_json::from_str(&line).unwrap())
     }
 
+    /// Sends so many bytes of a line, as far as anybody takes them, and tells how many that were.
+    pub(crate) async fn flood(&mut self, size: usize) -> usize {
+        let block = [b'x'; 64 * 1024];
+        let mut left = size;
+        while left > 0 {
+            match self.writer.write(&block[..left.min(block.len())]).await {
+                Ok(taken @ 1..) => left -= taken,
+                _ => break,
+            }
+        }
+        size - left
+    }
+
     /// Sends a text that is no whole line.
     pub(crate) async fn send_text(&mut self, text: &str) {
         self.writer.write_all(text.as_bytes()).await.unwrap();

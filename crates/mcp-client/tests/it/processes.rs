@@ -276,7 +276,8 @@ async fn a_flood_on_stderr_holds_nothing_up() {
     assert!(connection.stderr_tail().unwrap().len() <= 8 * 1024);
 }
 
-fn resident_peak() -> usize {
+/// The most memory that this process has had.
+pub(crate) fn resident_peak() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024

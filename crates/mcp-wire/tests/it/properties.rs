@@ -243,14 +243,14 @@ proptest! {
             while let Some(line) = lines.next_line() {
                 match line {
                     Line::Complete(line) => prop_assert!(line.len() <= max_length),
-                    Line::Oversize { head, length } => prop_assert!(head.len() <= max_length && length > max_length),
+                    Line::Oversize { head } => prop_assert!(head.len() <= max_length),
                 }
             }
             events.push(piece.as_bytes());
             while let Some(item) = events.next_item() {
                 match item {
                     SseItem::Event(event) => prop_assert!(event.data.len() <= max_length),
-                    SseItem::Oversize { length, .. } => prop_assert!(length > max_length),
+                    SseItem::Oversize { .. } => {}
                 }
             }
         }

@@ -128,7 +128,8 @@ pub(crate) fn act(wire: &mut impl Wire, era: Era, mode: &str, id: &str) -> io::R
         }
         "asks-and-is-silent" => wire.say(question("q")),
         "drips" => drip(wire, &fine),
-        "huge" => huge(wire, id),
+        "huge" => huge(wire, id, 100),
+        "gigantic" => huge(wire, id, 1074),
         "floods-notifications" => {
             let progress = format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":1}}}}"#
@@ -164,14 +165,14 @@ fn drip(wire: &mut impl Wire, answer: &str) -> io::Result<()> {
     wire.end()
 }
 
-/// An answer of 100 MB.
-fn huge(wire: &mut impl Wire, id: &str) -> io::Result<()> {
+/// An answer of so many megabytes.
+fn huge(wire: &mut impl Wire, id: &str, megabytes: usize) -> io::Result<()> {
     wire.begin()?;
     wire.piece(
         format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#).as_bytes(),
     )?;
     let megabyte = vec![b'x'; 1_000_000];
-    for _ in 0..100 {
+    for _ in 0..megabytes {
         wire.piece(&megabyte)?;
     }
     wire.piece(b"\"}]}}")?;

@@ -1,4 +1,5 @@
-//! APIs that answer with a gibibyte. What MCP servers send too much of is in [`floods`](crate::hostile).
+//! APIs that answer with a gibibyte. MCP servers that do so, or send too much of anything else, are in
+//! [`floods`](crate::hostile); how much they could write is counted in the tests of `mcp-client`.
 
 use std::{
     io::{BufRead as _, BufReader, Write},

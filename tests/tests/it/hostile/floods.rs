@@ -4,7 +4,11 @@ use super::{LONG, assert_healthy, assert_lives_on, assert_memory, healthy};
 use crate::support::{Carrier, Client as _, Era, Gateway, Stage, Stopwatch, eventually};
 
 fn check(carrier: Carrier, era: Era) {
-    let mut cases = vec![("huge", Some("result_too_large"))];
+    let mut cases = vec![
+        ("huge", Some("result_too_large")),
+        // More than a gibibyte. A process that writes it is ended, and another one begun.
+        ("gigantic", Some("result_too_large")),
+    ];
     match carrier {
         Carrier::Stdio => cases.extend([
             ("floods-notifications", None),

@@ -1,0 +1,147 @@
+//! Answers of a gibibyte: no more of one is read than the limit and what is under way already, and little memory is taken.
+
+use std::time::Duration;
+
+use mcp_client::{ConnectionOptions, ErrorKind};
+use mcp_wire::Era;
+use tokio::{sync::mpsc, time::timeout};
+
+use crate::{
+    http::{self, about, serving_in},
+    http_server::{Flood, Reply},
+    peer::{call, connect_with, within, works},
+    processes::resident_peak,
+};
+
+const GIBIBYTE: usize = 1 << 30;
+const MEBIBYTE: usize = 1 << 20;
+/// The largest message.
+const LIMIT: usize = 16 * MEBIBYTE;
+/// What one call may cost.
+const MEMORY: usize = 64 * MEBIBYTE;
+/// The beginning of an answer.
+const START: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":""#;
+/// How much may be on its way in buffers of the system.
+const UNDER_WAY: usize = 48 * MEBIBYTE;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[tokio::test(start_paused = true)]
+async fn a_line_is_refused_when_it_is_too_long_and_not_when_it_ends() {
+    let (connection, mut peer) = connect_with(ConnectionOptions::default(), 64 * 1024).await;
+    let before = resident_peak();
+    let refused = call(&connection, within(7));
+    let id = peer.request("tools/call").await;
+    let start = START.replace("ID", &id.to_string());
+    peer.send_text(&start).await;
+    // The last byte makes it too long. Nothing comes after it, and the clock waits for nobody.
+    assert_eq!(peer.flood(LIMIT + 1 - start.len()).await, LIMIT + 1 - start.len());
+    let error = refused.await.unwrap().unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::TooLarge { limit: LIMIT }),
+        "{error}"
+    );
+    assert!(error.was_sent());
+    // What is left of the line is passed over.
+    assert_eq!(peer.flood(100 * MEBIBYTE).await, 100 * MEBIBYTE);
+    peer.send("\"}]}}").await;
+    works(&connection, &mut peer).await;
+    assert_eq!(connection.counters().oversize, 1);
+    let grown = resident_peak() - before;
+    assert!(grown < MEMORY, "memory grew by {grown} bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_without_end_ends_the_connection() {
+    let (connection, mut peer) = connect_with(ConnectionOptions::default(), 64 * 1024).await;
+    let before = resident_peak();
+    let (refused, other) = (call(&connection, within(7)), call(&connection, within(7)));
+    let id = peer.request("tools/call").await;
+    peer.request("tools/call").await;
+    peer.send_text(&START.replace("ID", &id.to_string())).await;
+    let taken = peer.flood(GIBIBYTE).await;
+    let most = 8 * LIMIT + 2 * MEBIBYTE;
+    assert!((8 * LIMIT..most).contains(&taken), "{taken} bytes were taken");
+    let kind = |call: Result<_, mcp_client::Error>| call.expect_err("none is answered").to_string();
+    assert_eq!(
+        kind(refused.await.unwrap()),
+        format!("the answer is larger than {LIMIT} bytes")
+    );
+    let told = kind(other.await.unwrap());
+    assert!(told.contains("a line without end"), "{told}");
+    assert!(connection.is_closed());
+    let grown = resident_peak() - before;
+    assert!(grown < MEMORY, "memory grew by {grown} bytes");
+}
+
+/// What begins a body in one of the ways of HTTP, and what is repeated behind it.
+fn body(kind: &str) -> (String, Vec<u8>) {
+    let text = "x".repeat(64 * 1024);
+    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+    let json = "content-type: application/json\r\n";
+    let (head, start, block) = match kind {
+        "announced" => (
+            format!("{json}content-length: {GIBIBYTE}\r\n"),
+            START.to_owned(),
+            text,
+        ),
+        "until the end" => (format!("{json}connection: close\r\n"), START.to_owned(), text),
+        // Without the id, whose length would be in that of the chunk: it is refused before anybody looks for it.
+        "chunked" => (
+            format!("{json}transfer-encoding: chunked\r\n"),
+            chunk("{\"jsonrpc\":\"2.0\",\"result\":\""),
+            chunk(&text),
+        ),
+        "one event" => (
+            "content-type: text/event-stream\r\nconnection: close\r\n".to_owned(),
+            format!("data: {START}"),
+            text,
+        ),
+        _ => (
+            "content-type: text/event-stream\r\nconnection: close\r\n".to_owned(),
+            format!("data: {START}\n"),
+            format!("data: {text}\n"),
+        ),
+    };
+    (
+        format!("HTTP/1.1 200 OK\r\n{head}\r\n{start}"),
+        block.into_bytes(),
+    )
+}
+
+#[tokio::test]
+async fn a_body_is_left_when_it_is_too_long() {
+    let before = resident_peak();
+    for era in [Era::Legacy, Era::Modern] {
+        for kind in [
+            "announced",
+            "until the end",
+            "chunked",
+            "one event",
+            "one event of lines",
+        ] {
+            let (taken, mut told) = mpsc::unbounded_channel();
+            let (_server, connection) = serving_in(era, move |seen| {
+                let (start, block) = body(kind);
+                Reply::Flood(Flood {
+                    start: about(seen, &start),
+                    block,
+                    size: GIBIBYTE,
+                    taken: taken.clone(),
+                })
+            })
+            .await;
+            let error = http::call(&connection, within(60)).await.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::TooLarge { limit: LIMIT }),
+                "{kind}: {error}"
+            );
+            let taken = timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+            assert!(taken <= LIMIT + UNDER_WAY, "{kind}: {taken} bytes were taken");
+            // Another call has another connection.
+            let fine = http::call(&connection, within(60)).await.unwrap();
+            assert_eq!(fine.as_str(), r#"{"fine":1e2}"#, "{kind}");
+        }
+    }
+    let grown = resident_peak() - before;
+    assert!(grown < MEMORY, "memory grew by {grown} bytes");
+}
