@@ -10,6 +10,7 @@ mod credentials;
 mod events;
 mod health;
 mod hedge;
+mod hung;
 mod idempotency;
 mod ladder;
 mod limits;
