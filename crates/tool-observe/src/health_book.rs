@@ -13,7 +13,7 @@ use tool_core::{
     Target, ToolError, Upstream,
 };
 
-use crate::vitals::{Mark, Vitals};
+use crate::vitals::{Mark, Vitals, nanoseconds};
 
 /// Keeps account of how the attempts of the last minutes went, for each tool and each upstream.
 ///
@@ -178,10 +178,6 @@ fn mark(sign: Sign) -> Option<Mark> {
         Sign::Ill | Sign::Locked => Some(Mark::Failed),
         Sign::Unrelated | Sign::Nothing => None,
     }
-}
-
-fn nanoseconds(window: Duration) -> u64 {
-    u64::try_from(window.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Observe for HealthBook {

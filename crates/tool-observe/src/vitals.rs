@@ -136,7 +136,7 @@ impl Inner {
             return;
         }
         let before = std::mem::replace(&mut self.window, window);
-        let (present, length, now) = (part_of(now, window), part_length(window), nanoseconds(now));
+        let (present, length, now) = (part_of(now, window), part_length(window), since_start(now));
         for part in std::mem::take(&mut self.parts)
             .iter()
             .filter(|part| part.n_calls > 0)
@@ -168,16 +168,18 @@ impl Part {
 }
 
 fn part_of(now: Instant, window: Duration) -> u64 {
-    nanoseconds(now) / part_length(window)
+    since_start(now) / part_length(window)
 }
 
 /// How many nanoseconds a part of this window has.
 fn part_length(window: Duration) -> u64 {
-    let window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
-    (window / PARTS as u64).max(1)
+    (nanoseconds(window) / PARTS as u64).max(1)
 }
 
-fn nanoseconds(now: Instant) -> u64 {
-    let since = now.since(Instant::default());
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+fn since_start(now: Instant) -> u64 {
+    nanoseconds(now.since(Instant::default()))
+}
+
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
