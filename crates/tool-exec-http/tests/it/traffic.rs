@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{net::TcpSocket, sync::Notify};
 
 use crate::{
     server::{Answer, Server, ok},
@@ -25,10 +25,10 @@ async fn connections_are_counted_once_however_often_they_are_used() {
         assert_eq!(tool.call(json!({})).await.text(), "1");
     }
     assert_eq!((traffic.n_opened(), traffic.n_failed()), (1, 0));
-    // Nobody listens there any more.
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = gone.local_addr().unwrap();
-    drop(gone);
+    // Nobody listens there, and nobody else can: the address is taken.
+    let silent = TcpSocket::new_v4().unwrap();
+    silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = silent.local_addr().unwrap();
     let nowhere = prepared(&executor, &format!("http://{address}/"));
     nowhere.call(json!({})).await.error();
     assert_eq!((traffic.n_opened(), traffic.n_failed()), (1, 1));
