@@ -111,8 +111,8 @@ where
     Ok(())
 }
 
-/// How much of a request is read at once, and how long its head may be. A connection has room for as much while its
-/// request is worked on; hyper's own limit is 400 KiB.
+/// How much of a request is read at once; a head that has not ended then is too long. A connection has room for as much
+/// while its request is worked on; hyper's own limit is 400 KiB.
 const BUFFER: usize = 64 * 1024;
 
 /// How long to wait for file handles and the like to become free.
