@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
-    Asker, CallContext, Caller, Clock, CorrelationId, Disabled, DynInvoke, ErrorKind, Event, Feature,
-    Instant, Ledger, LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool,
+    Arguments, Asker, CallContext, Caller, Clock, CorrelationId, Disabled, DynInvoke, ErrorKind, Event,
+    Feature, Instant, Ledger, LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool,
     ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
@@ -157,7 +157,7 @@ impl Toolplane {
             let mut cx = match known {
                 Ok(cx) => cx,
                 // Rare, and the future of every call would have room for it.
-                Err(request) => Box::pin(self.found_context(*request)).await?,
+                Err(request) => Box::pin(self.found_context(request)).await?,
             };
             self.0.stack.invoke_boxed(&mut cx).await
         }
@@ -217,7 +217,7 @@ impl Toolplane {
         let start = now();
         let (cx, is_known) = match self.known_context(request) {
             Ok(cx) => (Ok(cx), true),
-            Err(request) => (self.found_context(*request).await, false),
+            Err(request) => (self.found_context(request).await, false),
         };
         match cx {
             Ok(mut cx) => {
@@ -245,8 +245,8 @@ impl Toolplane {
 
     /// The context of a call whose tool is known; gives back any other request. Boxed, since it is large and would be
     /// in the future of the call, and in that of its caller, as often as it is moved.
-    fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, Box<CallRequest>> {
-        let known = match &request.address {
+    fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
+        let known = match &request.0.address {
             Address::Tool(name) => self.0.registry.get(name).map(Target::Tool),
             _ => None,
         };
@@ -255,7 +255,7 @@ impl Toolplane {
                 let deadline = self.deadline(&request);
                 Ok(self.context(request, target, deadline))
             }
-            None => Err(Box::new(request)),
+            None => Err(request),
         }
     }
 
@@ -263,8 +263,9 @@ impl Toolplane {
     async fn found_context(&self, mut request: CallRequest) -> Result<Box<CallContext>, ToolError> {
         // From where the caller began to wait.
         let deadline = self.deadline(&request);
-        let caller = request.caller.get_or_insert_with(|| self.local_caller());
-        let found = self.find(&request.address, caller, request.deadline).await;
+        let wanted = &mut *request.0;
+        let caller = wanted.caller.get_or_insert_with(|| self.local_caller());
+        let found = self.find(&wanted.address, caller, wanted.deadline).await;
         let target = found.inspect_err(|error| {
             self.0.observers.tell(&Event::Unresolved { caller, error });
         })?;
@@ -272,13 +273,15 @@ impl Toolplane {
     }
 
     fn deadline(&self, request: &CallRequest) -> Option<Instant> {
-        request.deadline.map(|deadline| self.0.clock.now() + deadline)
+        request.0.deadline.map(|deadline| self.0.clock.now() + deadline)
     }
 
     fn context(&self, request: CallRequest, target: Target, deadline: Option<Instant>) -> Box<CallContext> {
         let inner = &*self.0;
+        let request = request.0;
         let caller = request.caller.unwrap_or_else(|| self.local_caller());
-        let cx = CallContext::new(target, request.arguments, caller, inner.clock.clone());
+        let arguments = request.arguments.unwrap_or_else(|| Arc::new(Arguments::none()));
+        let cx = CallContext::new(target, arguments, caller, inner.clock.clone());
         let mut cx = Box::new(cx);
         cx.correlation_id = correlation_id();
         cx.deadline = deadline;

@@ -11,9 +11,15 @@ use tool_runtime::Share;
 /// A call to be made.
 #[derive(Clone)]
 #[must_use]
-pub struct CallRequest {
+// It goes through many hands: boxed, what it is made of is moved by none of them.
+pub struct CallRequest(pub(crate) Box<Requested>);
+
+/// What a call is made of before it is known what it is addressed to.
+#[derive(Clone)]
+pub(crate) struct Requested {
     pub(crate) address: Address,
-    pub(crate) arguments: Arc<Arguments>,
+    /// None where the call has none.
+    pub(crate) arguments: Option<Arc<Arguments>>,
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) progress: Option<Arc<dyn Progress>>,
@@ -90,9 +96,9 @@ impl CallRequest {
 
     #[inline]
     fn to(address: Address) -> Self {
-        Self {
+        Self(Box::new(Requested {
             address,
-            arguments: Arc::new(Arguments::none()),
+            arguments: None,
             caller: None,
             deadline: None,
             progress: None,
@@ -103,13 +109,13 @@ impl CallRequest {
             meta: None,
             task: None,
             idempotency_key: None,
-        }
+        }))
     }
 
     /// Calls with these arguments.
     #[inline]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
-        self.arguments = Arc::new(arguments);
+        self.0.arguments = Some(Arc::new(arguments));
         self
     }
 
@@ -142,20 +148,20 @@ impl CallRequest {
     /// Calls on this caller's behalf.
     #[inline]
     pub fn caller(mut self, caller: Arc<Caller>) -> Self {
-        self.caller = Some(caller);
+        self.0.caller = Some(caller);
         self
     }
 
     /// Gives up after this time, if the tool's own limit does not come first.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
+        self.0.deadline = Some(deadline);
         self
     }
 
     /// Passes the tool's progress on to this.
     #[inline]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
-        self.progress = Some(progress);
+        self.0.progress = Some(progress);
         self
     }
 
@@ -163,27 +169,27 @@ impl CallRequest {
     /// can be asked is known by that: see [`Ask::client`].
     #[inline]
     pub fn client(mut self, client: ClientKey) -> Self {
-        self.client = Some(client);
+        self.0.client = Some(client);
         self
     }
 
     /// Gives the tool a way back to the caller's client, for questions and log messages.
     #[inline]
     pub fn ask(mut self, ask: Arc<dyn Ask>) -> Self {
-        self.ask = Some(ask);
+        self.0.ask = Some(ask);
         self
     }
 
     /// Makes another round of a call that needed input: see [`Outcome::NeedsInput`](tool_core::Outcome::NeedsInput).
     pub fn resume(mut self, resume: Resume) -> Self {
-        self.resume = Some(Arc::new(resume));
+        self.0.resume = Some(Arc::new(resume));
         self
     }
 
     /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
     #[inline]
     pub fn meta(mut self, meta: RawJson) -> Self {
-        self.meta = Some(meta);
+        self.0.meta = Some(meta);
         self
     }
 
@@ -200,16 +206,16 @@ impl CallRequest {
 
     /// Adds members to what is passed on beside the arguments.
     pub(crate) fn more_meta(mut self, members: &[(&str, RawJson)]) -> Self {
-        let meta = self.meta.take().unwrap_or_else(RawJson::object);
+        let meta = self.0.meta.take().unwrap_or_else(RawJson::object);
         // What is no object has no members, and stays as it is.
-        self.meta = Some(meta.with_members(members).unwrap_or(meta));
+        self.0.meta = Some(meta.with_members(members).unwrap_or(meta));
         self
     }
 
     /// Lets the call become a task, or asks for that.
     #[inline]
     pub fn task_wish(mut self, wish: TaskWish) -> Self {
-        self.task = Some(wish);
+        self.0.task = Some(wish);
         self
     }
 
@@ -227,14 +233,14 @@ impl CallRequest {
     /// # }
     /// ```
     pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.idempotency_key = Some(key.into());
+        self.0.idempotency_key = Some(key.into());
         self
     }
 
     /// Makes the call a part of this trace.
     #[inline]
     pub fn trace(mut self, trace: TraceContext) -> Self {
-        self.trace = Some(trace);
+        self.0.trace = Some(trace);
         self
     }
 }
@@ -242,9 +248,9 @@ impl CallRequest {
 impl std::fmt::Debug for CallRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CallRequest")
-            .field("address", &self.address)
-            .field("caller", &self.caller)
-            .field("deadline", &self.deadline)
+            .field("address", &self.0.address)
+            .field("caller", &self.0.caller)
+            .field("deadline", &self.0.deadline)
             .finish_non_exhaustive()
     }
 }
