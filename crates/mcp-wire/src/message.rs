@@ -91,7 +91,12 @@ fn id_of(bytes: Bytes) -> Option<RawJson> {
 /// The members of a message that have a meaning.
 #[derive(Default)]
 struct Envelope<'a> {
-    values: [Option<Part<'a>>; KEYS.len()],
+    version: Option<Part<'a>>,
+    id: Option<Part<'a>>,
+    method: Option<Part<'a>>,
+    params: Option<Part<'a>>,
+    result: Option<Part<'a>>,
+    error: Option<Part<'a>>,
 }
 
 const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -100,23 +105,28 @@ impl<'a> Envelope<'a> {
     fn read(text: &'a Parsed) -> Result<Self, ParseError> {
         let mut envelope = Self::default();
         let mut fault = None;
-        text.parts().for_each(|(key, value)| {
-            let Some(index) = KEYS.iter().position(|known| *known == key) else {
-                // Unknown members pass: they are nothing that this envelope hands on.
-                if is_case_variant(&key) {
-                    fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+        for (key, value) in text.parts() {
+            let member = match &*key {
+                "jsonrpc" => &mut envelope.version,
+                "id" => &mut envelope.id,
+                "method" => &mut envelope.method,
+                "params" => &mut envelope.params,
+                "result" => &mut envelope.result,
+                "error" => &mut envelope.error,
+                other => {
+                    // Other unknown members pass: they are nothing that this envelope hands on.
+                    if is_case_variant(other) {
+                        fault.get_or_insert(ParseErrorKind::CaseVariant(key.into_owned()));
+                    }
+                    continue;
                 }
-                return;
             };
-            if envelope.values[index].replace(value).is_some() {
+            if member.replace(value).is_some() {
                 fault.get_or_insert(ParseErrorKind::DuplicateKey(key.into_owned()));
             }
-        });
+        }
         match fault {
-            Some(kind) => {
-                let [_, id, ..] = envelope.values;
-                Err(ParseError::new(kind).about(id.map(|id| id.to_raw())))
-            }
+            Some(kind) => Err(ParseError::new(kind).about(envelope.id.map(|id| id.to_raw()))),
             None => Ok(envelope),
         }
     }
@@ -134,7 +144,14 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
         Kind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
         _ => return Err(ParseError::new(ParseErrorKind::NotAnObject)),
     }
-    let [version, id, method, params, result, error] = Envelope::read(text)?.values;
+    let Envelope {
+        version,
+        id,
+        method,
+        params,
+        result,
+        error,
+    } = Envelope::read(text)?;
     let fault = |kind| ParseError::new(kind).about(id.map(|id| id.to_raw()));
     if strict && version.is_none_or(|version| version.as_str() != "\"2.0\"") {
         return Err(fault(ParseErrorKind::Version));

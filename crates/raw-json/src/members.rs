@@ -93,7 +93,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 /// The member that stands there in a text, which is that of the whole or of a part of it.
-#[inline]
+#[inline(always)]
 pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a, str>, Part<'a>) {
     let value = &text[span.value..span.end];
     (span.key(text), Part { whole, text: value })
@@ -126,7 +126,7 @@ impl<'a> Spans<'a> {
 impl Iterator for Spans<'_> {
     type Item = Span;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Span> {
         let bytes = self.text.as_bytes();
         let key = next_in(bytes, self.at);

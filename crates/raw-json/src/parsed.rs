@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -141,9 +141,11 @@ impl Parsed {
     pub fn parts(&self) -> impl Iterator<Item = (Cow<'_, str>, Part<'_>)> {
         let text = self.raw.as_str();
         let noted = self.seen.all(text);
-        let looked_for = noted.is_none().then(|| Parts::new(&self.raw));
-        let noted = noted.unwrap_or_default().iter().enumerate();
-        let noted = noted.map(|(index, place)| part(&self.raw, text, self.seen.span(index, *place)));
-        noted.chain(looked_for.into_iter().flatten())
+        let mut looked_for = noted.is_none().then(|| Parts::new(&self.raw));
+        let mut noted = noted.unwrap_or_default().iter().enumerate();
+        iter::from_fn(move || match noted.next() {
+            Some((index, place)) => Some(part(&self.raw, text, self.seen.span(index, *place))),
+            None => looked_for.as_mut()?.next(),
+        })
     }
 }

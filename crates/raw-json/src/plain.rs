@@ -65,9 +65,10 @@ fn whole_word(bytes: &[u8], at: usize) -> Option<u64> {
 #[inline(never)]
 fn last_word(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
-    let mut word = [0; 8];
-    word[..rest.len()].copy_from_slice(rest);
-    u64::from_le_bytes(word)
+    match bytes.last_chunk() {
+        Some(last) if !rest.is_empty() => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+        _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 /// Which of a word's bytes is the first that is marked.
