@@ -44,7 +44,8 @@ impl<'a> Keys<'a> {
     /// An object begins.
     pub(crate) fn open(&mut self) {
         if self.seen.capacity() == 0 {
-            self.seen.reserve(Self::FEW);
+            // Growing takes several times as long.
+            self.seen = Vec::with_capacity(Self::FEW);
         }
         self.seen.push(Seen {
             print: 0,

@@ -13,9 +13,10 @@ pub(crate) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
     }
 }
 
+/// Vector instructions take longer to begin than a few words take to end.
 #[inline(never)]
 fn in_few_words(bytes: &[u8], start: usize) -> usize {
-    const FEW: usize = 4;
+    const FEW: usize = 6;
     for at in (start..).step_by(8).take(FEW) {
         match whole_word(bytes, at).map(special_bytes) {
             Some(0) => {}
@@ -67,7 +68,10 @@ fn last_word(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     match bytes.last_chunk() {
         Some(last) if !rest.is_empty() => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
-        _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        _ => rest
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
