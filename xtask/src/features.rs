@@ -1,4 +1,4 @@
-//! Each feature of the facade compiles alone.
+//! Each feature of the facade compiles alone, and so do its tests.
 
 use anyhow::{Context, Result};
 
@@ -26,16 +26,20 @@ pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
             "features: `{FACADE}` with {}",
             if feature.is_empty() { "none" } else { feature }
         ));
-        run(cargo(repository.root()).args([
-            "check",
+        // The library by itself as well: what tests are built with may bring features that it lacks.
+        let common = [
             "--quiet",
             "--package",
             FACADE,
-            "--lib",
             "--no-default-features",
             "--features",
             feature,
-        ]))?;
+        ];
+        run(cargo(repository.root()).arg("check").args(common).arg("--lib"))?;
+        run(cargo(repository.root())
+            .arg("clippy")
+            .args(common)
+            .args(["--tests", "--", "-D", "warnings"]))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use toolplane::{
 };
 
 #[cfg(feature = "outbound")]
-use crate::health::endpoint;
+use crate::outbound::endpoint;
 #[cfg(feature = "outbound")]
 use toolplane::manifest::{LoadOptions, Syntax, load};
 

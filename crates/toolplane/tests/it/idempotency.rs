@@ -5,9 +5,11 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::advance;
 use tool_testkit::{Script, Step, TestTool};
+#[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
+use toolplane::core::{Caller, Overrides, Settings};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{Caller, ErrorKind, Outcome, Overrides, Reply, Settings, ToolError},
+    core::{ErrorKind, Outcome, Reply, ToolError},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -109,6 +111,7 @@ tools:
     assert_eq!((error.kind(), script.n_calls()), (ErrorKind::Denied, 0));
 }
 
+#[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
 async fn settings(plane: &Toolplane, tool: &str) -> Settings {
     let tool = plane.describe(tool, &Caller::local()).await;
     tool.expect("it is there").settings().clone()

@@ -15,6 +15,8 @@ mod idempotency;
 mod ladder;
 mod limits;
 mod metrics;
+#[cfg(feature = "outbound")]
+mod outbound;
 mod overload;
 mod partial;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-#[cfg(feature = "outbound")]
-use crate::health::{Raises, endpoint, with_endpoint};
 use crate::health::{Told, Watched, fails};
+#[cfg(feature = "outbound")]
+use crate::outbound::{Raises, endpoint, with_endpoint};
 use mcp_mock::{MockServer, Tool as MockTool};
 use serde_json::{Value, json};
 #[cfg(feature = "outbound")]

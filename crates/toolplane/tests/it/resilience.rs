@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
 use tokio::time::{Instant, advance};
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
@@ -184,7 +183,7 @@ async fn a_tools_settings_stand_in_the_place_of_the_defaults() {
 #[cfg(feature = "exec-mcp")]
 #[tokio::test]
 async fn a_servers_settings_hold_for_the_tools_that_are_written_out_for_it() {
-    let yaml = json!({
+    let yaml = serde_json::json!({
         "defaults": {"retry": {"max_attempts": 9}},
         "servers": {"s": {"command": "none", "retry": {"max_attempts": 2}, "breaker": {}}},
         "tools": {"t": {

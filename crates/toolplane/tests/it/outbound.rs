@@ -1,0 +1,194 @@
+//! What is sent out: checks of endpoints and webhooks, and servers that they go to.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+use tool_testkit::{Script, TestTool};
+use toolplane::{
+    CallRequest, RawJson, Toolplane,
+    core::{
+        Alert, AlertKind, AlertPhase, AlertSubject, CallContext, Descriptor, DynInvoke, Event, Executor,
+        Health, HealthStatus, Invoke, Outcome, PrepareError, Reply, ToolError, Trust,
+    },
+    manifest::{LoadOptions, Syntax, load},
+};
+
+use crate::health::Server;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An HTTP server that answers every request with this status, and tells what it got.
+pub(crate) async fn endpoint(status: &'static str) -> (String, mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+    let address = listener.local_addr().expect("it is bound");
+    let (tell, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let request = request(&mut stream).await;
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes()).await;
+            if tell.send(request).is_err() {
+                return;
+            }
+        }
+    });
+    (format!("http://{address}/health"), told)
+}
+
+/// Reads a request with its body.
+async fn request(stream: &mut TcpStream) -> String {
+    let (mut text, mut buffer) = (String::new(), [0; 4096]);
+    loop {
+        let n_read = stream.read(&mut buffer).await.unwrap_or_default();
+        text.push_str(std::str::from_utf8(&buffer[..n_read]).expect("tests send text"));
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
+            body.len() >= length.map_or(0, |length| length.parse().expect("a number"))
+        });
+        if whole || n_read == 0 {
+            return text;
+        }
+    }
+}
+
+pub(crate) fn with_endpoint(name: &str, endpoint: &str, trust: Trust) -> Descriptor {
+    let mut tool = TestTool::new(name).descriptor;
+    tool.metadata.health_check_endpoint = Some(endpoint.to_owned());
+    tool.origin.trust = trust;
+    tool
+}
+
+#[tokio::test]
+async fn endpoints_of_tools_are_asked_if_the_operator_wrote_them() {
+    let (well, mut asked) = endpoint("204 No Content").await;
+    let (ill, _ill) = endpoint("503 Service Unavailable").await;
+    let (other, mut never_asked) = endpoint("200 OK").await;
+    let moved: &'static str = format!("302 Found\r\nlocation: {other}").leak();
+    let (moved, _moved) = endpoint(moved).await;
+    let server = Server::new(vec![Arc::new(with_endpoint("foreign", &other, Trust::Upstream))]);
+    let plane = Toolplane::builder()
+        .executor(Arc::new(Script::new([])))
+        .source(Arc::new(server))
+        .tool(with_endpoint("well", &well, Trust::Operator))
+        .tool(with_endpoint("ill", &ill, Trust::Operator))
+        .tool(with_endpoint("moved", &moved, Trust::Operator))
+        .tool(with_endpoint("gone", "http://127.0.0.1:1/", Trust::Operator))
+        .build()
+        .expect("usable");
+    let mut found: Vec<_> = plane
+        .check_health()
+        .await
+        .into_iter()
+        .map(|checked| {
+            let result = checked
+                .result
+                .map_or_else(|error| error.message().to_owned(), |()| "well".to_owned());
+            format!("{}: {result}", checked.subject)
+        })
+        .collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "tool `gone`: it cannot be reached",
+            "tool `ill`: its health check endpoint answered 503 Service Unavailable",
+            "tool `moved`: its health check endpoint answered 302 Found",
+            "tool `well`: well",
+            "upstream `files`: well",
+        ]
+    );
+    assert!(
+        asked
+            .recv()
+            .await
+            .expect("it was asked")
+            .starts_with("GET /health HTTP/1.1")
+    );
+    assert!(never_asked.try_recv().is_err(), "by nobody");
+    assert_eq!(plane.health().tool("ill").status, HealthStatus::Degraded);
+    assert_eq!(plane.health().tool("well").status, HealthStatus::Healthy);
+}
+
+/// An executor that raises an alert.
+#[derive(Clone)]
+pub(crate) struct Raises;
+
+impl Invoke for Raises {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let subject = AlertSubject::Tool(cx.tool().name().clone());
+        let (kind, phase) = (AlertKind::Disabled, AlertPhase::Firing);
+        let alert = Alert::new(
+            kind,
+            phase,
+            subject,
+            "its credentials are refused",
+            cx.clock.wall(),
+        );
+        cx.observers.tell(&Event::Alert { alert: &alert });
+        Ok(Reply::value(RawJson::object()).into())
+    }
+}
+
+impl Executor for Raises {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
+
+#[tokio::test]
+async fn alerts_reach_the_webhook_signed_and_hold_no_call_up() {
+    let (url, mut received) = endpoint("200 OK").await;
+    let text = format!(
+        "secrets: {{key: '${{NO_SUCH_VARIABLE:-whsec_c2VjcmV0}}'}}
+alerts: {{webhook: {{url: '{url}', secret: '${{secret:key}}', headers: {{X-Team: tools}}}}}}"
+    );
+    let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable");
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .executor(Arc::new(Raises))
+        .tool(TestTool::new("weather").descriptor)
+        .build()
+        .expect("usable");
+    plane.call(CallRequest::new("weather")).await.expect("answered");
+    let received = tokio::time::timeout(30 * SECOND, received.recv()).await;
+    let request = received
+        .expect("the alert was sent")
+        .expect("the endpoint is there");
+    let (head, body) = request.split_once("\r\n\r\n").expect("a request");
+    assert!(head.starts_with("POST /health HTTP/1.1"), "{head}");
+    for header in [
+        "webhook-id: msg_",
+        "webhook-timestamp: ",
+        "webhook-signature: v1,",
+        "x-team: tools",
+    ] {
+        assert!(head.contains(header), "{head}");
+    }
+    assert!(!request.contains("c2VjcmV0"), "{request}");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body["type"], "toolplane.alert");
+    assert_eq!(
+        body["data"],
+        json!({
+            "alert": "disabled",
+            "phase": "firing",
+            "subject": {"kind": "tool", "name": "weather"},
+            "message": "its credentials are refused"
+        })
+    );
+}
