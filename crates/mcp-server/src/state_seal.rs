@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use mcp_wire::{Request, RpcError, code};
-use raw_json::RawJson;
+use raw_json::{RawJson, hex};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -123,10 +123,6 @@ fn is_equal(one: &[u8], other: &[u8]) -> bool {
         .zip(other)
         .fold(0, |sum, (one, other)| sum | (one ^ other));
     one.len() == other.len() && difference == 0
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -39,6 +39,20 @@ pub fn digest(value: &RawJson) -> [u8; 32] {
     Sha256::digest(canonical(value)).into()
 }
 
+/// Writes bytes, such as a [`digest`], in hexadecimal digits.
+///
+/// ```
+/// assert_eq!(raw_json::hex(&[0, 0xab, 7]), "00ab07");
+/// ```
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
+}
+
 /// Passes over a text once and writes it anew. It keeps its own stack, since a part of a message may be nested
 /// deeper than a thread's stack allows.
 struct Writer<'a> {

@@ -29,7 +29,7 @@ mod skip;
 mod splice;
 
 pub use self::{
-    canonical::{canonical, digest},
+    canonical::{canonical, digest, hex},
     error::{Error, ErrorKind},
     members::{Items, Members, Part, Parts},
     parsed::Parsed,

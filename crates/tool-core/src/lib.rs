@@ -49,6 +49,7 @@ mod overrides;
 mod partial;
 mod pattern;
 mod progress;
+mod retry_after;
 mod schema;
 mod secret;
 mod secret_forms;
@@ -96,6 +97,7 @@ pub use self::{
     partial::{PartialRule, PartialSettings},
     pattern::Pattern,
     progress::Progress,
+    retry_after::retry_after,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
     secret_forms::{HIDDEN, names_secret, secret_forms},

@@ -1,5 +1,3 @@
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
 
 /// How many characters a tool's name may have.
@@ -54,9 +52,7 @@ pub fn outward_name(name: &str) -> String {
     if outward.len() > MAX_NAME {
         outward.truncate(MAX_NAME - 9);
         outward.push('_');
-        for byte in &Sha256::digest(name)[..4] {
-            let _ = write!(outward, "{byte:02x}");
-        }
+        outward.push_str(&raw_json::hex(&Sha256::digest(name)[..4]));
     }
     outward
 }

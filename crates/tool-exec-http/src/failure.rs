@@ -4,11 +4,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::StatusCode;
+use http::{StatusCode, header::RETRY_AFTER};
 use raw_json::RawJson;
 use reqwest::Response;
 use tokio::time::timeout;
-use tool_core::{CallContext, ErrorKind, ToolError};
+use tool_core::{CallContext, ErrorKind, ToolError, retry_after};
 
 use crate::{
     call::not_allowed,
@@ -16,7 +16,7 @@ use crate::{
     redact::{Masks, hide_fields},
     resolve::is_refused,
     response::{MediaType, decode},
-    status::{kind_of, refuses_credentials, retry_after},
+    status::{kind_of, refuses_credentials},
 };
 
 /// Why an exchange gave no result.
@@ -124,7 +124,8 @@ pub(crate) async fn error_answer(
 ) -> ToolError {
     let status = response.status();
     let media = MediaType::of(response.headers());
-    let wait = retry_after(response.headers(), now);
+    let told = response.headers().get(RETRY_AFTER);
+    let wait = told.and_then(|told| retry_after(told.to_str().ok()?, now));
     let (body, whole) = read_some(&mut response).await;
     let text = decode(&body, &media).0;
     let text = masks.message(&text);

@@ -1,6 +1,4 @@
-use std::time::{Duration, SystemTime};
-
-use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use http::StatusCode;
 use serde_json::Value;
 use tool_core::ErrorKind;
 
@@ -64,52 +62,12 @@ pub(crate) fn refuses_credentials(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 407)
 }
 
-/// How long the upstream asks to wait: seconds or a date. Nothing if it says nothing that can be read.
-pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number beyond 64 bits means never, and so does the largest one.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
+    use http::StatusCode;
     use serde_json::json;
 
-    use super::{ExpectedStatus, kind_of, retry_after};
-
-    #[test]
-    fn waits() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        for (text, seconds) in [
-            ("120", Some(120)),
-            ("0", Some(0)),
-            (" 7 ", Some(7)),
-            ("99999999", Some(99_999_999)),
-            ("99999999999999999999999999", Some(u64::MAX)),
-            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
-            ("Sunday, 06-Nov-94 08:49:47 GMT", Some(10)),
-            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
-            ("-5", None),
-            ("1.5", None),
-            ("soon", None),
-            ("", None),
-        ] {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
-            assert_eq!(
-                retry_after(&headers, now),
-                seconds.map(Duration::from_secs),
-                "{text}"
-            );
-        }
-        assert_eq!(retry_after(&HeaderMap::new(), now), None);
-    }
+    use super::{ExpectedStatus, kind_of};
 
     #[test]
     fn expected() {

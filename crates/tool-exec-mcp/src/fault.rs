@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use mcp_client::{Error, ErrorKind as Fault};
 use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
-use tool_core::{CallContext, ErrorKind, ToolError};
+use tool_core::{CallContext, ErrorKind, ToolError, retry_after};
 
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.
@@ -52,9 +52,11 @@ fn worded(
             }
         }
         Fault::HttpStatus {
-            status, retry_after, ..
+            status,
+            retry_after: told,
+            ..
         } => {
-            let wait = retry_after.as_deref().and_then(|text| wait_of(text, now));
+            let wait = told.as_deref().and_then(|text| retry_after(text, now));
             http_status(&unanswered, server, *status, wait)
         }
         Fault::Unreachable(_) => answered(ErrorKind::Unavailable, "cannot be reached".to_owned()),
@@ -110,17 +112,6 @@ fn http_status(
         Some(wait) => error.with_retry_after(wait),
         None => error,
     }
-}
-
-/// How long `Retry-After` asks to wait, in seconds or until a date; nothing if it cannot be read.
-fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
-    let text = text.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number beyond 64 bits means never, and so does the largest one.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
 }
 
 /// A server's words, kept to a length that fits a message.

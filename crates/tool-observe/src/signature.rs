@@ -59,11 +59,7 @@ mod tests {
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
             ),
         ] {
-            let code: String = hmac(&key, message.as_bytes())
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            assert_eq!(code, expected);
+            assert_eq!(raw_json::hex(&hmac(&key, message.as_bytes())), expected);
         }
     }
 

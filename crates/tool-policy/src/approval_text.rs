@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use raw_json::RawJson;
+use raw_json::{RawJson, hex};
 use tool_core::{Approval, ApprovalState, rfc3339};
 
 /// How many bytes of arguments are put before a person in a question: what does not fit is looked at elsewhere, never
@@ -178,10 +178,6 @@ fn is_deceptive(character: char) -> bool {
                 | '\u{fff0}'..='\u{fffb}'
                 | '\u{e0000}'..='\u{e0fff}'
         )
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ impl Toolplane {
     pub fn disabled_records(&self) -> Vec<Value> {
         let now = self.0.clock.now();
         let disabled = self.disabled().into_iter().map(|(tool, disabled)| {
-            let digest = self.known_tool(&tool).map(|tool| hex(tool.digest()));
+            let digest = self.known_tool(&tool).map(|tool| raw_json::hex(tool.digest()));
             json!({
                 "tool": *tool,
                 "digest": digest,
@@ -91,8 +91,4 @@ pub(crate) fn public_record(name: &str, status: &SourceStatus, wall: SystemTime)
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,6 +5,7 @@ mod context;
 mod health;
 mod lifecycle;
 mod name;
+mod retry_after;
 mod template;
 mod tool;
 mod trace;

@@ -1,4 +1,8 @@
-use std::{io::Write, sync::Arc, time::Duration};
+use std::{
+    io::Write,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use flate2::{Compression, write::GzEncoder};
 use reqwest::{
@@ -11,6 +15,7 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep, timeout_at},
 };
+use tool_core::retry_after;
 use tracing::{info, warn};
 
 use super::{
@@ -104,7 +109,7 @@ impl Sender {
                     let wait = told.unwrap_or(pause);
                     pause *= 2;
                     // There is no time for another try either when the process ends.
-                    if Instant::now() + wait >= end || *ending.borrow() {
+                    if wait >= end.saturating_duration_since(Instant::now()) || *ending.borrow() {
                         break reason;
                     }
                     tokio::select! {
@@ -163,13 +168,10 @@ impl Sender {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                let told = answer
-                    .headers()
-                    .get(RETRY_AFTER)
-                    .and_then(|told| told.to_str().ok()?.parse().ok());
+                let told = answer.headers().get(RETRY_AFTER);
                 Err(Refused::Later(
                     format!("it answers with {status}"),
-                    told.map(Duration::from_secs),
+                    told.and_then(|told| retry_after(told.to_str().ok()?, SystemTime::now())),
                 ))
             }
             _ => Err(Refused::Never(format!("it answers with {status}"))),

@@ -262,6 +262,23 @@ async fn what_a_collector_may_take_later_is_sent_again_and_what_it_refuses_is_no
 }
 
 #[tokio::test]
+async fn a_collector_that_wants_to_be_left_alone_for_ever_has_the_next_spans() {
+    for forever in ["18446744073709551615", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        let busy: &'static str = format!("503 Busy\r\nretry-after: {forever}").leak();
+        let mut collector = Collector::start([busy]).await;
+        let mut settings = collector.settings();
+        settings.delay = Duration::from_millis(10);
+        let otlp = Otlp::start(settings);
+        let tracer = otlp.tracer(Sampler::DEFAULT);
+        run(&tracer, Step::Echo, None).await;
+        let refused = collector.next().await.spans()[0].span_id.clone();
+        run(&tracer, Step::Echo, None).await;
+        assert_ne!(collector.next().await.spans()[0].span_id, refused, "{forever}");
+        otlp.shutdown(LONG).await;
+    }
+}
+
+#[tokio::test]
 async fn a_collector_that_says_nothing_holds_up_no_call_and_no_end() {
     // It takes connections and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

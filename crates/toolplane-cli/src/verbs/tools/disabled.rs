@@ -41,7 +41,7 @@ pub(super) async fn all(console: Console) -> Vec<Disabled> {
 
 /// Those of this tool: a tool of another configuration may have the same name.
 pub(super) fn of(all: &[Disabled], tool: &Tool) -> Vec<Disabled> {
-    let digest = super::show::hex(tool.digest());
+    let digest = raw_json::hex(tool.digest());
     let is_it =
         |one: &&Disabled| *one.tool == **tool.name() && one.digest.as_ref().is_none_or(|one| *one == digest);
     all.iter().filter(is_it).cloned().collect()

@@ -48,7 +48,7 @@ pub(super) fn show(tool: &Tool, disabled: &[Disabled], console: Console) -> Resu
     let shown = Shown {
         name: tool.name(),
         definition: tool.definition(),
-        digest: hex(tool.digest()),
+        digest: raw_json::hex(tool.digest()),
         version: descriptor.version.as_deref(),
         source: &descriptor.origin.place,
         trust: match descriptor.origin.trust {
@@ -69,13 +69,6 @@ pub(super) fn show(tool: &Tool, disabled: &[Disabled], console: Console) -> Resu
     };
     console.value(&shown, || page(tool, &shown))?;
     Ok(Exit::Done)
-}
-
-pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The tool as people read it.
