@@ -27,6 +27,7 @@ mod raw;
 mod scan;
 mod skip;
 mod splice;
+mod utf8;
 
 pub use self::{
     canonical::{canonical, digest, hex},

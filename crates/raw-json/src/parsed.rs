@@ -1,13 +1,13 @@
 use std::{borrow::Cow, iter};
 
 use bytes::Bytes;
-use bytestring::ByteString;
 
 use crate::{
-    Error, ErrorKind, Limits, Part, Parts, RawJson,
+    Error, Limits, Part, Parts, RawJson,
     marks::Marking,
     members::part,
     scan::{Notes, Span, check_noting},
+    utf8::text_of,
 };
 
 /// A text that was checked, and where its members stand if it is an object, found in the same pass: for messages, which
@@ -114,8 +114,7 @@ impl Parsed {
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
     pub fn parse(text: impl Into<Bytes>, limits: Limits) -> Result<Self, Error> {
-        let text = ByteString::try_from(text.into())
-            .map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
+        let text = text_of(text.into())?;
         let mut noting = Noting {
             seen: Seen::default(),
             marking: Marking::of(text.len()),

@@ -15,6 +15,7 @@ use crate::{
     marks::{Marking, Marks},
     plain::end_of_plain,
     scan::{self, unescape},
+    utf8::text_of,
 };
 
 /// One JSON value as text, exactly as it was written, without the space around it.
@@ -53,9 +54,7 @@ impl RawJson {
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
     pub fn parse_within(text: impl Into<Bytes>, limits: scan::Limits) -> Result<Self, Error> {
-        let bytes = text.into();
-        let text =
-            ByteString::try_from(bytes).map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))?;
+        let text = text_of(text.into())?;
         let mut marking = Marking::of(text.len());
         scan::check_noting(&text, limits, &mut marking)?;
         Ok(Self::trimmed(text, marking).0)
