@@ -1,10 +1,12 @@
 //! Scripted executors, ready-made tools and calls, and where to find test peers.
 
+mod executor;
 mod peers;
 mod scripted;
 mod tools;
 
 pub use self::{
+    executor::executor,
     peers::{PeerCommand, Peers, Skip, skip},
     scripted::{Script, Step},
     tools::{TestTool, call},

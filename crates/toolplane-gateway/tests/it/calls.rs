@@ -1,14 +1,11 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use raw_json::RawJson;
 use serde_json::json;
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     Toolplane,
-    core::{
-        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Reply,
-        ToolError,
-    },
+    core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError},
 };
 
 use crate::support::{Client, Http, MODERN, plane, raw};
@@ -191,25 +188,13 @@ impl Invoke for Reporter {
     }
 }
 
-impl Executor for Reporter {
-    fn kind(&self) -> &'static str {
-        "reporter"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(Self))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
 #[tokio::test]
 async fn progress_trace_and_caller_pass_through() {
     let mut tool = TestTool::new("t").descriptor;
     tool.executor.kind = "reporter".to_owned();
-    let builder = Toolplane::builder().executor(Arc::new(Reporter)).tool(tool);
+    let builder = Toolplane::builder()
+        .executor(executor("reporter", Reporter))
+        .tool(tool);
     let mut client = Client::of(builder.build().expect("it can be set up"));
     let first = client
         .ask(

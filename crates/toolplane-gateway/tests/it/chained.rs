@@ -6,11 +6,10 @@ use std::{
 };
 
 use tokio::{net::TcpListener, task::JoinSet};
+use tool_testkit::executor;
 use toolplane::{
-    RawJson, Toolplane,
-    core::{
-        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, ToolError,
-    },
+    Toolplane,
+    core::{CallContext, ErrorKind, Invoke, Outcome, ToolError},
     manifest::{LoadOptions, Syntax, load},
 };
 use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
@@ -49,26 +48,12 @@ impl Invoke for Down {
     }
 }
 
-impl Executor for Down {
-    fn kind(&self) -> &'static str {
-        "down"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
-fn plane(yaml: String, executor: Option<Down>) -> Toolplane {
+fn plane(yaml: String, down: Option<Down>) -> Toolplane {
     let loaded = load(&LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, yaml)).expect("usable");
     let builder = Toolplane::builder().loaded(&loaded);
-    let builder = executor
+    let builder = down
         .into_iter()
-        .fold(builder, |builder, down| builder.executor(Arc::new(down)));
+        .fold(builder, |builder, down| builder.executor(executor("down", down)));
     builder.build().expect("it can be set up")
 }
 

@@ -7,12 +7,12 @@ use std::{
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_testkit::TestTool;
+use tool_testkit::{TestTool, executor};
 use toolplane::{
     Toolplane,
     core::{
-        CallContext, ClientKey, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError,
-        Question, Reply, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError, Update,
+        CallContext, ClientKey, ErrorKind, Invoke, Outcome, Question, Reply, Target, Task, TaskHandle,
+        TaskRequest, TaskWish, ToolError, Update,
     },
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
@@ -138,20 +138,6 @@ impl Invoke for Tasking {
     }
 }
 
-impl Executor for Tasking {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
 /// A gateway with a tool that can be called as a task, and one that cannot.
 fn gateway(tasking: &Tasking) -> Gateway {
     telling(tasking, &Changing::new(&[]))
@@ -164,7 +150,7 @@ fn telling(tasking: &Tasking, source: &Arc<Changing>) -> Gateway {
         r#"{"name":"work","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"}}"#;
     work.descriptor.definition = Some(raw(definition));
     let plane = Toolplane::builder()
-        .executor(Arc::new(tasking.clone()))
+        .executor(executor("scripted", tasking.clone()))
         .source(source.clone())
         .tool(work.descriptor)
         .tool(TestTool::new("plain").descriptor)

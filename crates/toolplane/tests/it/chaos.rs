@@ -8,12 +8,12 @@ use std::{
 
 use serde_json::json;
 use tokio::time::{Instant, advance};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        BreakerSettings, CallContext, Descriptor, DynInvoke, ErrorKind, Event, Executor, Health, Invoke,
-        Metadata, Observe, Outcome, Overrides, PrepareError, Reply, RetrySettings, ToolError,
+        BreakerSettings, CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome,
+        Overrides, Reply, RetrySettings, ToolError,
     },
     faults::{Chaos, ChaosPlan, ChaosRule, Fault, Latency},
 };
@@ -124,20 +124,6 @@ impl Invoke for Ledger {
     }
 }
 
-impl Executor for Ledger {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_may_not_run_twice_never_does() {
     let ledger = Ledger::default();
@@ -147,7 +133,7 @@ async fn what_may_not_run_twice_never_does() {
     let mut tool = TestTool::new("pay");
     tool.descriptor.overrides.retry = Some(RetrySettings::default());
     let plane = Toolplane::builder()
-        .executor(Arc::new(ledger.clone()))
+        .executor(executor("scripted", ledger.clone()))
         .tool(tool.descriptor)
         .chaos(Chaos::new(ChaosPlan::new(3, [rule])))
         .build()

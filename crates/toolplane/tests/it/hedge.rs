@@ -12,9 +12,10 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
+use tool_testkit::executor;
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{CallContext, Descriptor, DynInvoke, Executor, Invoke, Outcome, PrepareError, Reply, ToolError},
+    core::{CallContext, Invoke, Outcome, Reply, ToolError},
     manifest::{LoadOptions, Syntax, load},
     observe::Metrics,
 };
@@ -59,26 +60,12 @@ impl Invoke for Varies {
     }
 }
 
-impl Executor for Varies {
-    fn kind(&self) -> &'static str {
-        "varies"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
 fn plane(varies: &Varies, settings: &str, metrics: &Arc<Metrics>) -> Toolplane {
     let yaml = format!("tools: {{t: {{description: d, {settings}, executor: {{kind: varies}}}}}}");
     let loaded = load(&LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, yaml)).expect("usable");
     Toolplane::builder()
         .loaded(&loaded)
-        .executor(Arc::new(varies.clone()))
+        .executor(executor("varies", varies.clone()))
         .observer(metrics.clone())
         .build()
         .expect("can be set up")

@@ -12,13 +12,10 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
 };
-use tool_testkit::TestTool;
+use tool_testkit::{TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{
-        CallContext, ConcurrencyLimit, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Metadata, Outcome,
-        PrepareError, Reply, ToolError,
-    },
+    core::{CallContext, ConcurrencyLimit, ErrorKind, Invoke, Metadata, Outcome, Reply, ToolError},
     manifest::Configuration,
 };
 
@@ -68,20 +65,6 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Executor for Works {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
 impl Invoke for Works {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let seen = &*self.0;
@@ -117,7 +100,7 @@ fn plane(works: &Works) -> Toolplane {
     configuration.defaults.limits.concurrency.total = Some(ConcurrencyLimit::new(TOTAL));
     let builder = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(works.clone()))
+        .executor(executor("scripted", works.clone()))
         .seed(1);
     let tools = TOOLS.map(|name| {
         let limit = ConcurrencyLimit {

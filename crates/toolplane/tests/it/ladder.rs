@@ -7,12 +7,12 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
-use tool_testkit::{Script, Step, TestTool};
+use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        ApprovalRule, CacheSettings, Caller, Descriptor, DynInvoke, ErrorKind, Event, Executor, FailureStep,
-        Metadata, Observe, Outcome, Pattern, PrepareError, RetrySettings, ToolError,
+        ApprovalRule, CacheSettings, Caller, Descriptor, ErrorKind, Event, FailureStep, Metadata, Observe,
+        Outcome, Pattern, RetrySettings, ToolError,
     },
     manifest::Configuration,
     observe::Metrics,
@@ -20,26 +20,6 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 const KEY: &str = "dev.toolplane/degraded";
-
-/// A script of its own for a tool.
-struct Own {
-    kind: &'static str,
-    script: Script,
-}
-
-impl Executor for Own {
-    fn kind(&self) -> &str {
-        self.kind
-    }
-
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        self.script.prepare(descriptor)
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
 
 /// A toolplane in the making, with a script for each tool.
 #[derive(Default)]
@@ -72,10 +52,9 @@ impl Setup {
         tool.descriptor.executor.kind = name.to_owned();
         tool.descriptor.overrides.on_failure = Some(ladder.into());
         change(&mut tool.descriptor);
-        let script = script.clone();
         self.builder = self
             .builder
-            .executor(Arc::new(Own { kind: name, script }))
+            .executor(executor(name, script.clone()))
             .tool(tool.descriptor);
         self
     }

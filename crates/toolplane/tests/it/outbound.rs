@@ -8,12 +8,12 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
-use tool_testkit::{Script, TestTool};
+use tool_testkit::{Script, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        Alert, AlertKind, AlertPhase, AlertSubject, CallContext, Descriptor, DynInvoke, Event, Executor,
-        Health, HealthStatus, Invoke, Outcome, PrepareError, Reply, ToolError, Trust,
+        Alert, AlertKind, AlertPhase, AlertSubject, CallContext, Descriptor, Event, Health, HealthStatus,
+        Invoke, Outcome, Reply, ToolError, Trust,
     },
     manifest::{LoadOptions, Syntax, load},
 };
@@ -116,8 +116,7 @@ async fn endpoints_of_tools_are_asked_if_the_operator_wrote_them() {
     assert_eq!(plane.health().tool("well").status, HealthStatus::Healthy);
 }
 
-/// An executor that raises an alert.
-#[derive(Clone)]
+/// Raises an alert.
 pub(crate) struct Raises;
 
 impl Invoke for Raises {
@@ -136,20 +135,6 @@ impl Invoke for Raises {
     }
 }
 
-impl Executor for Raises {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
-}
-
 #[tokio::test]
 async fn alerts_reach_the_webhook_signed_and_hold_no_call_up() {
     let (url, mut received) = endpoint("200 OK").await;
@@ -160,7 +145,7 @@ alerts: {{webhook: {{url: '{url}', secret: '${{secret:key}}', headers: {{X-Team:
     let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable");
     let plane = Toolplane::builder()
         .loaded(&loaded)
-        .executor(Arc::new(Raises))
+        .executor(executor("scripted", Raises))
         .tool(TestTool::new("weather").descriptor)
         .build()
         .expect("usable");

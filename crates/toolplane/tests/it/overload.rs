@@ -13,12 +13,11 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, sleep_until},
 };
-use tool_testkit::TestTool;
+use tool_testkit::{TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        CallContext, ConcurrencyLimit, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Metadata, Outcome,
-        PrepareError, Reply, RetrySettings, ToolError,
+        CallContext, ConcurrencyLimit, ErrorKind, Invoke, Metadata, Outcome, Reply, RetrySettings, ToolError,
     },
     manifest::Configuration,
 };
@@ -44,20 +43,6 @@ struct Seen {
     n_arrivals: AtomicUsize,
     n_running: AtomicUsize,
     most_running: AtomicUsize,
-}
-
-impl Executor for Works {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
-    }
-
-    fn config_schema(&self) -> RawJson {
-        RawJson::object()
-    }
 }
 
 impl Invoke for Works {
@@ -116,7 +101,7 @@ async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came
     configuration.defaults.call_timeout = DEADLINE;
     let plane = Toolplane::builder()
         .configuration(configuration)
-        .executor(Arc::new(works.clone()))
+        .executor(executor("scripted", works.clone()))
         .tool(tool.descriptor)
         .seed(1)
         .build()

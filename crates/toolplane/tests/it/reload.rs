@@ -251,7 +251,7 @@ tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
     };
     let plane = Toolplane::builder()
         .loaded(&yaml(""))
-        .executor(Arc::new(Raises))
+        .executor(tool_testkit::executor("scripted", Raises))
         .build()
         .expect("usable");
     let raise = async || plane.call(CallRequest::new("a")).await.expect("answered");

@@ -1,0 +1,32 @@
+use std::sync::Arc;
+
+use raw_json::RawJson;
+use tool_core::{Descriptor, DynInvoke, Executor, Invoke, PrepareError};
+
+/// An executor of this kind by which every tool is run by the same; settings are not read.
+#[must_use]
+pub fn executor(kind: &'static str, runs: impl Invoke + 'static) -> Arc<dyn Executor> {
+    Arc::new(RunBy {
+        kind,
+        runs: Arc::new(runs),
+    })
+}
+
+struct RunBy {
+    kind: &'static str,
+    runs: Arc<dyn DynInvoke>,
+}
+
+impl Executor for RunBy {
+    fn kind(&self) -> &str {
+        self.kind
+    }
+
+    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+        Ok(self.runs.clone())
+    }
+
+    fn config_schema(&self) -> RawJson {
+        RawJson::object()
+    }
+}
