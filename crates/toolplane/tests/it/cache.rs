@@ -211,6 +211,29 @@ async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() 
     assert_eq!(layers(&second), before);
 }
 
+/// Where a cache may be, a tool changes nothing: who cannot wait for the call that is made for all may ask again.
+#[tokio::test(start_paused = true)]
+async fn whose_time_ends_while_a_shared_call_runs_is_told_timeout_and_not_that_nobody_knows() {
+    let hasty = || request(&json!({})).deadline(SECOND);
+    for (configuration, tool) in [
+        (Configuration::default(), cached("search")),
+        (by_default(), TestTool::new("search").metadata(declared())),
+    ] {
+        let script = Script::new([Step::After(2 * SECOND, json!("there"))]);
+        let plane = plane(&script, configuration, tool);
+        let (patient, hasty) = tokio::join!(plane.call(request(&json!({}))), plane.call(hasty()));
+        patient.expect("it has a minute");
+        assert_eq!(hasty.expect_err("it has a second").kind(), ErrorKind::Timeout);
+        assert_eq!(script.n_calls(), 1);
+    }
+    let (no_cache, own_call) = (TestTool::new("search"), hasty().bypass_cache());
+    for (tool, request) in [(no_cache, hasty()), (cached("search"), own_call)] {
+        let plane = plane(&Script::new([Step::Hang(true)]), Configuration::default(), tool);
+        let error = plane.call(request).await.expect_err("it hangs");
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_neither_reads_nor_fills_the_cache() {
     let script = Script::new([Step::Echo]);
