@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::outcome;
 use crate::support::{
-    Client as _, Configuration, Gateway, Stopwatch, eventually, healthy_server, hostile_arguments,
+    Client as _, Configuration, Era, Gateway, Stopwatch, eventually, healthy_server, hostile_arguments,
     hostile_program, tp_fault,
 };
 
@@ -34,7 +34,7 @@ fn servers_that_end_again_and_again_are_started_seldom_and_leave_nothing_behind(
         let mut args = vec!["stdio", "--history", history.to_str().unwrap()];
         args.extend(*life);
         args.extend(["--", hostile_program()]);
-        args.extend(hostile_arguments(&notes));
+        args.extend(hostile_arguments(Era::Legacy, &notes));
         let server = json!({"command": tp_fault().to_str().unwrap(), "args": args});
         configuration = configuration.server(&format!("s{n}"), server);
     }

@@ -7,18 +7,19 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{outcome, repeatable};
-use crate::support::{Configuration, Gateway, hostile_arguments, hostile_program, tp_fault};
+use crate::support::{Configuration, Era, Gateway, hostile_arguments, hostile_program, tp_fault};
 
 /// A server for each byte at which a call is to break, wrapped by what breaks it.
 struct Stage {
     folder: TempDir,
+    era: Era,
     way: &'static str,
 }
 
 impl Stage {
-    fn new(way: &'static str) -> Self {
+    fn new(era: Era, way: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, way }
+        Self { folder, era, way }
     }
 
     fn file(&self, what: &str, after: usize) -> PathBuf {
@@ -36,7 +37,7 @@ impl Stage {
         }
         let notes = self.file("notes", after);
         arguments.extend(["--", hostile_program()]);
-        arguments.extend(hostile_arguments(&notes));
+        arguments.extend(hostile_arguments(self.era, &notes));
         json!({"command": tp_fault().to_str().unwrap(), "args": arguments})
     }
 
@@ -83,8 +84,8 @@ fn outcomes(
     panic!("the {} is longer than {} bytes", stage.way, bytes.len())
 }
 
-fn breaks_once(way: &'static str) {
-    let stage = Stage::new(way);
+fn breaks_once(era: Era, way: &'static str) {
+    let stage = Stage::new(era, way);
     let bytes: Vec<usize> = (0..600).collect();
     let mut configuration = Configuration::default();
     for after in &bytes {
@@ -114,20 +115,30 @@ fn breaks_once(way: &'static str) {
 }
 
 #[test]
-fn a_call_whose_line_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
-    breaks_once("request");
+fn a_legacy_call_whose_line_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
+    breaks_once(Era::Legacy, "request");
 }
 
 #[test]
-fn a_call_whose_answer_breaks_at_any_byte_is_done_once_and_told_as_unknown() {
-    breaks_once("response");
+fn a_legacy_call_whose_answer_breaks_at_any_byte_is_done_once_and_told_as_unknown() {
+    breaks_once(Era::Legacy, "response");
+}
+
+#[test]
+fn a_modern_call_whose_line_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
+    breaks_once(Era::Modern, "request");
+}
+
+#[test]
+fn a_modern_call_whose_answer_breaks_at_any_byte_is_done_once_and_told_as_unknown() {
+    breaks_once(Era::Modern, "response");
 }
 
 /// The server rests for a second before it is started again, so not every byte has its turn.
 #[test]
 fn a_repeatable_call_whose_pipes_break_is_made_again_by_the_server_started_again() {
     for way in ["request", "response"] {
-        let stage = Stage::new(way);
+        let stage = Stage::new(Era::Legacy, way);
         let bytes: Vec<usize> = (0..600).step_by(11).collect();
         let mut configuration = Configuration::default();
         for after in &bytes {

@@ -9,7 +9,7 @@ use tp_fault::{Fault, LedgerOptions, Plan};
 
 use super::{GRACE, SHORT, arguments, http_tool, outcome, with};
 use crate::support::{
-    Client as _, Configuration, Gateway, Net, Stopwatch, arrivals, eventually, healthy_server,
+    Client as _, Configuration, Era, Gateway, Net, Stopwatch, arrivals, eventually, healthy_server,
     hostile_arguments, hostile_program,
 };
 
@@ -51,7 +51,7 @@ fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
         "timeout_ms": SHORT.as_millis() as u64,
         "concurrency": {"max": MOST, "queue": 8, "wait": "100ms"},
     });
-    let stopped = json!({"command": hostile_program(), "args": hostile_arguments(&notes)});
+    let stopped = json!({"command": hostile_program(), "args": hostile_arguments(Era::Legacy, &notes)});
     let configuration = Configuration::default()
         .tool("silent", with(http_tool(&silent.url("/")), &limited))
         .tool("counts", http_tool(&ledger.url("/")))

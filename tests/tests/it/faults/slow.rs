@@ -5,7 +5,7 @@ use tp_fault::{Event, LedgerOptions};
 
 use super::{GRACE, SHORT, arguments, http_tool, outcome, repeatable, with};
 use crate::support::{
-    Client as _, Configuration, Gateway, Net, Stopwatch, arrivals, eventually, hostile_arguments,
+    Client as _, Configuration, Era, Gateway, Net, Stopwatch, arrivals, eventually, hostile_arguments,
     hostile_program, plan, tp_fault,
 };
 
@@ -130,7 +130,7 @@ fn an_answer_over_stdio_that_comes_after_the_limit_is_nobodys() {
             "--",
             hostile_program(),
         ];
-        args.extend(hostile_arguments(&notes));
+        args.extend(hostile_arguments(Era::Legacy, &notes));
         let server = json!({
             "command": tp_fault().to_str().unwrap(), "args": args, "timeout_ms": SHORT.as_millis() as u64,
         });

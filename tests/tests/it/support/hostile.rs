@@ -93,7 +93,7 @@ pub(crate) fn hostile_program() -> &'static str {
     PROGRAM
 }
 
-/// The arguments that make it a legacy server over stdio that does nothing wrong, and notes what it does.
-pub(crate) fn hostile_arguments(notes: &Path) -> [&str; 4] {
-    ["stdio", "legacy", "healthy", notes.to_str().unwrap()]
+/// The arguments that make it a server over stdio that does nothing wrong, and notes what it does.
+pub(crate) fn hostile_arguments(era: Era, notes: &Path) -> [&str; 4] {
+    ["stdio", era.name(), "healthy", notes.to_str().unwrap()]
 }
