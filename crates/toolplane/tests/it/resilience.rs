@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, advance};
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, advance},
+};
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
@@ -86,6 +90,41 @@ async fn a_sent_call_is_not_sent_again_under_any_settings() {
     let plane = plane(&script, tool("pay", both()));
     let error = plane.call(CallRequest::new("pay")).await.expect_err("it hangs");
     assert_eq!((error.kind(), script.n_calls()), (ErrorKind::OutcomeUnknown, 1));
+}
+
+/// R11, through all layers: of ten thousand calls at once one is the probe, whether it fails, hangs or succeeds.
+#[tokio::test(start_paused = true)]
+async fn of_ten_thousand_calls_one_is_the_probe_in_every_round() {
+    const ROUNDS: usize = 4;
+    let mut steps = vec![down(); 5];
+    steps.extend([Step::Hang(true), down(), Step::Hang(true)]);
+    steps.push(Step::After(SECOND / 2, json!("well")));
+    let script = Script::new(steps);
+    let mut tool = tool("t", both());
+    tool.descriptor.timeout = Some(SECOND);
+    let plane = plane(&script, tool);
+    for _ in 0..2 {
+        plane
+            .call(CallRequest::new("t"))
+            .await
+            .expect_err("nobody answers");
+    }
+    for round in 1..=ROUNDS {
+        // The longest pause, and what is added to it at most.
+        advance(73 * SECOND).await;
+        let mut calls = JoinSet::new();
+        for _ in 0..10_000 {
+            let plane = plane.clone();
+            calls.spawn(async move { plane.call(CallRequest::new("t")).await.is_ok() });
+        }
+        let n_ok = calls.join_all().await.into_iter().filter(|&is_ok| is_ok).count();
+        assert_eq!(
+            (n_ok, script.n_calls()),
+            (usize::from(round == ROUNDS), 5 + round),
+            "round {round}"
+        );
+    }
+    plane.call(CallRequest::new("t")).await.expect("it is closed");
 }
 
 #[tokio::test(start_paused = true)]
