@@ -16,6 +16,8 @@ pub struct RequestContext {
     pub(crate) connection: Option<u64>,
     pub(crate) principal: Principal,
     pub(crate) progress: Progress,
+    /// Whether the headers of the HTTP request name a trace.
+    pub(crate) is_traced: bool,
     /// Boxed, since it is large and every request is moved from hand to hand.
     pub(crate) http: Option<Box<http::request::Parts>>,
 }
@@ -266,7 +268,7 @@ impl RequestContext {
     fn trace_of_headers(&self) -> Option<(String, Option<String>)> {
         static PARENT: HeaderName = HeaderName::from_static(meta_key::TRACE_PARENT);
         static STATE: HeaderName = HeaderName::from_static(meta_key::TRACE_STATE);
-        let headers = &self.http.as_ref()?.headers;
+        let headers = &self.http.as_ref().filter(|_| self.is_traced)?.headers;
         // More than one parent is none. The state may come in several headers, which are one list.
         let mut parents = headers.get_all(&PARENT).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;

@@ -217,7 +217,7 @@ fn set_log_level(request: &Request, client: Option<&Client>) -> Result<RawJson, 
 
 /// Checks what a modern message says of itself.
 pub(crate) fn modern_revision(declared: &RawJson, outline: &Outline) -> Result<Revision, RpcError> {
-    let Some(version) = declared.string() else {
+    let Some(version) = declared.text() else {
         return Err(missing_meta(meta_key::PROTOCOL_VERSION));
     };
     let revision = version.parse::<Revision>().ok();

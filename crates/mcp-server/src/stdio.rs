@@ -361,6 +361,7 @@ impl<S: Service> Connection<S> {
             connection: Some(self.presence.number()),
             principal: self.options.principal.clone(),
             progress: Progress::default(),
+            is_traced: false,
             http: None,
         }
     }

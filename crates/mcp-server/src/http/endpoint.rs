@@ -15,7 +15,7 @@ use super::{
     HttpOptions, ResponseBody, body,
     exchange::{Detached, Exchange, Refuge, Step, Work},
     guard,
-    headers::{self, Accepts},
+    headers::{Accepts, Form, Known},
     old_clients::OldClients,
     response,
     session::{Session, Sessions},
@@ -45,7 +45,7 @@ pub(super) struct Endpoint<S> {
 pub(super) struct Inbound {
     pub(super) parts: Box<Parts>,
     pub(super) principal: Principal,
-    accepts: Accepts,
+    form: Form,
 }
 
 impl Inbound {
@@ -59,6 +59,7 @@ impl Inbound {
             connection: session.map(|session| session.presence.number()),
             principal: self.principal,
             progress: Progress::default(),
+            is_traced: self.form.is_traced,
             http: Some(self.parts),
         }
     }
@@ -127,24 +128,25 @@ impl<S: Service> Endpoint<S> {
     }
 
     async fn route<B: Body<Data = Bytes>>(self: Arc<Self>, parts: Box<Parts>, body: B) -> Answered {
-        let principal = match self.admit(&parts) {
-            Ok(principal) => principal,
+        let (principal, form) = match self.admit(&parts) {
+            Ok(admitted) => admitted,
             Err(refused) => return *refused,
         };
         if self.is_for_old_clients(&parts) {
-            return Box::pin(self.old_client(&parts, principal, body)).await;
+            return Box::pin(self.old_client(&parts, form, principal, body)).await;
         }
         match parts.method {
-            Method::POST => self.post(parts, principal, body).await,
-            Method::GET => self.listen(&parts, &principal),
+            Method::POST => self.post(parts, form, principal, body).await,
+            Method::GET => self.listen(&parts, form, &principal),
             Method::DELETE => self.end_session(&parts, &principal),
             _ => response::method_not_allowed(),
         }
     }
 
-    /// The checks that need nothing but the head, and whose request it is.
-    fn admit(&self, parts: &Parts) -> Result<Principal, Box<Answered>> {
-        self.check_names(parts)?;
+    /// The checks that need nothing but the head, whose request it is, and what its head says of its form.
+    fn admit(&self, parts: &Parts) -> Result<(Principal, Form), Box<Answered>> {
+        let known = Known::of(&parts.headers);
+        self.check_names(parts, &known)?;
         if self
             .options
             .path
@@ -155,23 +157,23 @@ impl<S: Service> Endpoint<S> {
             let message = "nothing is served at this path";
             return Err(Box::new(response::refuse(StatusCode::NOT_FOUND, message)));
         }
-        self.identify(parts)
+        Ok((self.identify(parts)?, Form::of(&known, &parts.headers)))
     }
 
     /// The same checks for what is served at another path.
     pub(super) fn admit_beside(&self, parts: &Parts) -> Result<Principal, Box<Answered>> {
-        self.check_names(parts)?;
+        self.check_names(parts, &Known::of(&parts.headers))?;
         self.identify(parts)
     }
 
-    fn check_names(&self, parts: &Parts) -> Result<(), Box<Answered>> {
+    fn check_names(&self, parts: &Parts, known: &Known<'_>) -> Result<(), Box<Answered>> {
         let refuse = |message: &str| Err(Box::new(response::refuse(StatusCode::FORBIDDEN, message)));
         let allowed = self.options.allowed.load();
         let own_host = self.options.own_host.as_deref();
-        if !guard::is_host_allowed(&parts.headers, &parts.uri, &allowed.hosts, own_host) {
+        if !guard::is_host_allowed(known, &parts.uri, &allowed.hosts, own_host) {
             return refuse("this host name is not served here");
         }
-        if !guard::is_origin_allowed(&parts.headers, &allowed.origins) {
+        if !guard::is_origin_allowed(known, &parts.headers, &allowed.origins) {
             return refuse("this origin is not allowed");
         }
         Ok(())
@@ -187,15 +189,15 @@ impl<S: Service> Endpoint<S> {
     async fn post<B: Body<Data = Bytes>>(
         self: Arc<Self>,
         parts: Box<Parts>,
+        form: Form,
         principal: Principal,
         body: B,
     ) -> Answered {
-        let accepts = Accepts::of(&parts.headers);
-        if !accepts.json && !accepts.events {
+        if !form.accepts.json && !form.accepts.events {
             let message = "`Accept` must allow `application/json` and `text/event-stream`";
             return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
         }
-        if !headers::is_json(&parts.headers) {
+        if !form.is_json {
             let message = "the body must be `application/json`, not compressed";
             return response::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
         }
@@ -207,7 +209,7 @@ impl<S: Service> Endpoint<S> {
         let inbound = Inbound {
             parts,
             principal,
-            accepts,
+            form,
         };
         match message {
             Ok(Message::Request(request)) => self.request(inbound, request).await,
@@ -260,9 +262,9 @@ impl<S: Service> Endpoint<S> {
         let client = standing.session.as_ref().map(|session| &*session.client);
         if let Some(outcome) = self.core.housekeeping(&request, revision, client) {
             let reply = protocol::reply(&request.id, outcome.map(Into::into), era);
-            return response::finish(reply, era, inbound.accepts).into();
+            return response::finish(reply, era, inbound.form.accepts).into();
         }
-        let accepts = inbound.accepts;
+        let accepts = inbound.form.accepts;
         match self.exchange(inbound, standing, request, outline) {
             Ok(exchange) => Begun::Exchange(exchange, accepts, era),
             Err(refused) => Begun::Answered(refused),
@@ -287,7 +289,7 @@ impl<S: Service> Endpoint<S> {
             };
             in_flight = Some(taken);
         }
-        let has_events = inbound.accepts.events;
+        let has_events = inbound.form.accepts.events;
         let mut cx = inbound.context(revision, outline, session.as_ref());
         let mut reports = None;
         if has_events && (cx.outline.token.is_some() || cx.may_tell()) {
@@ -310,7 +312,7 @@ impl<S: Service> Endpoint<S> {
             Ok(opened) => opened,
             Err(error) => {
                 let reply = protocol::reply(&request.id, Err(error), Era::Legacy);
-                return response::finish(reply, Era::Legacy, inbound.accepts);
+                return response::finish(reply, Era::Legacy, inbound.form.accepts);
             }
         };
         let (principal, presence) = (inbound.principal.clone(), self.core.presence());
@@ -319,7 +321,7 @@ impl<S: Service> Endpoint<S> {
             return response::error(StatusCode::SERVICE_UNAVAILABLE, Some(request.id.as_raw()), &error);
         };
         let reply = protocol::reply(&request.id, Ok(result.into()), Era::Legacy);
-        let mut answer = response::finish(reply, Era::Legacy, inbound.accepts);
+        let mut answer = response::finish(reply, Era::Legacy, inbound.form.accepts);
         let id = HeaderValue::from_str(&session.id).expect("hexadecimal digits are valid in a header");
         answer.headers_mut().insert(header::SESSION_ID, id);
         answer
@@ -378,7 +380,7 @@ impl<S: Service> Endpoint<S> {
             revision,
             outline,
         } = wanted;
-        let accepts = inbound.accepts;
+        let accepts = inbound.form.accepts;
         let cx = inbound.context(revision, outline, None);
         let wants = match self.core.listen(&request, &cx).await {
             Ok(wants) => wants,
@@ -402,14 +404,14 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Opens the stream on which a legacy client listens.
-    fn listen(&self, parts: &Parts, principal: &Principal) -> Answered {
-        let session = match self.session(parts, principal) {
+    fn listen(&self, parts: &Parts, form: Form, principal: &Principal) -> Answered {
+        let session = match self.session(Known::of(&parts.headers).session, principal) {
             Ok(Some(session)) => session,
             // Only a session has something to tell.
             Ok(None) => return response::method_not_allowed(),
             Err((status, error)) => return response::error(status, None, &error),
         };
-        if !Accepts::of(&parts.headers).events {
+        if !form.accepts.events {
             let message = "`Accept` must allow `text/event-stream`";
             return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
         }
@@ -430,7 +432,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     fn end_session(&self, parts: &Parts, principal: &Principal) -> Answered {
-        match self.session(parts, principal) {
+        match self.session(Known::of(&parts.headers).session, principal) {
             Ok(Some(session)) => {
                 self.sessions.close(&session);
                 response::empty(StatusCode::NO_CONTENT)

@@ -2,20 +2,57 @@
 
 use std::borrow::Cow;
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE},
-};
-use mcp_wire::{MirroredParams, RpcError, code, header, method};
+use http::{HeaderMap, HeaderValue, header::ACCEPT};
+use mcp_wire::{MirroredParams, RpcError, code, header, meta_key, method};
 use raw_json::RawJson;
 
 use crate::outline::Outline;
 
-// Made when this is compiled: looking a header up by its text checks and hashes the text each time.
-pub(super) static SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
-pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
-static METHOD: HeaderName = HeaderName::from_static(header::METHOD);
-static NAME: HeaderName = HeaderName::from_static(header::NAME);
+/// The headers that the transport goes by, found in one pass: to look up three of them takes as long.
+#[derive(Debug, Default)]
+pub(super) struct Known<'a> {
+    pub(super) host: Found<'a>,
+    pub(super) origin: Found<'a>,
+    pub(super) accept: Found<'a>,
+    pub(super) content_type: Found<'a>,
+    pub(super) content_encoding: Found<'a>,
+    pub(super) session: Found<'a>,
+    pub(super) version: Found<'a>,
+    pub(super) method: Found<'a>,
+    pub(super) name: Found<'a>,
+    pub(super) trace: Found<'a>,
+}
+
+/// What was found of one header.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found<'a> {
+    pub(super) first: Option<&'a HeaderValue>,
+    pub(super) is_repeated: bool,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(headers: &'a HeaderMap) -> Self {
+        let mut known = Self::default();
+        for (name, value) in headers {
+            let found = match name.as_str() {
+                "host" => &mut known.host,
+                "origin" => &mut known.origin,
+                "accept" => &mut known.accept,
+                "content-type" => &mut known.content_type,
+                "content-encoding" => &mut known.content_encoding,
+                header::SESSION_ID => &mut known.session,
+                header::PROTOCOL_VERSION => &mut known.version,
+                header::METHOD => &mut known.method,
+                header::NAME => &mut known.name,
+                meta_key::TRACE_PARENT => &mut known.trace,
+                _ => continue,
+            };
+            found.is_repeated = found.first.is_some();
+            found.first = found.first.or(Some(value));
+        }
+        known
+    }
+}
 
 /// The forms of an answer that a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +61,30 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
+/// What the head of a request says of its form.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub(super) accepts: Accepts,
+    pub(super) is_json: bool,
+    pub(super) is_traced: bool,
+}
+
+impl Form {
+    pub(super) fn of(known: &Known<'_>, headers: &HeaderMap) -> Self {
+        Self {
+            accepts: Accepts::of(known, headers),
+            is_json: is_json(known),
+            is_traced: known.trace.first.is_some(),
+        }
+    }
+}
+
 impl Accepts {
     /// Clients should name both forms. One that names none takes any; real clients leave the header out.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    fn of(known: &Known<'_>, headers: &HeaderMap) -> Self {
         // What the protocol asks for, as most clients write it.
         const BOTH: &[u8] = b"application/json, text/event-stream";
-        let mut values = headers.get_all(ACCEPT).iter();
-        if values.next().is_some_and(|value| value == BOTH) && values.next().is_none() {
+        if known.accept.first.is_some_and(|value| value == BOTH) && !known.accept.is_repeated {
             return Self {
                 json: true,
                 events: true,
@@ -76,41 +130,42 @@ fn is_zero_weight(parameter: &[u8]) -> bool {
 }
 
 /// Whether the body is JSON as it is: web pages cannot send this type without being asked first.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers
-        .get(CONTENT_TYPE)
-        .map(HeaderValue::as_bytes)
-        .unwrap_or_default();
+fn is_json(known: &Known<'_>) -> bool {
+    let media_type = known.content_type.first.map(HeaderValue::as_bytes);
+    let media_type = media_type.unwrap_or_default();
     let media_type = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
     media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
-        && headers
-            .get(CONTENT_ENCODING)
+        && known
+            .content_encoding
+            .first
             .is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// The one value of a header; an error when it stands there twice or is no text.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, RpcError> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else {
-        return Ok(None);
-    };
-    match (value.to_str(), values.next()) {
-        (Ok(text), None) => Ok(Some(text)),
-        (_, Some(_)) => Err(mismatch(format!("the header `{name}` stands there twice"))),
-        (Err(_), None) => Err(mismatch(format!("the header `{name}` has invalid characters"))),
+impl<'a> Found<'a> {
+    /// The one value of the header; an error when it stands there twice or is no text.
+    pub(super) fn single(self, name: &str) -> Result<Option<&'a str>, RpcError> {
+        let Some(value) = self.first else {
+            return Ok(None);
+        };
+        if self.is_repeated {
+            return Err(mismatch(format!("the header `{name}` stands there twice")));
+        }
+        let text = value.to_str();
+        let text = text.map_err(|_| mismatch(format!("the header `{name}` has invalid characters")))?;
+        Ok(Some(text))
     }
 }
 
 /// Checks that the headers of a modern request say what its body says, since policy in front may have read them, and
 /// gives the name that they agree on.
-pub(super) fn check_mirrored(
-    headers: &HeaderMap,
+pub(super) fn check_mirrored<'a>(
+    known: &Known<'_>,
     version: &str,
     method: &str,
-    outline: &Outline,
-) -> Result<Option<String>, RpcError> {
-    expect(headers, &PROTOCOL_VERSION, version)?;
-    expect(headers, &METHOD, method)?;
+    outline: &'a Outline,
+) -> Result<Option<Cow<'a, str>>, RpcError> {
+    expect(known.version, header::PROTOCOL_VERSION, version)?;
+    expect(known.method, header::METHOD, method)?;
     let name = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => &outline.name,
         method::RESOURCES_READ => &outline.rare().uri,
@@ -118,19 +173,18 @@ pub(super) fn check_mirrored(
         _ => return Ok(None),
     };
     // What the body lacks is for the service to say.
-    let name = name.as_ref().and_then(RawJson::string);
+    let name = name.as_ref().and_then(RawJson::text);
     if let Some(name) = &name {
-        expect(headers, &NAME, name)?;
+        expect(known.name, header::NAME, name)?;
     }
     Ok(name)
 }
 
-fn expect(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), RpcError> {
-    let value = single(headers, name)?;
-    let Some(value) = value else {
+fn expect(found: Found<'_>, name: &str, body: &str) -> Result<(), RpcError> {
+    let Some(value) = found.single(name)? else {
         return Err(mismatch(format!("the header `{name}` is missing")));
     };
-    let value = if *name == NAME {
+    let value = if name == header::NAME {
         let decoded = header::decode(value);
         decoded.ok_or_else(|| mismatch(format!("the header `{name}` is not valid base64")))?
     } else {

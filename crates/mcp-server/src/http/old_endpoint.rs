@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{
     body,
     endpoint::{Answered, Endpoint},
-    headers::{self, Accepts},
+    headers::Form,
     response,
 };
 use crate::{Principal, Service, StdioOptions, outline::Outline};
@@ -25,18 +25,19 @@ impl<S: Service> Endpoint<S> {
     pub(super) async fn old_client<B: Body<Data = Bytes>>(
         &self,
         parts: &Parts,
+        form: Form,
         principal: Principal,
         body: B,
     ) -> Answered {
         match parts.method {
-            Method::GET => self.open_old(parts, principal),
-            Method::POST => self.post_old(parts, &principal, body).await,
+            Method::GET => self.open_old(parts, form, principal),
+            Method::POST => self.post_old(parts, form, &principal, body).await,
             _ => response::method_not_allowed(),
         }
     }
 
-    fn open_old(&self, parts: &Parts, principal: Principal) -> Answered {
-        if !Accepts::of(&parts.headers).events {
+    fn open_old(&self, parts: &Parts, form: Form, principal: Principal) -> Answered {
+        if !form.accepts.events {
             let message = "`Accept` must allow `text/event-stream`";
             return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
         }
@@ -59,10 +60,11 @@ impl<S: Service> Endpoint<S> {
     async fn post_old<B: Body<Data = Bytes>>(
         &self,
         parts: &Parts,
+        form: Form,
         principal: &Principal,
         body: B,
     ) -> Answered {
-        if !headers::is_json(&parts.headers) {
+        if !form.is_json {
             let message = "the body must be `application/json`, not compressed";
             return response::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
         }

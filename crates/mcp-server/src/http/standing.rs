@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use http::{StatusCode, request::Parts};
-use mcp_wire::{Era, Revision, RpcError, code, meta_key, method};
+use mcp_wire::{Era, Revision, RpcError, code, header, meta_key, method};
 use raw_json::RawJson;
 
 use super::{
     endpoint::{Endpoint, Inbound},
-    headers,
+    headers::{self, Found, Known},
     session::Session,
 };
 use crate::{Principal, Service, outline::Outline, protocol};
@@ -26,14 +26,14 @@ impl<S: Service> Endpoint<S> {
     /// The session that a request names, if it names one.
     pub(super) fn session(
         &self,
-        parts: &Parts,
+        named: Found<'_>,
         principal: &Principal,
     ) -> Result<Option<Arc<Session>>, Fault> {
         let unknown = || {
             let error = RpcError::new(code::INVALID_REQUEST, "unknown session; initialize a new one");
             (StatusCode::NOT_FOUND, error)
         };
-        match parts.headers.get(&headers::SESSION_ID) {
+        match named.first {
             Some(id) => {
                 let id = id.to_str().map_err(|_| unknown())?;
                 self.sessions.get(id, principal).map(Some).ok_or_else(unknown)
@@ -45,7 +45,8 @@ impl<S: Service> Endpoint<S> {
     /// What a request of the legacy era is written in: what its session agreed on, or what its header says.
     pub(super) fn legacy(&self, inbound: &Inbound) -> Result<Standing, Fault> {
         let bad = |error| (StatusCode::BAD_REQUEST, error);
-        let version = headers::single(&inbound.parts.headers, &headers::PROTOCOL_VERSION).map_err(bad)?;
+        let known = Known::of(&inbound.parts.headers);
+        let version = known.version.single(header::PROTOCOL_VERSION).map_err(bad)?;
         let revision = match version.map(|version| (version, version.parse::<Revision>())) {
             None => Revision::WITHOUT_HEADER,
             Some((_, Ok(revision))) if revision.era() == Era::Legacy => revision,
@@ -54,7 +55,7 @@ impl<S: Service> Endpoint<S> {
             }
             Some((version, Err(_))) => return Err(bad(protocol::unsupported_version(version))),
         };
-        let session = self.session(&inbound.parts, &inbound.principal)?;
+        let session = self.session(known.session, &inbound.principal)?;
         if session.is_none() && self.options.requires_session {
             let message = "the header `mcp-session-id` is missing; initialize a session";
             return Err(bad(RpcError::new(code::INVALID_REQUEST, message)));
@@ -74,11 +75,12 @@ impl<S: Service> Endpoint<S> {
         method: &str,
     ) -> Result<Standing, Fault> {
         let bad = |error| (StatusCode::BAD_REQUEST, error);
-        let Some(version) = declared.string() else {
+        let Some(version) = declared.text() else {
             return Err(bad(protocol::missing_meta(meta_key::PROTOCOL_VERSION)));
         };
         let headers = &parts.headers;
-        let name = headers::check_mirrored(headers, &version, method, outline).map_err(bad)?;
+        let known = Known::of(headers);
+        let name = headers::check_mirrored(&known, &version, method, outline).map_err(bad)?;
         let revision = protocol::modern_revision(declared, outline).map_err(bad)?;
         if method == method::TOOLS_CALL
             && let Some(params) = name.and_then(|name| self.core.service.mirrored(&name))
