@@ -7,9 +7,8 @@ use crate::protocol::object;
 
 /// Whether a client that declared this can be asked anything at all.
 pub(crate) fn is_askable(capabilities: &RawJson) -> bool {
-    ["elicitation", "sampling", "roots"]
-        .iter()
-        .any(|key| capabilities.get(key).is_some())
+    let mut declared = capabilities.parts();
+    declared.any(|(key, _)| matches!(&*key, "elicitation" | "sampling" | "roots"))
 }
 
 /// Checks that the client can be asked this.
