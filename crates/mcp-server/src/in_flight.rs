@@ -3,14 +3,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use foldhash::fast::RandomState;
 use futures_util::future::{AbortHandle, AbortRegistration};
 use mcp_wire::Id;
 use raw_json::RawJson;
 
 /// The requests of one connection or session that have no answer yet: an id names one of them, and a client may
 /// cancel it by that name.
+///
+/// The table is its client's alone. One that found ids which collide, against a seed that it does not know, would hold
+/// up its own requests, and of those there are no more at a time than connections.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight(Mutex<HashMap<Id, AbortHandle>>);
+pub(crate) struct InFlight(Mutex<Requests>);
+
+type Requests = HashMap<Id, AbortHandle, RandomState>;
 
 /// Keeps a request's id taken until it is dropped.
 #[derive(Debug)]
@@ -53,7 +59,7 @@ impl InFlight {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
+    fn lock(&self) -> MutexGuard<'_, Requests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
+use foldhash::fast::RandomState;
 use tool_core::{Feature, PrepareError, Target, Tool};
 
 use crate::uri_template::UriTemplate;
@@ -23,8 +24,9 @@ pub(crate) struct Shelf {
     /// The revision in which this last became another list.
     pub(crate) revision: u64,
     pub(crate) items: Vec<Arc<Tool>>,
-    /// By name; resources and templates by URI.
-    pub(crate) by_key: HashMap<Arc<str>, Arc<Tool>>,
+    /// By name; resources and templates by URI. A server whose names were made to collide would have to know the seed
+    /// of this very table; the standard library's hash, of which no key can be guessed at all, takes six times as long.
+    pub(crate) by_key: HashMap<Arc<str>, Arc<Tool>, RandomState>,
 }
 
 /// A tool, prompt or resource that is not offered, and why.

@@ -3,12 +3,14 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use foldhash::fast::RandomState;
 use mcp_wire::MirroredParams;
 use toolplane::core::Tool;
 
-/// Which arguments clients mirror in headers, by the digest of their tool: read once for each definition.
+/// Which arguments clients mirror in headers, by the digest of their tool: read once for each definition. Digests are
+/// as good as random, so that any hash of them will do.
 #[derive(Debug, Default)]
-pub(crate) struct Mirrors(RwLock<HashMap<[u8; 32], Option<Arc<MirroredParams>>>>);
+pub(crate) struct Mirrors(RwLock<HashMap<[u8; 32], Option<Arc<MirroredParams>>, RandomState>>);
 
 /// How many definitions are kept; when there are more, all are read again.
 const MAX: usize = 4096;

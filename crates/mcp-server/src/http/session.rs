@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::fast::RandomState;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::resumable::{Budget, Resumables};
@@ -27,10 +28,13 @@ pub(super) struct Session {
     listener: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
 }
 
+/// All ids in it are random and ours, so that nobody can make them collide: any hash will do.
+type ById = HashMap<Arc<str>, Arc<Session>, RandomState>;
+
 /// The sessions of one endpoint: bounded in number, gone when idle for long.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    by_id: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    by_id: Mutex<ById>,
     max: usize,
     idle: Duration,
     budget: Arc<Budget>,
@@ -119,7 +123,7 @@ impl Sessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, ById> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
