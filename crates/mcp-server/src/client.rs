@@ -32,20 +32,28 @@ const NO_LOGS: u8 = u8::MAX;
 /// over.
 pub(crate) struct Presence {
     number: u64,
+    /// The number's digits.
+    name: Arc<str>,
     leave: Box<dyn Fn(u64) + Send + Sync>,
 }
 
 impl Presence {
     pub(crate) fn new(leave: impl Fn(u64) + Send + Sync + 'static) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         Self {
-            number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            number,
+            name: number.to_string().into(),
             leave: Box::new(leave),
         }
     }
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 }
 

@@ -14,6 +14,7 @@ pub struct RequestContext {
     pub(crate) client: Option<Arc<Client>>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) connection: Option<u64>,
+    pub(crate) connection_name: Option<Arc<str>>,
     pub(crate) principal: Principal,
     pub(crate) progress: Progress,
     /// Whether the headers of the HTTP request name a trace.
@@ -54,6 +55,12 @@ impl RequestContext {
     #[must_use]
     pub fn connection(&self) -> Option<u64> {
         self.connection
+    }
+
+    /// The digits of that number, written once for all requests of the client.
+    #[must_use]
+    pub fn connection_name(&self) -> Option<&Arc<str>> {
+        self.connection_name.as_ref()
     }
 
     /// The head of the HTTP request with headers and extensions; nothing on stdio.
@@ -307,6 +314,12 @@ impl Principal {
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name, to be kept.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
         &self.0
     }
 }

@@ -359,6 +359,7 @@ impl<S: Service> Connection<S> {
             client: self.client.clone(),
             session: self.session.clone(),
             connection: Some(self.presence.number()),
+            connection_name: Some(self.presence.name()),
             principal: self.options.principal.clone(),
             progress: Progress::default(),
             is_traced: false,

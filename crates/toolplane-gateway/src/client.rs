@@ -12,8 +12,6 @@ use crate::render::object;
 
 /// How long a client may take to answer a question: 10 min. A person is asked, who may have to look something up.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10 * 60);
-/// What the key of a client begins with, before the number of its connection.
-const CLIENT: &str = "client ";
 /// What a client may declare that it can be asked.
 const ASKABLE: [&str; 3] = ["elicitation", "sampling", "roots"];
 
@@ -69,37 +67,21 @@ impl Ask for Direct {
 
 /// Which client a request is of: its connection or session, or any of its principal's where requests belong to none.
 pub(crate) fn key(cx: &RequestContext) -> ClientKey {
-    match cx.connection() {
-        Some(number) => of_connection(number),
-        None => ClientKey::Principal(cx.principal().as_str().into()),
+    match cx.connection_name() {
+        Some(name) => ClientKey::Session(name.clone()),
+        None => ClientKey::Principal(cx.principal().name().clone()),
     }
 }
 
 /// The client of a connection or session.
 pub(crate) fn of_connection(number: u64) -> ClientKey {
-    // The digits by hand, from the last one on: every call has a key, and the means of formatting take longer than
-    // everything else about it.
-    let mut text = [b'0'; CLIENT.len() + 20];
-    let mut start = text.len();
-    let mut left = number;
-    loop {
-        start -= 1;
-        text[start] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    start -= CLIENT.len();
-    text[start..start + CLIENT.len()].copy_from_slice(CLIENT.as_bytes());
-    let name = str::from_utf8(&text[start..]).expect("it is ASCII");
-    ClientKey::Session(name.into())
+    ClientKey::Session(number.to_string().into())
 }
 
 /// The connection or session of a client, if it has one.
 pub(crate) fn connection_of(client: &ClientKey) -> Option<u64> {
     match client {
-        ClientKey::Session(name) => name.strip_prefix(CLIENT)?.parse().ok(),
+        ClientKey::Session(name) => name.parse().ok(),
         ClientKey::Principal(_) => None,
     }
 }
@@ -141,19 +123,5 @@ fn why_not(error: ClientError) -> AskError {
         ClientError::Refused(error) => AskError::Refused(refused(&error)),
         ClientError::Gone => AskError::Unanswered,
         other => AskError::Impossible(other.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_of_a_connection_tells_which_it_is() {
-        for number in [0, 7, 10, 90_210, u64::MAX] {
-            let key = of_connection(number);
-            assert_eq!(key, ClientKey::Session(format!("{CLIENT}{number}").into()));
-            assert_eq!(connection_of(&key), Some(number));
-        }
     }
 }

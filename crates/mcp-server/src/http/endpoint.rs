@@ -57,6 +57,7 @@ impl Inbound {
             client: session.map(|session| Arc::clone(&session.client)),
             session: session.map(|session| Arc::clone(&session.id)),
             connection: session.map(|session| session.presence.number()),
+            connection_name: session.map(|session| session.presence.name()),
             principal: self.principal,
             progress: Progress::default(),
             is_traced: self.form.is_traced,
