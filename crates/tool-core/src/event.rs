@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Alert, CacheOutcome, CallContext, Caller, Degraded, Outcome, SourceChange, ToolError};
+use crate::{Alert, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome, SourceChange, ToolError};
 
 /// Something that happened, mostly to a call.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub enum Event<'a> {
         result: Option<&'a Result<Outcome, ToolError>>,
         /// How long it took.
         elapsed: Duration,
+        /// When it ended, by the call's clock.
+        at: Instant,
     },
     /// An operator should know something, whatever call it was that showed it.
     Alert {

@@ -9,8 +9,8 @@ use std::{
 };
 
 use tool_core::{
-    AlertSubject, Asker, CallContext, Clock, Event, Health, HealthReport, Observe, Outcome, Sign, Signs,
-    Target, ToolError, Upstream,
+    AlertSubject, Asker, CallContext, Clock, Event, Health, HealthReport, Instant, Observe, Outcome, Sign,
+    Signs, Target, ToolError, Upstream,
 };
 
 use crate::vitals::{Mark, Vitals, nanoseconds};
@@ -147,7 +147,13 @@ impl HealthBook {
         entries.insert(subject, Entry { vitals, upstream });
     }
 
-    fn attempt(&self, cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elapsed: Duration) {
+    fn attempt(
+        &self,
+        cx: &CallContext,
+        result: Option<&Result<Outcome, ToolError>>,
+        elapsed: Duration,
+        at: Instant,
+    ) {
         if matches!(cx.target, Target::Task { .. }) {
             // Waiting for a task is not the tool's time, and what it says of itself it said when it was called.
             return;
@@ -158,14 +164,14 @@ impl HealthBook {
         };
         let waited = cx.ask.as_ref().map_or(Duration::ZERO, Asker::waited);
         let took = elapsed.saturating_sub(waited);
-        let (now, window) = (self.clock.now(), self.window());
+        let window = self.window();
         // Prompts and resources may have the names of tools; they count for their server alone.
         if matches!(cx.target, Target::Tool(_)) {
-            self.tool_vitals(cx.tool()).record(now, window, of_tool, took);
+            self.tool_vitals(cx.tool()).record(at, window, of_tool, took);
         }
         if let Some(upstream) = cx.tool().state().upstream() {
             self.upstream_vitals(upstream)
-                .record(now, window, of_upstream, took);
+                .record(at, window, of_upstream, took);
         }
     }
 }
@@ -182,8 +188,14 @@ fn mark(sign: Sign) -> Option<Mark> {
 
 impl Observe for HealthBook {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::AttemptFinished { cx, result, elapsed } = event {
-            self.attempt(cx, *result, *elapsed);
+        if let Event::AttemptFinished {
+            cx,
+            result,
+            elapsed,
+            at,
+        } = event
+        {
+            self.attempt(cx, *result, *elapsed, *at);
         }
     }
 }

@@ -44,11 +44,12 @@ impl<'a> Watched<'a> {
         let is_logged = log::has_end(self.kind, result);
         let is_recorded = self.span.as_ref().is_some_and(|(_, begun)| begun.is_recorded());
         // Looking at the clock is a good part of what watching costs: not for an end that nobody asks about.
-        let elapsed = if is_logged || is_recorded || !self.observers.is_empty() {
-            self.cx.clock.now().since(self.start)
+        let at = if is_logged || is_recorded || !self.observers.is_empty() {
+            self.cx.clock.now()
         } else {
-            Default::default()
+            self.start
         };
+        let elapsed = at.since(self.start);
         if is_logged {
             log::end(self.cx, self.kind, result, elapsed);
         }
@@ -56,7 +57,12 @@ impl<'a> Watched<'a> {
             let cx = &*self.cx;
             self.observers.tell(&match self.kind {
                 SpanKind::Call => Event::CallFinished { cx, result, elapsed },
-                SpanKind::Attempt => Event::AttemptFinished { cx, result, elapsed },
+                SpanKind::Attempt => Event::AttemptFinished {
+                    cx,
+                    result,
+                    elapsed,
+                    at,
+                },
             });
         }
         if let Some((tracer, begun)) = &mut self.span {

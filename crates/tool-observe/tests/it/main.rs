@@ -38,7 +38,9 @@ impl Observe for Notebook {
                     cx.attempt
                 )
             }
-            Event::AttemptFinished { cx, result, elapsed } => {
+            Event::AttemptFinished {
+                cx, result, elapsed, ..
+            } => {
                 format!("attempt {} {} after {elapsed:?}", cx.attempt, ending(*result))
             }
             _ => unreachable!("no layer here raises an alert"),
