@@ -2,7 +2,10 @@
 //!
 //! They do not borrow the scanner that takes them, so its cursor can stay in a register.
 
-use crate::{Error, plain::end_of_plain};
+use crate::{
+    Error,
+    plain::{Specials, end_of_plain},
+};
 
 /// Behind the space that stands there.
 #[inline(always)]
@@ -35,10 +38,11 @@ pub(crate) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error>
 /// Behind the string of which there is something else than plain text.
 #[inline(never)]
 fn escaped_string(bytes: &[u8], mut at: usize) -> Result<usize, Error> {
+    let mut specials = Specials::new(bytes);
     loop {
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => at = end_of_plain(bytes, escape(bytes, at)?),
+            Some(b'\\') => at = specials.first_from(escape(bytes, at)?),
             Some(_) => return Err(Error::syntax("a control character in a string", at)),
             None => return Err(Error::syntax("the text ends inside a string", at)),
         }

@@ -1,5 +1,7 @@
 //! How far a string goes on before something in it has to be looked at.
 
+use wide::u8x16;
+
 /// Where the first byte stands, from `start` on, that is a quote, a backslash or a control character; the end of the text if
 /// there is none.
 ///
@@ -7,46 +9,104 @@
 #[inline(always)]
 pub(crate) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
     match whole_word(bytes, start).map(special_bytes) {
-        Some(0) => in_few_words(bytes, start + 8),
+        Some(0) => in_vectors(bytes, start + 8),
         Some(marks) => start + first(marks),
         None => in_last_word(bytes, start),
     }
 }
 
-/// Vector instructions take longer to begin than a few words take to end.
 #[inline(never)]
-fn in_few_words(bytes: &[u8], start: usize) -> usize {
-    const FEW: usize = 6;
-    for at in (start..).step_by(8).take(FEW) {
+fn in_vectors(bytes: &[u8], mut at: usize) -> usize {
+    const FEW: usize = 4;
+    for _ in 0..FEW {
+        match chunk(bytes, at).map(special_bits) {
+            Some(0) => at += VECTOR,
+            Some(marks) => return at + marks.trailing_zeros() as usize,
+            None => return in_words(bytes, at),
+        }
+    }
+    Specials::new(bytes).first_from(at)
+}
+
+#[inline(never)]
+fn in_words(bytes: &[u8], mut at: usize) -> usize {
+    loop {
         match whole_word(bytes, at).map(special_bytes) {
-            Some(0) => {}
+            Some(0) => at += 8,
             Some(marks) => return at + first(marks),
             None => return in_last_word(bytes, at),
         }
     }
-    in_blocks(bytes, start + 8 * FEW)
-}
-
-/// Each block is judged without a branch, which compilers turn into vector instructions.
-#[inline(never)]
-fn in_blocks(bytes: &[u8], mut at: usize) -> usize {
-    const BLOCK: usize = 32;
-    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
-        if block.iter().fold(false, |found, byte| found | is_special(*byte)) {
-            break;
-        }
-        at += BLOCK;
-    }
-    while let Some(0) = whole_word(bytes, at).map(special_bytes) {
-        at += 8;
-    }
-    at + first(special_bytes(word(bytes, at)))
 }
 
 #[cold]
 #[inline(never)]
 fn in_last_word(bytes: &[u8], at: usize) -> usize {
     at + first(special_bytes(last_word(bytes, at)))
+}
+
+/// The special bytes of a text one after the other, for strings in which there are many: each block is looked at once.
+pub(crate) struct Specials<'a> {
+    bytes: &'a [u8],
+    /// Up to where it has been looked at, in whole blocks.
+    seen: usize,
+    /// A bit for each byte of the last block that is special, the first one's the lowest.
+    marks: u64,
+}
+
+impl<'a> Specials<'a> {
+    const BLOCK: usize = 64;
+
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            seen: 0,
+            marks: 0,
+        }
+    }
+
+    /// As [`end_of_plain`]; each place asked from must be behind the one that was found before.
+    #[inline(always)]
+    pub(crate) fn first_from(&mut self, start: usize) -> usize {
+        if start < self.seen {
+            self.marks &= u64::MAX << (Self::BLOCK - (self.seen - start));
+        } else {
+            (self.seen, self.marks) = (start, 0);
+        }
+        while self.marks == 0 {
+            let Some(block) = chunk(self.bytes, self.seen) else {
+                return in_words(self.bytes, self.seen);
+            };
+            self.marks = block_bits(block);
+            self.seen += Self::BLOCK;
+        }
+        self.seen - Self::BLOCK + self.marks.trailing_zeros() as usize
+    }
+}
+
+/// How many bytes are judged at once.
+const VECTOR: usize = 16;
+
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
+    bytes.get(at..)?.first_chunk()
+}
+
+/// A bit for each byte that is special, the first one's the lowest.
+#[inline(always)]
+fn special_bits(chunk: &[u8; VECTOR]) -> u32 {
+    let bytes = u8x16::new(*chunk);
+    let is = |byte| bytes.simd_eq(u8x16::splat(byte));
+    let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    (is(b'"') | is(b'\\') | is_control).to_bitmask()
+}
+
+#[inline(always)]
+fn block_bits(block: &[u8; Specials::BLOCK]) -> u64 {
+    let (vectors, _) = block.as_chunks::<VECTOR>();
+    let marks = vectors.iter().enumerate();
+    marks.fold(0, |bits, (index, vector)| {
+        bits | u64::from(special_bits(vector)) << (VECTOR * index)
+    })
 }
 
 /// The eight bytes that begin at a place, the first of them the lowest. Behind the end of the text stand zeros, which are
@@ -80,13 +140,6 @@ fn first(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
-/// A quote is the first character above the control characters when its second bit is turned.
-const TURNED: u8 = 2;
-
-fn is_special(byte: u8) -> bool {
-    byte ^ TURNED <= 0x20 || byte == b'\\'
-}
-
 /// The highest bit of each byte that is special, for the lowest of them; those above it may be marked wrongly.
 fn special_bytes(word: u64) -> u64 {
     const fn each(byte: u8) -> u64 {
@@ -94,8 +147,9 @@ fn special_bytes(word: u64) -> u64 {
     }
     // A byte below the limit borrows when the limit is taken away, so its highest bit is set then and was not before.
     let below = |word: u64, limit: u8| word.wrapping_sub(each(limit)) & !word;
-    let backslashes = below(word ^ each(b'\\'), 1);
-    (below(word ^ each(TURNED), 0x21) | backslashes) & each(0x80)
+    // A quote is the first character above the control characters when its second bit is turned.
+    let (quotes_and_controls, backslashes) = (below(word ^ each(2), 0x21), below(word ^ each(b'\\'), 1));
+    (quotes_and_controls | backslashes) & each(0x80)
 }
 
 #[cfg(test)]
@@ -128,6 +182,41 @@ mod tests {
                         "{byte:#x} at {at} of {length}, then quotes"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_them_one_after_the_other() {
+        for gap in 0..150 {
+            for length in [0, 1, 60, 63, 64, 65, 127, 128, 129, 300, 1000] {
+                let mut bytes = vec![b'x'; length];
+                let places: Vec<usize> = (gap % 7..length).step_by(gap + 1).collect();
+                for (place, byte) in places.iter().zip([b'"', b'\\', 0, 0x1f].iter().cycle()) {
+                    bytes[*place] = *byte;
+                }
+                let (mut specials, mut from, mut found) = (Specials::new(&bytes), 0, Vec::new());
+                loop {
+                    let place = specials.first_from(from);
+                    assert_eq!(place, end_of_plain(&bytes, from), "gap {gap}, {length} bytes");
+                    if place == length {
+                        break;
+                    }
+                    found.push(place);
+                    from = place + 1;
+                }
+                assert_eq!(found, places, "gap {gap}, {length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_passed_over_is_not_found() {
+        let bytes = [b'"'; 300];
+        for step in 1..=150 {
+            let mut specials = Specials::new(&bytes);
+            for from in (0..bytes.len()).step_by(step) {
+                assert_eq!(specials.first_from(from), from, "in steps of {step}");
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What most schemas ask for, checked on the text itself.
 
+use memchr::memmem;
 use raw_json::{Kind, Part, Parts, RawJson};
 use serde_json::{Map, Value};
 
@@ -107,7 +108,7 @@ impl Shape {
         match &self.words {
             Some(words) => !is_escaped && words.iter().any(|word| word == inner),
             // A surrogate may stand alone, and then there is no text.
-            None => !is_escaped || !inner.contains("\\u"),
+            None => !is_escaped || memmem::find(inner.as_bytes(), b"\\u").is_none(),
         }
     }
 }
