@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use mcp_wire::{Era, code, meta_key, method, with_meta};
-use raw_json::{Kind, RawJson};
+use mcp_wire::{Era, Params, code, meta_key, method, with_meta};
+use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
     sync::watch,
@@ -230,10 +230,10 @@ impl Connection {
     pub async fn request(
         &self,
         method: &str,
-        params: Option<RawJson>,
+        params: impl Into<Params>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
-        let mut begun = self.begin_opened(method, params, options)?;
+        let mut begun = self.begin_opened(method, params.into(), options)?;
         begun.outcome().await
     }
 
@@ -241,7 +241,7 @@ impl Connection {
     fn begin_opened<'a>(
         &'a self,
         method: &'a str,
-        params: Option<RawJson>,
+        params: Params,
         options: RequestOptions,
     ) -> Result<Begun<'a>, Error> {
         let modern = self
@@ -264,7 +264,7 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
         let meta = meta.map(|meta| Meta::Members(Cow::Borrowed(meta)));
-        let mut begun = self.begin(method, params.cloned(), meta, options)?;
+        let mut begun = self.begin(method, params.cloned().into(), meta, options)?;
         begun.outcome().await
     }
 
@@ -272,19 +272,23 @@ impl Connection {
     fn begin<'a>(
         &'a self,
         method: &'a str,
-        params: Option<RawJson>,
-        meta: Option<Meta<'a>>,
+        mut params: Params,
+        meta: Option<Meta<'_>>,
         options: RequestOptions,
     ) -> Result<Begun<'a>, Error> {
+        let is_modern = meta.is_some();
+        if let Some(meta) = meta {
+            meta.put_into(&mut params);
+        }
         match &self.0.link {
             Link::Stream(link) => {
                 let id = link.next_id();
-                let params = addressed(id, params.as_ref(), meta.as_ref(), &options).or(params);
-                let call = link.begin(id, method, params.as_ref(), options)?;
+                let params = addressed(id, &params, &options);
+                let call = link.begin(id, method, &params, options)?;
                 Ok(Begun::Stream(call))
             }
             Link::Http(link) => {
-                let call = self.over_http(link, method, params, meta, options);
+                let call = self.over_http(link, method, params, is_modern, options);
                 Ok(Begun::Http(Box::pin(call)))
             }
         }
@@ -296,22 +300,20 @@ impl Connection {
         &self,
         link: &HttpLink,
         method: &str,
-        params: Option<RawJson>,
-        meta: Option<Meta<'_>>,
+        params: Params,
+        is_modern: bool,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
         let exchange = Exchange::new(options);
-        let meta = meta.as_ref();
-        let params = params.as_ref();
-        match post(link, method, params, meta, &exchange).await {
-            Err(error) if meta.is_some() && method == method::TOOLS_CALL && lacks_header(&error) => {
+        match post(link, method, &params, &exchange).await {
+            Err(error) if is_modern && method == method::TOOLS_CALL && lacks_header(&error) => {
                 // Rare, and the future of every call would have room for it.
                 let again = async {
                     if self.list_tools().await.is_err() {
                         return Err(error);
                     }
                     exchange.mark_unsent();
-                    post(link, method, params, meta, &exchange).await
+                    post(link, method, &params, &exchange).await
                 };
                 Box::pin(again).await
             }
@@ -433,52 +435,31 @@ impl Begun<'_> {
     }
 }
 
-async fn post(
-    link: &HttpLink,
-    method: &str,
-    params: Option<&RawJson>,
-    meta: Option<&Meta<'_>>,
-    exchange: &Exchange,
-) -> Result<RawJson, Error> {
+async fn post(link: &HttpLink, method: &str, params: &Params, exchange: &Exchange) -> Result<RawJson, Error> {
     let id = link.next_id();
-    let changed = addressed(id, params, meta, exchange.options());
-    let params = changed.as_ref().or(params);
-    link.request(id, method, params, exchange).await
+    let params = addressed(id, params, exchange.options());
+    link.request(id, method, &params, exchange).await
 }
 
-/// The parameters with what is said beside them of this request, if anything is.
-fn addressed(
-    id: u64,
-    params: Option<&RawJson>,
-    meta: Option<&Meta<'_>>,
-    options: &RequestOptions,
-) -> Option<RawJson> {
-    if options.on_progress.is_none() {
-        return meta.map(|meta| meta.put_into(params));
+/// The parameters of a request with the token of its progress, if anybody wants to know of that.
+fn addressed<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'a, Params> {
+    let mut params = Cow::Borrowed(params);
+    if options.on_progress.is_some() {
+        let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
+        params.to_mut().add_to_meta(&token);
     }
-    let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
-    let members = meta.map_or(&[][..], Meta::members);
-    Some(with_meta(params, &[members, &token].concat()))
+    params
 }
 
 impl Meta<'_> {
-    fn members(&self) -> &[(&'static str, RawJson)] {
+    /// Has parameters say this. Most say nothing else beside them.
+    fn put_into(&self, params: &mut Params) {
         match self {
-            Self::Usual(opened) => &opened.meta,
-            Self::Members(members) => members,
-        }
-    }
-
-    /// Parameters that say this. Most say nothing else beside them, and need not be taken apart.
-    fn put_into(&self, params: Option<&RawJson>) -> RawJson {
-        let is_plain =
-            |params: &RawJson| params.kind() == Kind::Object && params.parts().all(|(key, _)| key != "_meta");
-        match self {
-            Self::Usual(opened) if params.is_none_or(is_plain) => params
-                .unwrap_or(&RawJson::object())
-                .with_new_member("_meta", &opened.meta_object)
-                .expect("parameters are an object"),
-            _ => with_meta(params, self.members()),
+            Self::Usual(opened) if params.get("_meta").is_none() => {
+                params.push("_meta", opened.meta_object.clone());
+            }
+            Self::Usual(opened) => params.add_to_meta(&opened.meta),
+            Self::Members(members) => params.add_to_meta(members),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Asked {
             open.insert(id, answer);
         }
         let _question = Question { asked: self, way, id };
-        way.send(mcp_wire::request(id, method, params))
+        way.send(mcp_wire::request(id, method, &params.cloned().into()))
             .map_err(|blocked| match blocked {
                 Blocked::Full => AskError::Busy,
                 Blocked::Closed => AskError::Gone,

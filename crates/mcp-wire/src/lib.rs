@@ -36,6 +36,7 @@ mod log_level;
 mod message;
 mod meta;
 mod mirrored;
+mod params;
 mod parse_error;
 mod revision;
 mod rpc_error;
@@ -52,8 +53,9 @@ pub use self::{
     lines::{Line, LineDecoder},
     log_level::{LogLevel, UnknownLogLevel},
     message::{Message, Notification, Request, Response},
-    meta::{cancelled_params, meta, progress_token, with_meta, with_progress_token, without_progress_token},
+    meta::{cancelled_params, meta, progress_token, with_meta, without_progress_token},
     mirrored::{MirroredParam, MirroredParams},
+    params::Params,
     parse_error::{ParseError, ParseErrorKind},
     revision::{Era, Revision, UnknownRevision},
     rpc_error::{RpcError, code},

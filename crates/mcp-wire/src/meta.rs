@@ -31,12 +31,6 @@ pub fn with_meta(params: Option<&RawJson>, members: &[(&str, RawJson)]) -> RawJs
         .expect("parameters are an object")
 }
 
-/// These parameters with another progress token: tokens are a matter of one connection, not of a chain of them.
-#[must_use]
-pub fn with_progress_token(params: Option<&RawJson>, token: &RawJson) -> RawJson {
-    with_meta(params, &[(meta_key::PROGRESS_TOKEN, token.clone())])
-}
-
 /// These parameters without a progress token, for a hop on which nobody listens.
 #[must_use]
 pub fn without_progress_token(params: &RawJson) -> RawJson {

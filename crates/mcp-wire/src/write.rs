@@ -6,16 +6,22 @@ use std::io::Write as _;
 use bytes::Bytes;
 use raw_json::RawJson;
 
-use crate::{Id, RpcError};
+use crate::{Id, Params, RpcError};
 
 /// Writes a request.
 #[must_use]
-pub fn request(id: u64, method: &str, params: Option<&RawJson>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(72 + method.len() + params.map_or(0, RawJson::len));
+pub fn request(id: u64, method: &str, params: &Params) -> Vec<u8> {
+    let mut out = Vec::with_capacity(72 + method.len() + params.len());
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     push_number(&mut out, id);
     out.extend_from_slice(b",\"method\":");
-    call(out, method, params)
+    push_string(&mut out, method);
+    if !params.is_empty() {
+        out.extend_from_slice(b",\"params\":");
+        params.write(&mut out);
+    }
+    out.push(b'}');
+    out
 }
 
 /// Writes a number in digits. Every request has one, and the means of formatting take several times as long.
@@ -38,7 +44,13 @@ fn push_number(out: &mut Vec<u8>, number: u64) {
 pub fn notification(method: &str, params: Option<&RawJson>) -> Vec<u8> {
     let mut out = Vec::with_capacity(48 + method.len() + params.map_or(0, RawJson::len));
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
-    call(out, method, params)
+    push_string(&mut out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params.as_bytes());
+    }
+    out.push(b'}');
+    out
 }
 
 /// Writes the answer to a request that came to a result.
@@ -101,21 +113,14 @@ fn answer(id: &RawJson, rest: usize) -> Vec<u8> {
     out
 }
 
-fn call(mut out: Vec<u8>, method: &str, params: Option<&RawJson>) -> Vec<u8> {
-    if method
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
-    {
+/// Writes a text as a string. The names that are written have nothing in them that must be escaped.
+pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
         out.push(b'"');
-        out.extend_from_slice(method.as_bytes());
+        out.extend_from_slice(text.as_bytes());
         out.push(b'"');
     } else {
-        out.extend_from_slice(RawJson::from(method).as_bytes());
+        out.extend_from_slice(RawJson::from(text).as_bytes());
     }
-    if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params.as_bytes());
-    }
-    out.push(b'}');
-    out
 }

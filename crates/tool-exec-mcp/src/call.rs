@@ -1,7 +1,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use mcp_client::{Error, Hook, RequestOptions, ServerInfo};
-use mcp_wire::{Era, meta_key, method};
+use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
     CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target,
@@ -49,9 +49,10 @@ const OF_ONE_HOP: [&str; 10] = [
 
 impl McpCall {
     /// The method, and its parameters with the caller's own text in them.
-    fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, RawJson), ToolError> {
+    fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, Params), ToolError> {
         let arguments = ("arguments", self.arguments(cx)?);
-        let mut members: Vec<(&str, RawJson)> = Vec::new();
+        // A name, arguments, and what is said beside them by us and by the connection.
+        let mut members: Vec<(&'static str, RawJson)> = Vec::with_capacity(4);
         let method = match &cx.target {
             Target::Tool(_) => {
                 members.extend([("name", self.own.clone()), arguments]);
@@ -68,7 +69,9 @@ impl McpCall {
                 members.push(("uri", RawJson::from(&**uri)));
                 method::RESOURCES_READ
             }
-            Target::Completion(tool) => return Ok((method::COMPLETION_COMPLETE, self.completion(cx, tool))),
+            Target::Completion(tool) => {
+                return Ok((method::COMPLETION_COMPLETE, self.completion(cx, tool).into()));
+            }
             _ => {
                 let message = "servers of MCP have nothing that is called in this way";
                 return Err(ToolError::new(ErrorKind::Internal, message));
@@ -79,7 +82,7 @@ impl McpCall {
             members.extend(resume.state.clone().map(|state| ("requestState", state)));
         }
         members.extend(self.meta(cx).map(|meta| ("_meta", meta)));
-        Ok((method, object(&members)))
+        Ok((method, members.into()))
     }
 
     /// The caller's arguments, and the idempotency key if the tool takes it as one.
@@ -203,7 +206,7 @@ pub(crate) fn questions(result: &RawJson) -> Result<InputRequest, &'static str> 
 /// A call that is ready to be made.
 struct Ready {
     method: &'static str,
-    params: RawJson,
+    params: Params,
     options: RequestOptions,
     /// Whether a task is all that the call can be made as.
     is_task: bool,
@@ -223,9 +226,7 @@ impl McpCall {
         let mut is_task = false;
         match (&cx.task, era) {
             (Some(TaskWish::Wanted(wanted)), Era::Legacy) if runs_tasks => {
-                params = params
-                    .with_members(&[("task", wanted.clone())])
-                    .expect("parameters are an object");
+                params.push("task", wanted.clone());
             }
             (Some(TaskWish::Welcome), Era::Modern) if runs_tasks => task::declare(&mut options),
             (_, Era::Legacy) => is_task = self.is_task,
@@ -276,15 +277,16 @@ impl McpCall {
         let era = connection.connection.server().era();
         if is_task {
             // Rare, and the future of every call would have room for it.
-            let result = Box::pin(drive(cx, server, &connection, &params)).await?;
+            let result = Box::pin(drive(cx, server, &connection, params)).await?;
             return self.outcome(cx, era, &result);
         }
-        let result = connection.request(method, Some(params.clone()), options).await;
+        let again = may_insist.then(|| params.clone());
+        let result = connection.request(method, params, options).await;
         if let Err(error) = &result
-            && may_insist
+            && let Some(params) = again
             && task::is_insisted_on(error)
         {
-            let result = Box::pin(drive(cx, server, &connection, &params)).await?;
+            let result = Box::pin(drive(cx, server, &connection, params)).await?;
             return self.outcome(cx, era, &result);
         }
         if let Some(answered) = answered.filter(|_| was_answered(&result)) {

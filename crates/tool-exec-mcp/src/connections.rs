@@ -11,7 +11,7 @@ use mcp_client::{
     Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind as Fault, Handlers, OnStatus,
     RequestOptions, Upstream, UpstreamOptions,
 };
-use mcp_wire::{Era, RpcError, code};
+use mcp_wire::{Era, Params, RpcError, code};
 use raw_json::RawJson;
 use tokio::sync::OnceCell;
 use tool_core::{Asker, CallContext, ClientKey, ErrorKind, Secrets, ToolError};
@@ -65,11 +65,11 @@ impl Checkout {
     pub(crate) fn request<'a>(
         &'a self,
         method: &'a str,
-        params: Option<RawJson>,
+        params: impl Into<Params>,
         options: RequestOptions,
     ) -> impl Future<Output = Result<RawJson, Error>> + Send + 'a {
         self.line
-            .request(&self.connection, &self.seat, (method, params), options)
+            .request(&self.connection, &self.seat, (method, params.into()), options)
     }
 }
 

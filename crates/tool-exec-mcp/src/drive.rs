@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 
 use futures_util::FutureExt as _;
 use mcp_client::{Connection, Error, RequestOptions};
-use mcp_wire::{Era, RpcError, meta, meta_key, method, with_progress_token};
+use mcp_wire::{Era, Params, RpcError, meta, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tokio::{runtime::Handle, time::sleep};
 use tool_core::{AskError, CallContext, ErrorKind, Question, ToolError};
@@ -27,18 +27,18 @@ pub(crate) async fn drive(
     cx: &CallContext,
     server: &str,
     connection: &Checkout,
-    params: &RawJson,
+    mut params: Params,
 ) -> Result<RawJson, ToolError> {
     let Some(progress) = cx.progress.as_deref() else {
-        return follow(cx, server, connection, params.clone(), None).await;
+        return follow(cx, server, connection, params, None).await;
     };
     let told = TaskReports::new(progress);
     if connection.connection.server().era() == Era::Modern {
         // Tasks of this era report nothing but their status.
-        return follow(cx, server, connection, params.clone(), Some(&told)).await;
+        return follow(cx, server, connection, params, Some(&told)).await;
     }
     let mut telling = Telling::new(&connection.connection);
-    let params = with_progress_token(Some(params), &telling.token);
+    params.add_to_meta(&[(meta_key::PROGRESS_TOKEN, telling.token.clone())]);
     let done = tokio::select! {
         never = telling.pass_on(&told) => match never {},
         done = follow(cx, server, connection, params, Some(&told)) => done,
@@ -53,7 +53,7 @@ async fn follow(
     cx: &CallContext,
     server: &str,
     connection: &Checkout,
-    params: RawJson,
+    mut params: Params,
     reports: Option<&TaskReports<'_>>,
 ) -> Result<RawJson, ToolError> {
     let era = connection.connection.server().era();
@@ -62,19 +62,14 @@ async fn follow(
         on_answered: None,
         ..options(cx)
     };
-    let params = match era {
+    match era {
         Era::Legacy => {
             making.on_progress = None;
-            params
-                .with_members(&[("task", RawJson::object())])
-                .expect("parameters are an object")
+            params.push("task", RawJson::object());
         }
-        Era::Modern => {
-            task::declare(&mut making);
-            params
-        }
-    };
-    let made = connection.request(method::TOOLS_CALL, Some(params), making).await;
+        Era::Modern => task::declare(&mut making),
+    }
+    let made = connection.request(method::TOOLS_CALL, params, making).await;
     let made = made.map_err(|error| {
         if error.as_rpc().is_some() {
             cx.dispatch().answered();

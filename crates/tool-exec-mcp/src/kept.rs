@@ -119,7 +119,7 @@ impl Place {
         };
         let answer = self
             .line
-            .request(&connection, &seat, (method, Some(params)), options);
+            .request(&connection, &seat, (method, params.into()), options);
         answer.await.map_err(|error| match error.kind() {
             Fault::Closed(_) => {
                 let message = format!(

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use mcp_client::{Connection, Endpoint, Error, Event, RequestOptions, Upstream, UpstreamOptions};
-use mcp_wire::{Era, LogLevel, method};
+use mcp_wire::{Era, LogLevel, Params, method};
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
 use tool_core::{Asker, Update};
@@ -184,7 +184,7 @@ impl Line {
         &'a self,
         connection: &'a Connection,
         seat: &'a Seat,
-        request: (&'a str, Option<RawJson>),
+        request: (&'a str, Params),
         options: RequestOptions,
     ) -> impl Future<Output = Result<RawJson, Error>> + Send + 'a {
         let (method, params) = request;

@@ -3,8 +3,7 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use http::header::CONTENT_TYPE;
-use mcp_wire::{Message, SseDecoder, SseItem, integer, method};
-use raw_json::RawJson;
+use mcp_wire::{Message, Params, SseDecoder, SseItem, integer, method};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
@@ -70,7 +69,7 @@ async fn keep_subscribed(shared: &HttpShared) {
         let ended = match params {
             None => None,
             Some(params) => tokio::select! {
-                ended = subscribe(shared, &params) => ended,
+                ended = subscribe(shared, params.into()) => ended,
                 _ = wanted.changed() => continue,
             },
         };
@@ -98,12 +97,10 @@ async fn keep_subscribed(shared: &HttpShared) {
 }
 
 /// Opens a subscription and follows it to its end; nothing when the server refuses it.
-async fn subscribe(shared: &HttpShared, params: &RawJson) -> Option<End> {
+async fn subscribe(shared: &HttpShared, params: Params) -> Option<End> {
     let id = shared.next_id();
-    let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, Some(params)).into();
-    let headers = shared
-        .session()
-        .headers(method::SUBSCRIPTIONS_LISTEN, Some(params));
+    let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params).into();
+    let headers = shared.session().headers(method::SUBSCRIPTIONS_LISTEN, &params);
     match shared.client.post(headers, body).await {
         Ok(answer) if answer.status() == 200 => {
             let is_stream = answer

@@ -23,7 +23,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mcp_wire::{Era, cancelled_params, method};
+use mcp_wire::{Era, Params, cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -81,7 +81,7 @@ impl HttpLink {
         &self,
         id: u64,
         method: &str,
-        params: Option<&RawJson>,
+        params: &Params,
         exchange: &Exchange,
     ) -> Result<RawJson, Error> {
         if self.is_closed() {
@@ -174,7 +174,7 @@ impl HttpLink {
         }
         let session = self.shared.session();
         if session.id.is_some() {
-            let headers = session.headers("", None);
+            let headers = session.headers("", &Params::default());
             // A server may refuse or never answer: it will forget the session by itself.
             let _ = timeout(LIMIT, self.shared.client.delete(headers)).await;
         }

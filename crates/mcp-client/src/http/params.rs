@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{HeaderName, HeaderValue};
-use mcp_wire::{MirroredParam, MirroredParams, header};
+use mcp_wire::{MirroredParam, MirroredParams, Params, header};
 use raw_json::RawJson;
 
 use super::client::Headers;
@@ -52,11 +52,11 @@ impl MirroredTools {
     }
 
     /// Adds the headers that the call of a tool needs.
-    pub(super) fn add(&self, headers: &mut Headers, params: Option<&RawJson>) {
+    pub(super) fn add(&self, headers: &mut Headers, params: &Params) {
         let tools = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
-        let Some(params) = params.filter(|_| !tools.is_empty()) else {
+        if tools.is_empty() {
             return;
-        };
+        }
         let name = params.get("name").and_then(|name| name.string());
         let Some(mirrored) = name.and_then(|name| tools.get(&name)) else {
             return;

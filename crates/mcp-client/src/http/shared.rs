@@ -11,7 +11,7 @@ use http::{
     HeaderName, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use mcp_wire::{Era, Request, Revision, header, method};
+use mcp_wire::{Era, Params, Request, Revision, header, method};
 use raw_json::RawJson;
 use tokio::{
     sync::{Mutex, mpsc, watch},
@@ -63,7 +63,7 @@ pub(super) struct Session {
 pub(super) struct Posting<'a> {
     pub(super) id: u64,
     pub(super) method: &'a str,
-    pub(super) params: Option<&'a RawJson>,
+    pub(super) params: &'a Params,
     pub(super) body: Bytes,
     pub(super) exchange: &'a Exchange,
 }
@@ -180,14 +180,14 @@ impl HttpShared {
             return Ok(());
         }
         tracing::debug!("the server no longer knows the session: opening another");
-        let params = self.initialize.get();
+        let params = self.initialize.get().cloned().into();
         let id = self.next_id();
-        let body = mcp_wire::request(id, method::INITIALIZE, params).into();
+        let body = mcp_wire::request(id, method::INITIALIZE, &params).into();
         let exchange = Exchange::new(RequestOptions::default());
         let posting = Posting {
             id,
             method: method::INITIALIZE,
-            params,
+            params: &params,
             body,
             exchange: &exchange,
         };
@@ -215,7 +215,7 @@ impl HttpShared {
     /// Posts a message that has no answer.
     pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), Error> {
         const LIMIT: Duration = Duration::from_secs(10);
-        let headers = self.session().headers(method, None);
+        let headers = self.session().headers(method, &Params::default());
         let answer = timeout(LIMIT, self.client.post(headers, body)).await;
         let answer = answer.map_err(|_| Error::new(ErrorKind::Timeout(LIMIT)).sent(true))?;
         let answer = answer.map_err(|failure| failure.error)?;
@@ -242,7 +242,7 @@ impl HttpShared {
 
     /// Opens a stream of what the server tells by itself, behind the event that was seen last.
     pub(super) async fn listen(&self, last_event: Option<&str>) -> Result<HttpAnswer, TransportError> {
-        let mut headers = self.session().headers("", None);
+        let mut headers = self.session().headers("", &Params::default());
         let last_event = last_event.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
         headers.extend(last_event.map(|id| (HeaderName::from_static(header::LAST_EVENT_ID), id)));
         self.client.get(headers).await
@@ -262,7 +262,7 @@ impl Session {
     }
 
     /// What a request says of itself beside its body.
-    pub(super) fn headers(&self, method: &str, params: Option<&RawJson>) -> Headers {
+    pub(super) fn headers(&self, method: &str, params: &Params) -> Headers {
         // Those below, and one that mirrors an argument.
         let mut headers: Headers = Vec::with_capacity(6);
         headers.extend([
@@ -302,15 +302,14 @@ fn method_value(method: &str) -> HeaderValue {
 }
 
 /// What a modern request is about, for the header that says so.
-fn name_of(method: &str, params: Option<&RawJson>) -> Option<HeaderValue> {
+fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
     let key = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ => "uri",
         method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => "taskId",
         _ => return None,
     };
-    let (_, name) = params?.parts().find(|(name, _)| name == key)?;
-    name.text().map(|name| header_value(&name))
+    params.get(key)?.text().map(|name| header_value(&name))
 }
 
 /// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice.

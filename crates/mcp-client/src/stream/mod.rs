@@ -9,7 +9,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use mcp_wire::{cancelled_params, method};
+use mcp_wire::{Params, cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -75,7 +75,7 @@ impl StreamLink {
         &self,
         id: u64,
         method: &str,
-        params: Option<&RawJson>,
+        params: &Params,
         options: RequestOptions,
     ) -> Result<Waiting<'_>, Error> {
         let frame = line(mcp_wire::request(id, method, params));
@@ -113,7 +113,7 @@ impl StreamLink {
     pub(crate) fn want(&self, params: Option<&RawJson>) {
         let id = params.map_or(0, |_| self.next_id());
         let old = self.shared.listen(id);
-        let new = params.map(|params| mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, Some(params)));
+        let new = params.map(|params| mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params.into()));
         let end = old.map(|old| {
             let params = cancelled_params(&RawJson::from(old), None);
             mcp_wire::notification(method::CANCELLED, Some(&params))

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use mcp_wire::Era;
+use mcp_wire::{Era, Params};
 use raw_json::RawJson;
 use tokio::{sync::watch, time::Instant};
 
@@ -128,7 +128,7 @@ impl Upstream {
     pub async fn request(
         &self,
         method: &str,
-        params: Option<RawJson>,
+        params: impl Into<Params>,
         options: RequestOptions,
     ) -> Result<RawJson, Error> {
         self.connection().await?.request(method, params, options).await

@@ -6,6 +6,7 @@ mod log_level;
 mod message;
 mod meta;
 mod mirrored;
+mod params;
 mod properties;
 mod write;
 

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use mcp_wire::{
-    Id, Line, LineDecoder, Message, Notification, Request, Response, RpcError, SSE_KEEP_ALIVE, SseDecoder,
-    SseItem, id_in_head,
+    Id, Line, LineDecoder, Message, Notification, Params, Request, Response, RpcError, SSE_KEEP_ALIVE,
+    SseDecoder, SseItem, id_in_head,
 };
 use proptest::{collection::vec, prelude::*};
 use raw_json::RawJson;
@@ -58,7 +58,7 @@ fn message() -> impl Strategy<Value = (Message, Vec<u8>)> {
             match kind {
                 0 => {
                     let id = u64::from(code.unsigned_abs());
-                    let frame = mcp_wire::request(id, &method, Some(&payload));
+                    let frame = mcp_wire::request(id, &method, &Params::from(&payload));
                     let id = Id::from(id);
                     (
                         Message::Request(Request {

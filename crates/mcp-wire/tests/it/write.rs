@@ -1,4 +1,4 @@
-use mcp_wire::{Id, Message, RpcError, code};
+use mcp_wire::{Id, Message, Params, RpcError, code};
 use proptest::prelude::*;
 use raw_json::RawJson;
 
@@ -12,7 +12,7 @@ fn text(frame: Vec<u8>) -> String {
 fn frames_as_they_are_written() {
     let params = raw(r#"{ "a": 1e2 }"#);
     assert_eq!(
-        text(mcp_wire::request(1, "tools/call", Some(&params))),
+        text(mcp_wire::request(1, "tools/call", &Params::from(&params))),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{ "a": 1e2 }}"#
     );
     assert_eq!(
@@ -33,7 +33,7 @@ fn frames_as_they_are_written() {
 
 #[test]
 fn a_payload_over_several_lines_becomes_one() {
-    let frame = mcp_wire::request(1, "m", Some(&raw("{\r\n\t\"a\": \"x\\ny\"\n}")));
+    let frame = mcp_wire::request(1, "m", &raw("{\r\n\t\"a\": \"x\\ny\"\n}").into());
     let line = mcp_wire::into_line(frame);
     assert_eq!(
         &line[..],
@@ -59,7 +59,7 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(id: u64, method in ".{1,40}", message in ".{0,60}", number: i32) {
         let params = raw(&format!(r#"{{"n":{number},"s":{}}}"#, RawJson::from(message.as_str())));
-        let Ok(Message::Request(request)) = Message::from_client(mcp_wire::request(id, &method, Some(&params))) else {
+        let Ok(Message::Request(request)) = Message::from_client(mcp_wire::request(id, &method, &Params::from(&params))) else {
             return Err(TestCaseError::fail("no request"));
         };
         prop_assert_eq!(request.id, Id::from(id));
