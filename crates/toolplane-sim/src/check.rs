@@ -98,12 +98,12 @@ fn check_operation(operation: &Operation) -> Vec<String> {
 fn check_given(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
     let operation = &record.operations[index];
     let given = invocation.given?;
-    let (began, made) = (invocation.began, given.made);
     let ended = invocation.ended?.0;
-    let is_it = |answer: &&Ending| answer.operation == index && answer.at == made;
-    let Some(answer) = record.answers.iter().find(is_it) else {
+    let is_its = |answer: &&Ending| answer.operation == index;
+    let Some(answer) = record.answers.get(given.answer).filter(is_its) else {
         return Some("was given what the world never answered".to_owned());
     };
+    let (began, made) = (invocation.began, answer.at);
     let (said, limit) = match given.said {
         // The answer to a key is remembered, and is not old but the one there is.
         Said::Nothing => {

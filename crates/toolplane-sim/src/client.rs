@@ -134,9 +134,9 @@ fn read(outcome: &Outcome) -> (Result, Option<Given>) {
         (None, _, Some((_, kept))) => Said::Kept(age(kept).unwrap_or_default()),
         _ => Said::Nothing,
     };
-    let made = reply.raw().to().ok().map(Duration::from_micros);
+    let answer = reply.raw().to().ok();
     let result = step.map_or(Result::Answered, Result::Degraded);
-    (result, made.map(|made| Given { made, said }))
+    (result, answer.map(|answer| Given { answer, said }))
 }
 
 /// What is said of how an answer was found. Of a stand-in whose own call was answered in another way, that counts.

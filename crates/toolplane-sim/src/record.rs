@@ -59,8 +59,8 @@ pub struct Invocation {
 /// An answer of the world, as it came to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given {
-    /// When the world gave it.
-    pub made: Duration,
+    /// Which of [`Record::answers`] it is: two can come at the same time.
+    pub answer: usize,
     /// What is said of it.
     pub said: Said,
 }

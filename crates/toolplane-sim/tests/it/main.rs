@@ -133,8 +133,8 @@ fn ending(at: u64) -> Ending {
 }
 
 /// A question to a tool whose answers are kept: answered at the times of `answers`, and called from 10 s to 12 s, when
-/// it was given this.
-fn question(answers: &[u64], result: Result, made: u64, said: Said) -> Record {
+/// it was given this one of them.
+fn question(answers: &[u64], result: Result, answer: usize, said: Said) -> Record {
     let mut record = record(Operation {
         tool: "look",
         is_repeatable: true,
@@ -145,10 +145,7 @@ fn question(answers: &[u64], result: Result, made: u64, said: Said) -> Record {
             limit: 20 * SECOND,
             generation: 0,
             ended: Some((12 * SECOND, result)),
-            given: Some(Given {
-                made: Duration::from_secs(made),
-                said,
-            }),
+            given: Some(Given { answer, said }),
         }],
         ..Operation::default()
     });
@@ -162,49 +159,52 @@ fn the_checks_find_answers_that_are_old() {
     let old = |age, after| Said::Stale(Duration::from_secs(age), after);
     let failed = Some(ErrorKind::Unavailable);
     let good = [
-        question(&[12], Result::Answered, 12, Said::Nothing),
-        question(&[11], Result::Answered, 11, Said::Nothing),
-        question(&[11], Result::Answered, 11, Said::Kept(SECOND)),
-        question(&[3, 7], stale, 7, old(5, failed)),
-        question(&[6], stale, 6, old(6, Some(ErrorKind::Timeout))),
+        question(&[12], Result::Answered, 0, Said::Nothing),
+        question(&[11], Result::Answered, 0, Said::Nothing),
+        question(&[11], Result::Answered, 0, Said::Kept(SECOND)),
+        question(&[3, 7], stale, 1, old(5, failed)),
+        question(&[6], stale, 0, old(6, Some(ErrorKind::Timeout))),
     ];
     for record in good {
         assert_eq!(check(&record), Vec::<String>::new());
     }
     let with = |change: fn(&mut Record)| {
-        let mut record = question(&[7], stale, 7, old(5, failed));
+        let mut record = question(&[7, 7], stale, 0, old(5, failed));
         change(&mut record);
         record
     };
+    // Another configuration has its answer at the same time.
+    let both = with(|record| record.answers[1].generation = 1);
+    assert_eq!(check(&both), Vec::<String>::new());
     let bad = [
         (
-            question(&[8], Result::Answered, 8, Said::Nothing),
+            question(&[8], Result::Answered, 0, Said::Nothing),
             "an old answer that does not say so",
         ),
         (
-            question(&[9], Result::Answered, 9, Said::Kept(3 * SECOND)),
+            question(&[9], Result::Answered, 0, Said::Kept(3 * SECOND)),
             "of 3s ago, where 1s are allowed",
         ),
         (
-            question(&[5], stale, 5, old(7, failed)),
+            question(&[5], stale, 0, old(7, failed)),
             "of 7s ago, where 6s are allowed",
         ),
-        (question(&[7], stale, 7, old(2, failed)), "of 5s ago that says 2s"),
+        (question(&[7], stale, 0, old(2, failed)), "of 5s ago that says 2s"),
         (
-            question(&[7], stale, 8, old(4, failed)),
+            question(&[7], stale, 1, old(4, failed)),
             "what the world never answered",
         ),
-        (question(&[7], stale, 7, old(5, None)), "and nothing failed"),
+        (question(&[7], stale, 0, old(5, None)), "and nothing failed"),
         (
-            question(&[7], stale, 7, old(5, Some(ErrorKind::OutcomeUnknown))),
+            question(&[7], stale, 0, old(5, Some(ErrorKind::OutcomeUnknown))),
             "after `outcome_unknown`",
         ),
         (
-            question(&[7], stale, 7, old(5, Some(ErrorKind::Denied))),
+            question(&[7], stale, 0, old(5, Some(ErrorKind::Denied))),
             "after `denied`",
         ),
         (
-            question(&[7, 11], stale, 7, old(5, failed)),
+            question(&[7, 11], stale, 0, old(5, failed)),
             "though a new one came meanwhile",
         ),
         (
@@ -220,6 +220,10 @@ fn the_checks_find_answers_that_are_old() {
         ),
         (
             with(|record| record.operations[0].invocations[0].generation = 1),
+            "of another configuration",
+        ),
+        (
+            with(|record| record.answers[0].generation = 1),
             "of another configuration",
         ),
     ];
