@@ -1,45 +1,72 @@
 //! Each feature of the facade compiles alone, and so do its tests.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 
 use crate::console::say;
-use crate::members::Members;
+use crate::members::{Members, Package};
 use crate::process::{cargo, run};
 use crate::repository::Repository;
 
 /// The crate whose features users choose.
 const FACADE: &str = "toolplane";
 
-/// Checks the facade without features, with each alone, and with the default ones.
+/// Checks the facade without features and with each alone; with all of them it is what every other step builds.
 pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
     let members = Members::load(repository.root())?;
     let facade = members
         .get(FACADE)
         .with_context(|| format!("there is no member `{FACADE}`"))?;
-    let features = facade
-        .features
-        .keys()
-        .map(String::as_str)
-        .filter(|feature| *feature != "default");
-    for feature in std::iter::once("").chain(features) {
+    let beside = beside(&members);
+    for feature in std::iter::once("").chain(single(facade)) {
         say(format_args!(
             "features: `{FACADE}` with {}",
             if feature.is_empty() { "none" } else { feature }
         ));
-        // The library by itself as well: what tests are built with may bring features that it lacks.
-        let common = [
-            "--quiet",
-            "--package",
-            FACADE,
-            "--no-default-features",
-            "--features",
-            feature,
-        ];
-        run(cargo(repository.root()).arg("check").args(common).arg("--lib"))?;
+        // The library by itself: what anything else is built with may bring features that it lacks.
         run(cargo(repository.root())
-            .arg("clippy")
-            .args(common)
-            .args(["--tests", "--", "-D", "warnings"]))?;
+            .args(["check", "--quiet", "--lib", "--package", FACADE])
+            .args(["--no-default-features", "--features", feature]))?;
+        // Its tests beside whatever does not bring features of the facade: crates from elsewhere are then the same each time, and
+        // are built once.
+        let mut clippy = cargo(repository.root());
+        clippy.args(["clippy", "--quiet", "--tests", "--package", FACADE]);
+        for name in &beside {
+            clippy.args(["--package", name]);
+        }
+        clippy.arg("--no-default-features");
+        if !feature.is_empty() {
+            clippy.args(["--features", &format!("{FACADE}/{feature}")]);
+        }
+        run(clippy.args(["--", "--deny", "warnings"]))?;
     }
     Ok(())
+}
+
+/// The features that are not made of others.
+fn single(facade: &Package) -> impl Iterator<Item = &str> {
+    let is_single = |parts: &[String]| !parts.iter().any(|part| facade.features.contains_key(part));
+    let features = facade.features.iter();
+    features
+        .filter(move |(_, parts)| is_single(parts))
+        .map(|(name, _)| name.as_str())
+}
+
+/// The members that do not depend on the facade, in whatever way.
+fn beside(members: &Members) -> Vec<&str> {
+    let mut above = BTreeSet::from([FACADE]);
+    loop {
+        let n_above = above.len();
+        for package in &members.packages {
+            let mut dependencies = package.dependencies.iter();
+            if dependencies.any(|dependency| above.contains(dependency.name.as_str())) {
+                above.insert(&package.name);
+            }
+        }
+        if above.len() == n_above {
+            let names = members.packages.iter().map(|package| package.name.as_str());
+            return names.filter(|name| !above.contains(name)).collect();
+        }
+    }
 }
