@@ -77,8 +77,6 @@ enum Command {
         #[arg(long)]
         history: bool,
     },
-    /// Writes the list of functions that the linker puts side by side, from what runs under valgrind.
-    Layout,
     /// Installs the programs that end-to-end tests talk to.
     Peers,
     /// Checks licences, bans and sources of dependencies.
@@ -113,7 +111,6 @@ fn run(command: Command) -> Result<()> {
         Command::Docs { check, parts } => xtask::docs(&repository, check, &parts),
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
-        Command::Layout => xtask::layout(&repository),
         Command::Peers => {
             let parts = xtask::install_peers(&repository)?;
             anyhow::ensure!(
