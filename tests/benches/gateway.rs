@@ -7,20 +7,18 @@
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
+
+use toolplane_tests::load::{Client, Era, Server};
 
 /// How long each side of a round runs.
 const ROUND: Duration = Duration::from_millis(1500);
 const ROUNDS: usize = 5;
 const CONCURRENCY: [usize; 3] = [1, 16, 64];
-/// How long a server may take to listen.
-const START: Duration = Duration::from_secs(20);
 
 fn main() {
     // `cargo test --benches` only wants to know that it builds.
@@ -41,10 +39,11 @@ fn main() {
         let mut command = Command::new(&echo);
         command.arg(address.to_string());
         command
-    });
+    })
+    .expect("the echo server starts");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let over_stdio = format!(r#"{{"command": "{}", "args": ["stdio"]}}"#, echo.display());
-    let over_http = format!(r#"{{"url": "http://{}/mcp"}}"#, direct.address);
+    let over_http = format!(r#"{{"url": "http://{}/mcp"}}"#, direct.address());
     println!(
         "{:<18} {:>3} {:>10} {:>10} {:>7} {:>9} {:>9} {:>9}",
         "", "C", "calls/s", "direct", "ratio", "p50 µs", "direct", "CPU µs"
@@ -59,7 +58,8 @@ fn main() {
                 .args(["serve", "--http", &address.to_string(), "--config"])
                 .arg(&file);
             command
-        });
+        })
+        .expect("the gateway starts");
         for concurrency in CONCURRENCY {
             compare(name, &direct, &gateway, concurrency);
         }
@@ -82,9 +82,10 @@ fn compare(name: &str, direct: &Server, gateway: &Server, concurrency: usize) {
     load(gateway, "up__echo", concurrency, ROUND / 5);
     for _ in 0..ROUNDS {
         let plain = load(direct, "echo", concurrency, ROUND);
-        let before = gateway.processor_time();
+        let time = || gateway.processor_time().expect("the gateway is there");
+        let before = time();
         let through = load(gateway, "up__echo", concurrency, ROUND);
-        let processor = gateway.processor_time().saturating_sub(before);
+        let processor = time().saturating_sub(before);
         let each = processor.as_secs_f64() * 1e6 / through.n_calls as f64;
         rounds.push([
             through.rate(),
@@ -111,55 +112,6 @@ fn compare(name: &str, direct: &Server, gateway: &Server, concurrency: usize) {
     );
 }
 
-/// A process that listens, ended with everything it started.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(command: impl FnOnce(SocketAddr) -> Command) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("it has an address");
-        drop(free);
-        let child = command(address)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the server starts");
-        let server = Self { child, address };
-        let start = now();
-        while TcpStream::connect(address).is_err() {
-            assert!(start.elapsed() < START, "the server does not listen");
-            thread::sleep(Duration::from_millis(5));
-        }
-        server
-    }
-
-    /// The processor time that the process has used, its children not among it.
-    fn processor_time(&self) -> Duration {
-        let stat =
-            fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("the process is there");
-        // After the name in parentheses: fields 14 and 15 of proc(5), in ticks of 10 ms.
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect();
-        let ticks = |field: usize| fields[field].parse::<u64>().expect("a number of ticks");
-        Duration::from_millis(10 * (ticks(11) + ticks(12)))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        let _ = self.child.wait();
-    }
-}
-
 struct Load {
     n_calls: usize,
     elapsed: Duration,
@@ -177,13 +129,17 @@ fn load(server: &Server, tool: &str, concurrency: usize, duration: Duration) -> 
     let start = now();
     let workers: Vec<_> = (0..concurrency)
         .map(|worker| {
-            let (address, tool) = (server.address, tool.to_owned());
+            let (address, tool) = (server.address(), tool.to_owned());
             thread::spawn(move || {
-                let mut client = Client::connect(address, &tool, worker);
+                let mut client = Client::open(address, Era::Plain).expect("the server accepts connections");
+                let payload = format!("{worker:0100}");
+                let arguments = format!(r#""arguments":{{"payload":"{payload}"}}"#);
+                let request = client.request("tools/call", Some(&tool), &arguments);
                 let mut latencies = Vec::new();
                 while start.elapsed() < duration {
                     let begin = now();
-                    client.call();
+                    let answer = client.send(&request).expect("the server answers");
+                    assert!(answer.contains(&payload), "not what was sent: {answer}");
                     latencies.push(begin.elapsed());
                 }
                 latencies
@@ -200,62 +156,6 @@ fn load(server: &Server, tool: &str, concurrency: usize, duration: Duration) -> 
         n_calls: latencies.len(),
         elapsed,
         median: latencies[latencies.len() / 2],
-    }
-}
-
-/// The barest client there is: one connection, one request at a time.
-struct Client {
-    stream: BufReader<TcpStream>,
-    request: Vec<u8>,
-    payload: String,
-    body: Vec<u8>,
-}
-
-impl Client {
-    fn connect(address: SocketAddr, tool: &str, worker: usize) -> Self {
-        let stream = TcpStream::connect(address).expect("the server accepts connections");
-        stream.set_nodelay(true).expect("an open socket");
-        let payload = format!("{worker:0100}");
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":{worker},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"payload":"{payload}"}}}}}}"#
-        );
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
-            message.len()
-        );
-        let request = [head.as_bytes(), message.as_bytes()].concat();
-        Self {
-            stream: BufReader::new(stream),
-            request,
-            payload,
-            body: Vec::new(),
-        }
-    }
-
-    fn call(&mut self) {
-        self.stream
-            .get_mut()
-            .write_all(&self.request)
-            .expect("the server reads");
-        let mut length = 0;
-        let mut line = String::new();
-        loop {
-            line.clear();
-            self.stream.read_line(&mut line).expect("the server answers");
-            let text = line.trim_end();
-            if text.is_empty() {
-                break;
-            }
-            if let Some((name, value)) = text.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse().expect("a length");
-            }
-        }
-        self.body.resize(length, 0);
-        self.stream.read_exact(&mut self.body).expect("the whole answer");
-        let answer = std::str::from_utf8(&self.body).expect("UTF-8");
-        assert!(answer.contains(&self.payload), "not what was sent: {answer}");
     }
 }
 

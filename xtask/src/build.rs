@@ -1,7 +1,7 @@
 //! Programs that are built to be started here.
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -27,7 +27,12 @@ struct Target {
 ///
 /// Cargo says where it puts what it builds, whatever the environment and the user's settings are.
 pub(crate) fn build(repository: &Repository, what: &[&str]) -> Result<String> {
-    let built = cargo(repository.root())
+    build_by(cargo(repository.root()), what)
+}
+
+/// The same with a `cargo` command that has its environment.
+pub(crate) fn build_by(mut cargo: Command, what: &[&str]) -> Result<String> {
+    let built = cargo
         .args(["build", "--quiet", "--message-format", "json-render-diagnostics"])
         .args(what)
         .stdin(Stdio::null())

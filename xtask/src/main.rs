@@ -77,6 +77,8 @@ enum Command {
         #[arg(long)]
         history: bool,
     },
+    /// Builds the program as it is shipped: twice, the second time by a profile of calls that the first one served.
+    Release,
     /// Installs the programs that end-to-end tests talk to.
     Peers,
     /// Checks licences, bans and sources of dependencies.
@@ -111,6 +113,7 @@ fn run(command: Command) -> Result<()> {
         Command::Docs { check, parts } => xtask::docs(&repository, check, &parts),
         Command::Conformance { check } => xtask::conformance(&repository, check),
         Command::Sim { seeds, from, history } => xtask::sim(&repository, SimOptions { seeds, from, history }),
+        Command::Release => xtask::release(&repository),
         Command::Peers => {
             let parts = xtask::install_peers(&repository)?;
             anyhow::ensure!(

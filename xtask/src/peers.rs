@@ -111,7 +111,7 @@ fn python(pins: &Path, requirements: &str, folder: &Path) -> Result<()> {
     }
     program("python3", "python3")?;
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
-        install_package("python3-venv")?;
+        install_package("peers", "python3-venv")?;
     }
     if !succeeds(Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"])) {
         bail!("`python3` is older than 3.10, which the servers need");
@@ -144,18 +144,19 @@ fn python(pins: &Path, requirements: &str, folder: &Path) -> Result<()> {
 /// Makes sure that a program is there, from Debian's packages where that is allowed.
 fn program(program: &str, package: &str) -> Result<()> {
     if find(program).is_none() {
-        install_package(package)?;
+        install_package("peers", package)?;
     }
     Ok(())
 }
 
-fn install_package(package: &str) -> Result<()> {
+/// Installs a package of Debian where that is allowed; `task` is what needs it.
+pub(crate) fn install_package(task: &str, package: &str) -> Result<()> {
     let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     if find("apt-get").is_none() || !is_root {
         bail!("this machine has no `{package}`; install it (Debian: `sudo apt-get install {package}`)");
     }
     say(format_args!(
-        "peers: installing the Debian package `{package}` with apt-get ..."
+        "{task}: installing the Debian package `{package}` with apt-get ..."
     ));
     let apt = || {
         let mut command = Command::new("apt-get");

@@ -15,3 +15,4 @@ mod relay;
 mod serving;
 mod support;
 mod tasks;
+mod training;

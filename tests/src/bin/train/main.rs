@@ -1,0 +1,273 @@
+//! What a profile of the program is taken from: calls of each kind of tool, over each way in, in both eras of MCP.
+//!
+//! `toolplane-train PROGRAM [CALLS]` starts PROGRAM as a gateway, and again as the servers behind it, makes CALLS calls
+//! (2,000 if it is not given) with each combination, and ends it all in order. `cargo xtask release` has it do so with a
+//! program that counts what it executes. Which combinations there are decides what is made fast: a way that nobody goes
+//! here is laid out as one that is rarely gone.
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a program says what it did, or why it failed"
+)]
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+    thread,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use toolplane_tests::load::{Client, Era, Server};
+
+/// How many calls each combination gets if nothing is said.
+const CALLS: usize = 2_000;
+/// For so many small calls, one large one: 64 KiB take as long as some fifty of them.
+const SMALL_PER_LARGE: usize = 40;
+/// How many connections there are at once when there are many.
+const MANY: usize = 16;
+
+const SCENARIO: &str = r#"
+tools:
+  echo:
+    description: Answers with its arguments.
+    input_schema:
+      type: object
+      properties: {text: {type: string}, count: {type: integer}}
+      required: [text]
+"#;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (program, n_calls) = match &arguments[..] {
+        [program] => (program, CALLS),
+        [program, calls] => (program, calls.parse().context("CALLS is no number")?),
+        _ => bail!("usage: toolplane-train PROGRAM [CALLS]"),
+    };
+    let program = fs::canonicalize(program).with_context(|| format!("there is no program `{program}`"))?;
+    let site = Site::start(&program)?;
+    let n_large = n_calls.div_ceil(SMALL_PER_LARGE);
+    let mut n_made = 0;
+    for era in [Era::Plain, Era::Session, Era::Modern] {
+        for tool in TOOLS {
+            for width in [1, MANY] {
+                n_made += site.load(era, tool, &text(100), n_calls, width)?;
+            }
+            n_made += site.load(era, tool, &text(64 * 1024), n_large, MANY)?;
+        }
+        site.list(era, n_large)?;
+        site.mistake(era)?;
+    }
+    n_made += site.over_stdio(n_calls)?;
+    println!("{n_made} calls were served");
+    site.end()
+}
+
+/// One of each kind: a server over HTTP, one over stdio, an HTTP API, a mock, and answers that are kept.
+const TOOLS: [&str; 5] = ["over_http__echo", "over_stdio__echo", "api", "mock", "kept"];
+
+/// A text as models and tools write them: with quotes, line breaks, and letters beyond ASCII.
+fn text(bytes: usize) -> String {
+    let words = "He said \"two crêpes\",\nthen: наконец \\ 42 % of it. ";
+    let mut text: String = words.chars().cycle().take(bytes).collect();
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}
+
+/// A gateway, a server behind it, and where their files are.
+struct Site {
+    program: PathBuf,
+    folder: PathBuf,
+    upstream: Server,
+    gateway: Server,
+}
+
+impl Site {
+    fn start(program: &Path) -> Result<Self> {
+        let folder = env::temp_dir().join(format!("toolplane-train-{}", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("failed to make `{}`", folder.display()))?;
+        let scenario = folder.join("scenario.yaml");
+        fs::write(&scenario, SCENARIO)?;
+        let upstream = Server::start(|address| {
+            let mut command = Command::new(program);
+            command.args(["mock-server", "--http", &address.to_string(), "--scenario"]);
+            command.arg(&scenario);
+            command
+        })?;
+        let url = format!("http://{}/mcp", upstream.address());
+        fs::write(
+            folder.join("toolplane.json"),
+            configuration(program, &scenario, &url).to_string(),
+        )?;
+        let gateway = Server::start(|address| {
+            let mut command = serving(program, &folder);
+            command.args(["--http", &address.to_string()]);
+            command
+        })?;
+        Ok(Self {
+            program: program.to_owned(),
+            folder,
+            upstream,
+            gateway,
+        })
+    }
+
+    /// Calls a tool at least so often, over so many connections, and returns how often.
+    fn load(&self, era: Era, tool: &'static str, text: &str, n_calls: usize, width: usize) -> Result<usize> {
+        let arguments = json!({"text": text, "count": 7});
+        let params = format!(r#""arguments":{arguments}"#);
+        let params = &params;
+        let work = |n_calls: usize| {
+            let mut client = Client::open(self.gateway.address(), era)?;
+            let request = client.request("tools/call", Some(tool), params);
+            for _ in 0..n_calls {
+                let answer = client.send(&request)?;
+                ensure!(
+                    answer.contains("crêpes"),
+                    "`{tool}` answered something else: {answer}"
+                );
+            }
+            Ok(n_calls)
+        };
+        let work = &work;
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..width)
+                .map(|_| scope.spawn(move || work(n_calls.div_ceil(width))))
+                .collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
+                .sum::<Result<usize>>()
+        })
+        .with_context(|| format!("calling `{tool}` failed ({era:?})"))
+    }
+
+    fn list(&self, era: Era, n_calls: usize) -> Result<()> {
+        let mut client = Client::open(self.gateway.address(), era)?;
+        let request = client.request("tools/list", None, "");
+        for _ in 0..n_calls {
+            let answer = client.send(&request)?;
+            ensure!(
+                answer.contains("over_stdio__echo"),
+                "a tool is not listed: {answer}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Arguments that do not fit: rare, and still not as rare as what never happens.
+    fn mistake(&self, era: Era) -> Result<()> {
+        let mut client = Client::open(self.gateway.address(), era)?;
+        let request = client.request("tools/call", Some("mock"), r#""arguments":{"count":"x"}"#);
+        let answer = client.send(&request)?;
+        ensure!(
+            answer.contains("\"isError\":true"),
+            "wrong arguments were taken: {answer}"
+        );
+        Ok(())
+    }
+
+    /// The other way in: a client that starts the gateway itself.
+    fn over_stdio(&self, n_calls: usize) -> Result<usize> {
+        let mut gateway = serving(&self.program, &self.folder)
+            .arg("--stdio")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut stdin = gateway.stdin.take().context("stdin is no pipe")?;
+        let mut answers = BufReader::new(gateway.stdout.take().context("stdout is no pipe")?).lines();
+        let opening = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"train","version":"1"}}}"#;
+        let opened = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let mut say = |message: &str| writeln!(stdin, "{message}");
+        say(opening)?;
+        let mut answer = || {
+            answers
+                .next()
+                .context("the gateway closed stdout")?
+                .context("stdout broke")
+        };
+        answer()?;
+        say(opened)?;
+        for id in 1..=n_calls {
+            let tool = TOOLS[id % TOOLS.len()];
+            let arguments = json!({"text": text(100)});
+            say(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+            ))?;
+            // News of lists may come in between.
+            while !answer()?.contains("crêpes") {}
+        }
+        drop(stdin);
+        let status = gateway.wait()?;
+        ensure!(status.success(), "the gateway over stdio ended with {status}");
+        Ok(n_calls)
+    }
+
+    fn end(self) -> Result<()> {
+        self.gateway.end()?;
+        self.upstream.end()?;
+        fs::remove_dir_all(&self.folder)
+            .with_context(|| format!("failed to remove `{}`", self.folder.display()))
+    }
+}
+
+fn serving(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--config"])
+        .arg(folder.join("toolplane.json"));
+    command
+}
+
+fn configuration(program: &Path, scenario: &Path, url: &str) -> Value {
+    let schema = json!({
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "count": {"type": "integer"}},
+        "required": ["text"],
+        "additionalProperties": false
+    });
+    let mock = json!({"kind": "mock", "template": "{\"said\": {{ text }}}"});
+    json!({
+        "servers": {
+            "over_http": {"url": url},
+            "over_stdio": {
+                "command": program,
+                "args": ["mock-server", "--stdio", "--scenario", scenario]
+            }
+        },
+        "tools": {
+            "mock": {"description": "A mock.", "input_schema": schema, "executor": mock},
+            "kept": {"description": "A mock whose answers are kept.", "input_schema": schema, "executor": mock, "cache": {}},
+            "api": {
+                "description": "An HTTP API: the server's endpoint, asked without MCP.",
+                "input_schema": schema,
+                "executor": {
+                    "kind": "http",
+                    "method": "POST",
+                    "url": url,
+                    "headers": {"Accept": "application/json, text/event-stream"},
+                    "body": {
+                        "jsonrpc": "2.0",
+                        "id": 1,
+                        "method": "tools/call",
+                        "params": {"name": "echo", "arguments": {"text": "{text}"}}
+                    },
+                    "allow_private": true
+                }
+            }
+        }
+    })
+}

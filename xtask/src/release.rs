@@ -1,0 +1,199 @@
+//! The program as it is shipped: built twice, the second time by what calls were seen to execute.
+//!
+//! Profile-guided optimization, as in the book of rustc: a program that counts is trained by `toolplane-train`, and the
+//! compiler lays out the second one by the counts. What is executed often stands together, so less of the program is
+//! fetched for each call and less of it is in memory; `docs/performance.md` has the figures.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::build::{build, build_by, executable};
+use crate::console::say;
+use crate::peers::install_package;
+use crate::process::{cargo, find, output, run};
+use crate::repository::Repository;
+
+/// What is shipped.
+const PROGRAM: &str = "toolplane";
+
+/// Between the flags in the variable of cargo that holds them.
+const BETWEEN_FLAGS: &str = "\u{1f}";
+
+/// Builds the program with a profile of its own calls into `target/release-profile`, and says where it is.
+///
+/// # Errors
+/// When the tool that reads profiles cannot be installed, or a build or the training fails.
+pub fn release(repository: &Repository) -> Result<()> {
+    let trainer = build(
+        repository,
+        &["--package", "toolplane-tests", "--bin", "toolplane-train"],
+    )?;
+    let trainer = executable(&trainer, "toolplane-train")?;
+    let compiler = Compiler::find()?;
+    let reader = compiler.profile_reader()?;
+    let folder = repository.target().join("release-profile");
+    let counts = folder.join("counts");
+    clear(&counts)?;
+
+    say("release: 1 of 3: building the program with counters (10 minutes on two cores) ...");
+    let mut counting = OsString::from("-Cprofile-generate=");
+    counting.push(&counts);
+    let counting = compiler.build(repository, &[counting, "-Cdebuginfo=0".into()])?;
+
+    say("release: 2 of 3: training it ...");
+    run(Command::new(&trainer).arg(&counting))?;
+    let profile = folder.join("calls.profdata");
+    run(Command::new(reader)
+        .args(["merge", "--output"])
+        .args([&profile, &counts]))?;
+
+    say("release: 3 of 3: building it by the profile (10 minutes) ...");
+    let mut by_profile = OsString::from("-Cprofile-use=");
+    by_profile.push(&profile);
+    let built = compiler.build(repository, &[by_profile])?;
+    let shipped = folder.join(PROGRAM);
+    fs::copy(&built, &shipped).with_context(|| format!("failed to write `{}`", shipped.display()))?;
+    say(format_args!("release: `{}` is built", shipped.display()));
+    Ok(())
+}
+
+fn clear(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("failed to clear `{}`", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// The compiler that cargo uses here.
+#[derive(Debug, PartialEq, Eq)]
+struct Compiler {
+    /// The machine it runs on, and builds for.
+    host: String,
+    /// The first number of its LLVM's version: a profile is read by the same one.
+    llvm: u32,
+    sysroot: PathBuf,
+}
+
+impl Compiler {
+    fn find() -> Result<Self> {
+        let rustc = || Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        let sysroot = output(rustc().args(["--print", "sysroot"]))?;
+        Self::from_words(&output(rustc().arg("-vV"))?, sysroot.trim())
+    }
+
+    /// Reads what `rustc -vV` says.
+    fn from_words(said: &str, sysroot: &str) -> Result<Self> {
+        let value = |key: &str| {
+            said.lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+                .with_context(|| format!("`rustc -vV` does not say its `{key}`"))
+        };
+        let llvm = value("LLVM version")?;
+        Ok(Self {
+            host: value("host")?.to_owned(),
+            llvm: major(llvm).with_context(|| format!("`{llvm}` is no version"))?,
+            sysroot: PathBuf::from(sysroot),
+        })
+    }
+
+    /// Returns an `llvm-profdata` that reads what this compiler's programs write: rustup's, or the system's.
+    fn profile_reader(&self) -> Result<PathBuf> {
+        let of_rustup = self
+            .sysroot
+            .join("lib/rustlib")
+            .join(&self.host)
+            .join("bin/llvm-profdata");
+        let versioned = format!("llvm-profdata-{}", self.llvm);
+        let found = || {
+            let of_system = [find(&versioned), find("llvm-profdata")];
+            of_system
+                .into_iter()
+                .flatten()
+                .chain([of_rustup.clone()])
+                .find(|program| self.is_right(program))
+        };
+        if let Some(program) = found() {
+            return Ok(program);
+        }
+        let package = format!("llvm-{}", self.llvm);
+        let installed = install_package("release", &package);
+        match found() {
+            Some(program) => Ok(program),
+            None => {
+                let reason = installed.err().map(|error| format!(" ({error:#})"));
+                bail!(
+                    "there is no `llvm-profdata` of LLVM {}: `rustup component add llvm-tools` brings it{}",
+                    self.llvm,
+                    reason.unwrap_or_default()
+                )
+            }
+        }
+    }
+
+    fn is_right(&self, program: &Path) -> bool {
+        output(Command::new(program).arg("--version")).is_ok_and(|said| version(&said) == Some(self.llvm))
+    }
+
+    /// Builds the program with more flags for the compiler.
+    ///
+    /// The target is named, so that scripts of builds and macros, which run here, do without them.
+    fn build(&self, repository: &Repository, flags: &[OsString]) -> Result<PathBuf> {
+        let mut command = cargo(repository.root());
+        command.env("CARGO_ENCODED_RUSTFLAGS", encoded(flags));
+        let what = ["--package", "toolplane-cli", "--bin", PROGRAM];
+        let target = repository.target().join("release-profile/build");
+        let target = target.to_str().context("the path of the checkout is no UTF-8")?;
+        let how = ["--release", "--target", &self.host, "--target-dir", target];
+        let built = build_by(command, &[&what[..], &how].concat())?;
+        executable(&built, PROGRAM)
+    }
+}
+
+/// The flags that the environment asks for, and these.
+fn encoded(flags: &[OsString]) -> OsString {
+    let words = |flags: OsString| -> Vec<OsString> {
+        let flags = flags.to_string_lossy();
+        flags.split_whitespace().map(OsString::from).collect()
+    };
+    let given = std::env::var_os("CARGO_ENCODED_RUSTFLAGS").map(|flags| vec![flags]);
+    let given = given.or_else(|| std::env::var_os("RUSTFLAGS").map(words));
+    let all = [given.unwrap_or_default(), flags.to_vec()].concat();
+    all.join(OsStr::new(BETWEEN_FLAGS))
+}
+
+/// The first number after `LLVM version` in what an LLVM tool says of itself.
+fn version(said: &str) -> Option<u32> {
+    major(said.split_once("LLVM version ")?.1)
+}
+
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_read_by_the_compilers_llvm() {
+        let said = "rustc 1.95.0 (abc 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\nrelease: 1.95.0\nLLVM version: 22.1.2\n";
+        let compiler = Compiler::from_words(said, "/rust").unwrap();
+        assert_eq!(compiler.host, "x86_64-unknown-linux-gnu");
+        assert_eq!(compiler.llvm, 22);
+        assert_eq!(
+            version("Debian LLVM version 22.1.8\n  Optimized build."),
+            Some(22)
+        );
+        assert_eq!(
+            version("LLVM (http://llvm.org/):\n  LLVM version 14.0.6"),
+            Some(14)
+        );
+        assert_eq!(version("no version"), None);
+        let error = Compiler::from_words("rustc 1.95.0\nhost: x", "/rust").unwrap_err();
+        assert_eq!(error.to_string(), "`rustc -vV` does not say its `LLVM version`");
+    }
+}
