@@ -67,3 +67,4 @@ pub use self::{
     server::{MockServer, MockServerBuilder},
 };
 pub use mcp_server::ServerInfo;
+pub use mcp_wire::RpcError;

@@ -15,6 +15,7 @@ struct Inner {
     source: Option<Arc<dyn Error + Send + Sync>>,
     retry_after: Option<Duration>,
     no_retry: bool,
+    no_sign: bool,
     detail: Option<RawJson>,
     ledger_id: Option<CorrelationId>,
     advice: Option<Arc<str>>,
@@ -24,11 +25,11 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The arguments do not fit the tool's input schema.
+    /// The arguments do not fit the tool's input schema, or its upstream does not take them.
     InvalidArguments,
     /// The tool's result does not fit its output schema.
     ResultInvalid,
-    /// There is no such tool, or none that the caller may know of.
+    /// There is no such tool, or none that the caller may know of; or its upstream does not know what is asked for.
     NotFound,
     /// A policy refuses the call.
     Denied,
@@ -221,6 +222,7 @@ impl ToolError {
             source: None,
             retry_after: None,
             no_retry: false,
+            no_sign: false,
             detail: None,
             ledger_id: None,
             advice: None,
@@ -253,6 +255,14 @@ impl ToolError {
     #[must_use]
     pub fn with_no_retry(mut self) -> Self {
         self.0.no_retry = true;
+        self
+    }
+
+    /// The same error, which is no sign that anything is ill, whatever its kind says: it counts for no breaker and for no
+    /// health.
+    #[must_use]
+    pub fn with_no_sign(mut self) -> Self {
+        self.0.no_sign = true;
         self
     }
 
@@ -322,6 +332,12 @@ impl ToolError {
     #[must_use]
     pub fn allows_retry(&self) -> bool {
         !self.0.no_retry
+    }
+
+    /// Whether it counts as its kind says: see [`ToolError::with_no_sign`].
+    #[must_use]
+    pub fn is_sign(&self) -> bool {
+        !self.0.no_sign
     }
 
     /// Under which id is remembered what is known of the call.

@@ -53,13 +53,17 @@ impl Signs {
             // What waits for a person, or runs dry, was not tried.
             Some(Ok(Outcome::Pending(_))) => Self::both(Sign::Nothing),
             Some(Ok(_)) => Self::both(Sign::Answered),
-            Some(Err(error)) => Self::of_failure(error.kind()),
+            Some(Err(error)) => Self::of_failure(error),
             None if cx.had_its_time(elapsed) => Self::both(Sign::Ill),
             None => Self::both(Sign::Nothing),
         }
     }
 
-    fn of_failure(kind: ErrorKind) -> Self {
+    fn of_failure(error: &ToolError) -> Self {
+        if !error.is_sign() {
+            return Self::both(Sign::Unrelated);
+        }
+        let kind = error.kind();
         let tool = match (kind.counts_for_breaker(), kind.counts_for_health()) {
             (true, _) => Sign::Ill,
             (false, true) => Sign::Locked,

@@ -29,7 +29,8 @@ use crate::{HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, p
 /// |---|---|---|
 /// | 401, 407 | `auth` | the upstream does not accept what we showed it: other credentials may help |
 /// | 403 | `auth` | it knows who we are, and refuses: other credentials of the same kind do not help |
-/// | 408, 421, 425, 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
+/// | 408, 421, 425 | `unavailable` | it did not take the request as it came: it may take it again, and is not ill |
+/// | 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
 /// | 429 | `rate_limited` | with the time it asks to wait |
 /// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
 /// | other 5xx | `upstream_error` | it failed at the request |

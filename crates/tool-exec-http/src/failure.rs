@@ -148,6 +148,10 @@ pub(crate) async fn error_answer(
     if error.kind() == ErrorKind::Auth && !refuses_credentials(status) {
         error = error.with_no_retry();
     }
+    // The request was not taken, which says nothing of how the upstream is.
+    if status.is_client_error() && error.kind().counts_for_breaker() {
+        error = error.with_no_sign();
+    }
     if let Some(detail) = detail {
         error = error.with_detail(detail);
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use mcp_client::{Error, ErrorKind as Fault};
 use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
+use serde_json::json;
 use tool_core::{CallContext, ErrorKind, ToolError, retry_after};
 
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
@@ -55,16 +56,13 @@ fn worded(
             status,
             retry_after: told,
             ..
-        } => {
-            let wait = told.as_deref().and_then(|text| retry_after(text, now));
-            http_status(&unanswered, server, *status, wait)
-        }
+        } => http_status(&unanswered, server, *status, told.as_deref(), now),
         Fault::Unreachable(_) => answered(ErrorKind::Unavailable, "cannot be reached".to_owned()),
         Fault::Unavailable { retry_in, .. } => {
             let what = format!("failed a moment ago and is started again in {}", short(*retry_in));
             answered(ErrorKind::Unavailable, what).with_retry_after(*retry_in)
         }
-        Fault::Rpc(rpc) => rpc_error(server, rpc),
+        Fault::Rpc(rpc) => answered_rpc(server, rpc, error.earlier(), now),
         _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
     };
     // That it rests is said already: what is left to say is why.
@@ -77,6 +75,40 @@ fn worded(
 
 /// The error that a server says a call came to.
 pub(crate) fn rpc_error(server: &str, rpc: &RpcError) -> ToolError {
+    told(
+        server,
+        rpc,
+        kind_of_code(rpc.code).unwrap_or(ErrorKind::UpstreamError),
+    )
+}
+
+/// The same for an answer that may have had a status: what the code leaves open, that says.
+fn answered_rpc(server: &str, rpc: &RpcError, answer: Option<&Error>, now: SystemTime) -> ToolError {
+    let kind = kind_of_code(rpc.code);
+    match answer.map(Error::kind) {
+        Some(Fault::HttpStatus {
+            status, retry_after, ..
+        }) if kind.is_none() => match kind_of_refusal(*status) {
+            Some(kind) => refused(told(server, rpc, kind), retry_after.as_deref(), now),
+            None => rpc_error(server, rpc),
+        },
+        _ => rpc_error(server, rpc),
+    }
+}
+
+/// What a code says by itself of what went wrong.
+fn kind_of_code(code: i64) -> Option<ErrorKind> {
+    Some(match code {
+        code::MISSING_CLIENT_CAPABILITY => ErrorKind::MissingCapability,
+        code::INVALID_PARAMS => ErrorKind::InvalidArguments,
+        code::METHOD_NOT_FOUND | code::RESOURCE_NOT_FOUND => ErrorKind::NotFound,
+        // The client is to do something, such as to visit a page.
+        code::URL_ELICITATION_REQUIRED => ErrorKind::UpstreamError,
+        _ => return None,
+    })
+}
+
+fn told(server: &str, rpc: &RpcError, kind: ErrorKind) -> ToolError {
     let detail = RawJson::object()
         .with_members(&[
             ("code", RawJson::from(serde_json::Value::from(rpc.code))),
@@ -88,27 +120,47 @@ pub(crate) fn rpc_error(server: &str, rpc: &RpcError) -> ToolError {
         None => detail,
     };
     let what = format!("answered with the error {}: {}", rpc.code, cut(&rpc.message));
-    let kind = match rpc.code {
-        code::MISSING_CLIENT_CAPABILITY => ErrorKind::MissingCapability,
-        _ => ErrorKind::UpstreamError,
-    };
     ToolError::new(kind, format!("the server `{server}` {what}")).with_detail(detail)
+}
+
+/// What kind of failure a status of the class 4xx is.
+fn kind_of_refusal(status: u16) -> Option<ErrorKind> {
+    Some(match status {
+        404 | 410 => ErrorKind::NotFound,
+        408 | 421 | 425 => ErrorKind::Unavailable,
+        429 => ErrorKind::RateLimited,
+        400..=499 => ErrorKind::InvalidArguments,
+        _ => return None,
+    })
+}
+
+/// The error of a request that was not taken, which says nothing of how the server is.
+fn refused(error: ToolError, told: Option<&str>, now: SystemTime) -> ToolError {
+    let error = error.with_no_sign();
+    match told.and_then(|text| retry_after(text, now)) {
+        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_retry_after(wait),
+        _ => error,
+    }
 }
 
 fn http_status(
     unanswered: &impl Fn(ErrorKind, String) -> ToolError,
     server: &str,
     status: u16,
-    wait: Option<Duration>,
+    told: Option<&str>,
+    now: SystemTime,
 ) -> ToolError {
     let message = format!("the server `{server}` answered with HTTP status {status}");
-    let error = match status {
-        429 => ToolError::new(ErrorKind::RateLimited, message),
-        // Any of these may come from a proxy after the server has begun.
-        500..=599 => unanswered(ErrorKind::Unavailable, message),
-        _ => return ToolError::new(ErrorKind::UpstreamError, message),
-    };
-    match wait {
+    if let Some(kind) = kind_of_refusal(status) {
+        let detail = RawJson::from(json!({"status": status}));
+        return refused(ToolError::new(kind, message).with_detail(detail), told, now);
+    }
+    if !(500..=599).contains(&status) {
+        return ToolError::new(ErrorKind::UpstreamError, message);
+    }
+    // Any of these may come from a proxy after the server has begun.
+    let error = unanswered(ErrorKind::Unavailable, message);
+    match told.and_then(|text| retry_after(text, now)) {
         Some(wait) => error.with_retry_after(wait),
         None => error,
     }

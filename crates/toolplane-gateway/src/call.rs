@@ -152,7 +152,7 @@ fn rendered(gateway: &Gateway, subject: &Subject, reply: &Reply, cx: &RequestCon
 /// A tool that fails has a result that says so, which models read; everything else has an error.
 fn failed(subject: &Subject, error: &ToolError, cx: &RequestContext) -> Result<Answer, RpcError> {
     match subject {
-        Subject::Tool if error.kind() == ErrorKind::NotFound => {
+        Subject::Tool if fault::is_unknown_tool(error) => {
             Err(RpcError::new(code::INVALID_PARAMS, error.message()))
         }
         Subject::Tool => {

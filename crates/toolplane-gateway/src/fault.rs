@@ -81,12 +81,22 @@ pub(crate) fn pending(pending: &PendingCall) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, message).with_data(object(&[(PENDING, waits_for(pending))]))
 }
 
+/// Whether there is no such tool: what a server behind us does not know has what that said with it.
+pub(crate) fn is_unknown_tool(error: &ToolError) -> bool {
+    error.kind() == ErrorKind::NotFound && error.detail().is_none()
+}
+
 /// The error that a server answered with, as it wrote it.
 pub(crate) fn upstream(error: &ToolError) -> Option<RpcError> {
     let detail = error.detail().filter(|_| {
         matches!(
             error.kind(),
-            ErrorKind::UpstreamError | ErrorKind::MissingCapability
+            ErrorKind::UpstreamError
+                | ErrorKind::MissingCapability
+                | ErrorKind::InvalidArguments
+                | ErrorKind::NotFound
+                | ErrorKind::RateLimited
+                | ErrorKind::Unavailable
         )
     })?;
     let is_rpc = detail.kind() == Kind::Object && detail.get("code").is_some();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tool_core::{DispatchState, ErrorKind, Outcome};
+use tool_core::{DispatchState, ErrorKind, Outcome, Sign, Signs};
 
 use crate::{
     server::{Answer, Server, answer, ok},
@@ -119,6 +119,32 @@ async fn statuses() {
             "{status}"
         );
         assert_eq!(done.dispatch, DispatchState::Answered, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn no_refusal_is_a_sign_that_the_upstream_is_ill() {
+    let server = Server::start(|request| {
+        let line = request.line();
+        let status = line
+            .split(['/', ' '])
+            .find(|part| part.len() == 3 && part.starts_with('4'));
+        Answer::Keep(answer(&format!("{} x", status.unwrap()), &[], ""))
+    })
+    .await;
+    for status in 400..=499 {
+        let tool = prepare(json!({"url": server.url(&format!("/{status}"))}));
+        let error = tool.call(json!({})).await.result.unwrap_err();
+        let is_again = matches!(status, 408 | 421 | 425 | 429);
+        assert_eq!(error.kind().is_retryable(), is_again, "{status}");
+        let cx = tool.context("{}");
+        let signs = Signs::of(&cx, Some(&Err(error)), Duration::ZERO);
+        // Refused credentials do not heal by waiting: a breaker leaves them alone.
+        let expected = match status {
+            401 | 403 | 407 => Sign::Locked,
+            _ => Sign::Unrelated,
+        };
+        assert_eq!((signs.tool, signs.upstream), (expected, expected), "{status}");
     }
 }
 

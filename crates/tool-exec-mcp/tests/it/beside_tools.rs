@@ -362,7 +362,7 @@ async fn errors_keep_code_message_and_data() {
         .await
         .to(|resource| Target::Resource { resource, uri });
     let error = call.make().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UpstreamError);
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(
         error.detail().unwrap().as_str(),
         r#"{"code":-32002,"message":"not here","data":{ "uri":"box:none" }}"#

@@ -143,7 +143,12 @@ async fn statuses_have_their_kinds() {
             ErrorKind::RateLimited,
             None,
         ),
-        ("400 Bad Request", ErrorKind::UpstreamError, None),
+        ("400 Bad Request", ErrorKind::InvalidArguments, None),
+        ("404 Not Found", ErrorKind::NotFound, None),
+        ("408 Request Timeout", ErrorKind::Unavailable, None),
+        ("410 Gone", ErrorKind::NotFound, None),
+        ("422 Unprocessable Content", ErrorKind::InvalidArguments, None),
+        ("302 Found", ErrorKind::UpstreamError, None),
         // A proxy may say these after the server has begun.
         ("500 Internal Server Error", ErrorKind::OutcomeUnknown, None),
         ("503 Service Unavailable", ErrorKind::OutcomeUnknown, None),

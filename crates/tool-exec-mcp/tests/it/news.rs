@@ -101,7 +101,7 @@ async fn what_the_server_says_of_a_subscription_is_told() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, "no-news"), Arc::new(NoSecrets));
     let error = server.source().subscribe("note:a").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UpstreamError);
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     let detail = error.detail().unwrap();
     assert_eq!(detail.as_str(), r#"{"code":-32002,"message":"no such resource"}"#);
     server.shutdown().await;

@@ -143,7 +143,7 @@ async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() 
     let mut call = Call::of(&server, listed(&server).await, arguments);
     let task = made(&mut call, wanted()).await.task;
     let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UpstreamError, "{error}");
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
     let ended = Call::new(&server, "exit", json!({})).make().await.unwrap_err();
     assert_eq!(ended.kind(), ErrorKind::OutcomeUnknown, "{ended}");
     // Another process may have another task under this id.

@@ -19,6 +19,8 @@ mod metrics;
 mod outbound;
 mod overload;
 mod partial;
+#[cfg(feature = "exec-mcp")]
+mod refusals;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
 mod resilience;
