@@ -1,6 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Alert, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome, SourceChange, ToolError};
+use crate::{
+    Adapted, Alert, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome, SourceChange, ToolError,
+};
 
 /// Something that happened, mostly to a call.
 #[derive(Debug)]
@@ -48,6 +50,13 @@ pub enum Event<'a> {
         caller: &'a Caller,
         /// Why it came to nothing.
         error: &'a ToolError,
+    },
+    /// The arguments of a call were changed so that they fit.
+    Adapted {
+        /// The call, with the arguments that it came with.
+        cx: &'a CallContext,
+        /// What was changed.
+        adapted: &'a Adapted,
     },
     /// A failed attempt is about to be followed by another.
     Retried {
@@ -196,18 +205,31 @@ pub trait Observe: Send + Sync {
 /// Who is told what happens. A call carries them along, so that layers can tell of what they do without knowing who
 /// listens: `cx.observers.tell(&Event::…)`.
 #[derive(Clone, Default)]
-pub struct Observers(Option<Arc<[Arc<dyn Observe>]>>);
+pub struct Observers {
+    all: Option<Arc<[Arc<dyn Observe>]>>,
+    own: Option<Arc<dyn Observe>>,
+}
 
 impl Observers {
     /// Whether there is no one to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.all.is_none() && self.own.is_none()
+    }
+
+    /// The same, and one beside them who is told of a single call alone, in the place of any such before.
+    #[must_use]
+    pub fn beside(self, own: Arc<dyn Observe>) -> Self {
+        Self {
+            own: Some(own),
+            ..self
+        }
     }
 
     /// Tells all of them.
     pub fn tell(&self, event: &Event<'_>) {
-        for observer in self.0.iter().flat_map(|observers| observers.iter()) {
+        let all = self.all.iter().flat_map(|observers| observers.iter());
+        for observer in all.chain(&self.own) {
             observer.observe(event);
         }
     }
@@ -222,16 +244,16 @@ impl Observe for Observers {
 impl FromIterator<Arc<dyn Observe>> for Observers {
     fn from_iter<I: IntoIterator<Item = Arc<dyn Observe>>>(observers: I) -> Self {
         let observers: Arc<[_]> = observers.into_iter().collect();
-        Self((!observers.is_empty()).then_some(observers))
+        Self {
+            all: (!observers.is_empty()).then_some(observers),
+            own: None,
+        }
     }
 }
 
 impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Observers({})",
-            self.0.as_ref().map_or(0, |observers| observers.len())
-        )
+        let n_all = self.all.as_ref().map_or(0, |observers| observers.len());
+        write!(f, "Observers({})", n_all + usize::from(self.own.is_some()))
     }
 }

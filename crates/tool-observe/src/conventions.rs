@@ -35,6 +35,31 @@ pub(crate) const DEGRADED: &str = "toolplane.degraded";
 pub(crate) const INSTEAD_OF: &str = "toolplane.instead_of";
 pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
 
+/// The names of what happens to a call while it runs, and what is said of it.
+pub(crate) mod events {
+    pub(crate) const ARGUMENTS_CHANGED: &str = "toolplane.arguments_changed";
+    pub(crate) const CACHE: &str = "toolplane.cache";
+    pub(crate) const REPLAYED: &str = "toolplane.replayed";
+    pub(crate) const RATE_LIMITED: &str = "toolplane.rate_limited";
+    pub(crate) const QUEUED: &str = "toolplane.queued";
+    pub(crate) const SHED: &str = "toolplane.shed";
+    pub(crate) const HELD_BACK: &str = "toolplane.held_back";
+    pub(crate) const BREAKER: &str = "toolplane.breaker";
+    pub(crate) const RETRY: &str = "toolplane.retry";
+    pub(crate) const HEDGE: &str = "toolplane.hedge";
+    pub(crate) const HEDGE_WON: &str = "toolplane.hedge_won";
+    pub(crate) const DEGRADED: &str = "toolplane.degraded";
+
+    pub(crate) const CHANGES: &str = "toolplane.changes";
+    pub(crate) const CACHE_OUTCOME: &str = "toolplane.cache.outcome";
+    pub(crate) const BREAKER_STATE: &str = "toolplane.breaker.state";
+    pub(crate) const SCOPE: &str = "toolplane.scope";
+    pub(crate) const WAITED: &str = "toolplane.waited_ms";
+    pub(crate) const PAUSE: &str = "toolplane.pause_ms";
+    pub(crate) const AFTER: &str = "toolplane.after_ms";
+    pub(crate) const STEP: &str = "toolplane.step";
+}
+
 /// What is called, in the protocol's words: few, whatever callers send.
 pub(crate) fn method(target: &Target) -> &'static str {
     match target {

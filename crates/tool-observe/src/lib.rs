@@ -16,6 +16,7 @@ mod described;
 mod exposition;
 mod health_book;
 mod histogram;
+mod journal;
 mod log;
 mod metrics;
 #[cfg(feature = "otlp")]
@@ -40,6 +41,7 @@ pub use self::{
     call::{Watch, Watching},
     described::AttributeValue,
     health_book::HealthBook,
+    journal::SpanEvent,
     metrics::{Gauge, Metrics},
     record::health_record,
     sanitise::sanitised,

@@ -1,10 +1,13 @@
 use std::{
     fmt,
+    mem::take,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use tool_core::{CallContext, Outcome, ToolError, TraceContext};
+use tool_core::{CallContext, Instant, Outcome, ToolError, TraceContext};
+
+use crate::journal::{Journal, SpanEvent};
 
 /// Makes the spans of calls and attempts, of the traces that its [`Sampler`] chooses, and hands those that have ended to
 /// whoever exports them.
@@ -39,6 +42,10 @@ pub struct EndedSpan<'a> {
     pub elapsed: Duration,
     /// How it ended; nothing if nobody waited for the end.
     pub result: Option<&'a Result<Outcome, ToolError>>,
+    /// What layers did in the meantime, in the order of time: the first of it. An attempt has none.
+    pub events: &'a [SpanEvent],
+    /// How many more of these there were.
+    pub n_more_events: u32,
 }
 
 /// What a span is of.
@@ -81,6 +88,8 @@ impl Sampler {
 #[derive(Debug)]
 pub(crate) struct Begun {
     is_recorded: bool,
+    /// What happens to a call that is recorded.
+    journal: Option<Arc<Journal>>,
     /// The context before, which holds again when the span has ended.
     outer: Option<TraceContext>,
 }
@@ -99,8 +108,9 @@ impl Tracer {
         Self { sampler, spans }
     }
 
-    /// Puts a span in the place of the call's trace context.
-    pub(crate) fn begin(&self, cx: &mut CallContext, kind: SpanKind) -> Begun {
+    /// Puts a span in the place of the call's trace context. If it is recorded and of a whole call, what layers tell of the
+    /// call is kept for it from now on.
+    pub(crate) fn begin(&self, cx: &mut CallContext, kind: SpanKind, start: Instant) -> Begun {
         let outer = cx.trace.take();
         let parent = outer.as_ref();
         let trace_id = parent.map_or(cx.correlation_id.0.max(1), |parent| parent.trace_id);
@@ -115,7 +125,15 @@ impl Tracer {
             flags: others | u8::from(is_recorded),
             tracestate: parent.and_then(|parent| parent.tracestate.clone()),
         });
-        Begun { is_recorded, outer }
+        let journal = (is_recorded && kind == SpanKind::Call).then(|| Arc::new(Journal::new(start)));
+        if let Some(journal) = &journal {
+            cx.observers = take(&mut cx.observers).beside(journal.clone());
+        }
+        Begun {
+            is_recorded,
+            journal,
+            outer,
+        }
     }
 
     /// Hands on a span that has ended, and puts back the context before.
@@ -129,6 +147,11 @@ impl Tracer {
     ) {
         if begun.is_recorded {
             let now = cx.clock.wall();
+            let (events, n_more_events) = begun
+                .journal
+                .take()
+                .map(|journal| journal.close())
+                .unwrap_or_default();
             self.spans.ended(&EndedSpan {
                 cx,
                 kind,
@@ -136,6 +159,8 @@ impl Tracer {
                 start: now.checked_sub(elapsed).unwrap_or(now),
                 elapsed,
                 result,
+                events: &events,
+                n_more_events,
             });
         }
         cx.trace = begun.outer.take();

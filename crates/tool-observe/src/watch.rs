@@ -24,7 +24,7 @@ impl<'a> Watched<'a> {
         kind: SpanKind,
     ) -> Self {
         let start = cx.clock.now();
-        let span = tracer.map(|tracer| (tracer, tracer.begin(cx, kind)));
+        let span = tracer.map(|tracer| (tracer, tracer.begin(cx, kind, start)));
         Self {
             cx,
             observers,

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tool_core::{
-    Adapted, ArgumentHandling, Arguments, CallContext, CheckError, ErrorKind, Invoke, Layer, Outcome, Reply,
-    Target, ToolError,
+    Adapted, ArgumentHandling, Arguments, CallContext, CheckError, ErrorKind, Event, Invoke, Layer, Outcome,
+    Reply, Target, ToolError,
 };
 
 /// Refuses calls whose arguments do not fit the tool's input schema, or makes them fit first where the operator allows it.
@@ -109,6 +109,11 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
         return Err(refusal(error));
     }
     cx.note("validate", || adapted.to_string());
+    let told = Event::Adapted {
+        cx,
+        adapted: &adapted,
+    };
+    cx.observers.tell(&told);
     cx.arguments = Arc::new(arguments);
     Ok(Some(adapted))
 }

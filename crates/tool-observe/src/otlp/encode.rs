@@ -25,6 +25,18 @@ pub(super) fn span(out: &mut Vec<u8>, span: &EndedSpan<'_>) {
         fixed64(out, 7, nanoseconds(start));
         fixed64(out, 8, nanoseconds(start.saturating_add(span.elapsed)));
         span.attributes(|key, value| attribute(out, 9, key, value));
+        for event in span.events {
+            message(out, 11, |out| {
+                fixed64(out, 1, nanoseconds(start.saturating_add(event.after)));
+                bytes(out, 2, event.name.as_bytes());
+                for (key, value) in event.attributes() {
+                    attribute(out, 3, key, value);
+                }
+            });
+        }
+        if span.n_more_events > 0 {
+            number(out, 12, span.n_more_events.into());
+        }
         if let Some(reason) = span.failure() {
             message(out, 15, |out| {
                 bytes(out, 2, reason.as_bytes());

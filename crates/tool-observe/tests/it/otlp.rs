@@ -21,7 +21,9 @@ use tokio::{
     sync::mpsc,
     time::timeout,
 };
-use tool_core::{ClientKey, ErrorKind, Invoke, Layers, Secret, ToolError, TraceContext};
+use tool_core::{
+    CallContext, ClientKey, ErrorKind, Event, Invoke, Layers, Outcome, Secret, ToolError, TraceContext,
+};
 use tool_observe::{Otlp, OtlpEnvironment, OtlpSettings, Sampler, Tracer, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
@@ -201,6 +203,46 @@ async fn a_call_and_its_attempt_arrive_as_parent_and_child() {
     assert_eq!(number(&call.attributes, "toolplane.result.bytes"), Some(2));
     assert_eq!(text(&attempt.attributes, "toolplane.dispatch"), Some("answered"));
     assert_eq!((&call.status, &attempt.status), (&None, &None));
+}
+
+/// Tells of 33 pauses before it fails.
+struct Pausing;
+
+impl Invoke for Pausing {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let error = ToolError::new(ErrorKind::Unavailable, "nobody answers");
+        for _ in 0..33 {
+            let pause = Duration::from_millis(1500);
+            let error = &error;
+            cx.observers.tell(&Event::Retried { cx, error, pause });
+        }
+        Err(error)
+    }
+}
+
+#[tokio::test]
+async fn what_happened_to_a_call_arrives_as_events_of_its_span() {
+    let mut collector = Collector::start([]).await;
+    let otlp = Otlp::start(collector.settings());
+    let tracer = otlp.tracer(Sampler::DEFAULT);
+    let stack = Layers::outermost(Watch::default().tracer(Some(tracer))).around(Pausing);
+    let tool = TestTool::new("echo").build(Script::new([]));
+    let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
+    stack.invoke(&mut cx).await.unwrap_err();
+    otlp.shutdown(LONG).await;
+    let received = collector.next().await;
+    let [span] = received.spans() else {
+        panic!("one span")
+    };
+    assert_eq!((span.events.len(), span.dropped_events_count), (32, 1));
+    let within = span.start_time_unix_nano..=span.end_time_unix_nano;
+    for event in &span.events {
+        assert_eq!(event.name, "toolplane.retry");
+        assert_eq!(text(&event.attributes, "error.type"), Some("unavailable"));
+        assert_eq!(number(&event.attributes, "toolplane.pause_ms"), Some(1500));
+        assert!(within.contains(&event.time_unix_nano), "{event:?} {within:?}");
+    }
+    assert_eq!(span.status.as_ref().unwrap().message, "nobody answers");
 }
 
 #[tokio::test]

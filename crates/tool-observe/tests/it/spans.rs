@@ -6,11 +6,12 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tool_core::{
-    CallContext, CorrelationId, ErrorKind, Invoke, Layers, Outcome, Reply, ToolError, TraceContext,
+    CallContext, CorrelationId, ErrorKind, Event, Invoke, Layer, Layers, Outcome, Reply, Scope, ToolError,
+    TraceContext,
 };
-use tool_observe::{AttributeValue, EndedSpan, Sampler, Spans, Tracer, Watch, WatchAttempt};
+use tool_observe::{AttributeValue, EndedSpan, Sampler, SpanEvent, Spans, Tracer, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -28,17 +29,30 @@ struct Span {
     elapsed: Duration,
     failure: Option<String>,
     attributes: Vec<(&'static str, String)>,
+    events: Vec<String>,
+    n_more_events: u32,
+}
+
+fn text(value: AttributeValue<'_>) -> String {
+    match value {
+        AttributeValue::Text(text) => text.to_owned(),
+        AttributeValue::Number(number) => number.to_string(),
+    }
+}
+
+fn event(event: &SpanEvent) -> String {
+    let mut line = format!("{:?} {}", event.after, event.name);
+    for (key, value) in event.attributes() {
+        line.push_str(&format!(" {key}={}", text(value)));
+    }
+    line
 }
 
 impl Spans for Kept {
     fn ended(&self, span: &EndedSpan<'_>) {
         let mut attributes = Vec::new();
         span.attributes(|key, value| {
-            let text = match value {
-                AttributeValue::Text(text) => text.to_owned(),
-                AttributeValue::Number(number) => number.to_string(),
-            };
-            attributes.push((key, text));
+            attributes.push((key, text(value)));
         });
         self.0.lock().unwrap().push(Span {
             name: span.name(),
@@ -47,6 +61,8 @@ impl Spans for Kept {
             elapsed: span.elapsed,
             failure: span.failure().map(Into::into),
             attributes,
+            events: span.events.iter().map(event).collect(),
+            n_more_events: span.n_more_events,
         });
     }
 }
@@ -249,6 +265,61 @@ async fn a_share_of_traces_is_sampled_as_a_whole() {
         fixture.run(&mut cx).await.unwrap();
     }
     assert_eq!(fixture.spans().len(), 2 * 100);
+}
+
+/// Tells of so many refusals before it passes a call on.
+struct Refusing(u32);
+
+impl<S: Invoke> Layer<S> for Refusing {
+    type Invoke = RefusedBy<S>;
+
+    fn layer(self, inner: S) -> RefusedBy<S> {
+        RefusedBy(self.0, inner)
+    }
+}
+
+struct RefusedBy<S>(u32, S);
+
+impl<S: Invoke> Invoke for RefusedBy<S> {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        for _ in 0..self.0 {
+            sleep(Duration::from_millis(5)).await;
+            let scope = Scope::Upstream;
+            cx.observers.tell(&Event::HeldBack { cx, scope });
+        }
+        assert!(!cx.observers.is_empty() || !cx.trace.as_ref().unwrap().is_sampled());
+        self.1.invoke(cx).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
+    let unsampled = PARENT.replace("-01", "-00");
+    for (n_events, n_kept, n_more) in [(0, 0, 0), (3, 3, 0), (40, 32, 8)] {
+        let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+        let stack = Layers::outermost(Watch::default().tracer(Some(fixture.tracer.clone())))
+            .then(Refusing(n_events))
+            .then(WatchAttempt::default().tracer(Some(fixture.tracer.clone())))
+            .around(Telling(fixture.script.clone()));
+        for parent in [PARENT, &unsampled] {
+            let mut cx = fixture.call(Some(parent));
+            stack.invoke(&mut cx).await.unwrap();
+            let is_listening = !cx.observers.is_empty();
+            assert_eq!(is_listening, parent == PARENT, "what is not recorded is not kept");
+        }
+        let [attempt, call] = &fixture.spans()[..] else {
+            panic!("two spans")
+        };
+        assert_eq!((attempt.events.len(), attempt.n_more_events), (0, 0));
+        assert_eq!((call.events.len(), call.n_more_events), (n_kept, n_more));
+        for (index, event) in call.events.iter().enumerate() {
+            let told = format!(
+                "{}ms toolplane.held_back toolplane.scope=upstream",
+                5 * (index + 1)
+            );
+            assert_eq!(*event, told);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,5 +28,6 @@ mod scenarios;
 mod signs;
 #[cfg(feature = "exec-mcp")]
 mod sources;
+mod spans;
 mod stack;
 mod turns;

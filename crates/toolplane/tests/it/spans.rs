@@ -1,0 +1,191 @@
+//! What a trace says of calls through the standard stack.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+use tool_testkit::{Script, Step, TestTool};
+use toolplane::{
+    CallRequest, Toolplane,
+    core::{
+        ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencyLimit, ErrorKind, Metadata,
+        Overrides, RateLimit, RetrySettings, ToolError,
+    },
+    observe::{AttributeValue, EndedSpan, Sampler, SpanKind, Spans, Tracer},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The events of each call, in words: when, what, and what is said of it.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Vec<String>>>);
+
+impl Spans for Kept {
+    fn ended(&self, span: &EndedSpan<'_>) {
+        if span.kind == SpanKind::Attempt {
+            assert!(span.events.is_empty());
+            return;
+        }
+        let line = |event: &toolplane::observe::SpanEvent| {
+            let mut line = format!("{:?} {}", event.after, event.name);
+            for (key, value) in event.attributes() {
+                line.push_str(&match value {
+                    AttributeValue::Text(text) => format!(" {key}={text}"),
+                    AttributeValue::Number(number) => format!(" {key}={number}"),
+                });
+            }
+            line
+        };
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .push(span.events.iter().map(line).collect());
+    }
+}
+
+fn plane(steps: impl IntoIterator<Item = Step>, tool: TestTool) -> (Toolplane, Arc<Kept>) {
+    let kept = Arc::new(Kept::default());
+    let plane = Toolplane::builder()
+        .executor(Arc::new(Script::new(steps)))
+        .tracer(Tracer::new(Sampler::DEFAULT, kept.clone()))
+        .tool(tool.descriptor)
+        .build()
+        .expect("can be set up");
+    (plane, kept)
+}
+
+fn with(overrides: Overrides) -> TestTool {
+    let mut tool = TestTool::new("t");
+    tool.descriptor.overrides = overrides;
+    tool
+}
+
+fn down() -> Step {
+    Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+}
+
+/// The events of the calls that ended since this was asked the last time.
+fn told(kept: &Kept) -> Vec<Vec<String>> {
+    std::mem::take(&mut *kept.0.lock().expect("no test panics with it"))
+}
+
+async fn call(plane: &Toolplane) {
+    // How it ends is not what is looked at.
+    let _ = plane.call(CallRequest::new("t")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_where_an_answer_of_a_cache_came_from() {
+    let overrides = Overrides {
+        cache: Some(CacheSettings::default()),
+        ..Overrides::default()
+    };
+    let (plane, kept) = plane([Step::After(SECOND, json!(1))], with(overrides));
+    tokio::join!(call(&plane), call(&plane));
+    call(&plane).await;
+    let mut told = told(&kept);
+    // Two that get the same answer end in any order.
+    told[..2].sort();
+    assert_eq!(
+        told,
+        [
+            ["1s toolplane.cache toolplane.cache.outcome=miss"],
+            ["1s toolplane.cache toolplane.cache.outcome=shared"],
+            ["0ns toolplane.cache toolplane.cache.outcome=hit"],
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_for_how_long_a_call_waited_for_its_turn_and_that_one_got_none() {
+    let metadata = Metadata {
+        concurrency: Some(ConcurrencyLimit {
+            queue: 1,
+            wait: Some(9 * SECOND),
+            ..ConcurrencyLimit::new(1)
+        }),
+        ..Metadata::default()
+    };
+    let tool = TestTool::new("t").metadata(metadata);
+    let (plane, kept) = plane([Step::After(SECOND, json!(1))], tool);
+    tokio::join!(call(&plane), call(&plane), call(&plane));
+    assert_eq!(
+        told(&kept),
+        [
+            vec!["0ns toolplane.shed toolplane.scope=tool"],
+            vec![],
+            vec!["1s toolplane.queued toolplane.waited_ms=1000"],
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_how_long_a_call_paused_and_which_breaker_held_one_back() {
+    let overrides = Overrides {
+        retry: Some(RetrySettings {
+            max_attempts: 2,
+            ..RetrySettings::default()
+        }),
+        breaker: Some(BreakerSettings {
+            max_failures: 2,
+            ..BreakerSettings::default()
+        }),
+        ..Overrides::default()
+    };
+    let (plane, kept) = plane([down(), down()], with(overrides));
+    let start = tokio::time::Instant::now();
+    call(&plane).await;
+    let paused = start.elapsed();
+    call(&plane).await;
+    let told = told(&kept);
+    let [retry, opened] = &told[0][..] else {
+        panic!("two events: {told:?}")
+    };
+    let pause = retry.strip_prefix("0ns toolplane.retry error.type=unavailable toolplane.pause_ms=");
+    let pause: u128 = pause.expect("a retry").parse().expect("a number");
+    // Timers go by whole milliseconds.
+    assert!(paused.as_millis() - pause <= 1, "{retry}, and it was {paused:?}");
+    assert_eq!(
+        *opened,
+        format!("{paused:?} toolplane.breaker toolplane.scope=tool toolplane.breaker.state=open")
+    );
+    assert_eq!(told[1], ["0ns toolplane.held_back toolplane.scope=tool"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
+    let mut tool = TestTool::new("t").input(json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer"}}
+    }));
+    tool.descriptor.overrides.arguments = Some(ArgumentHandling::Coerce);
+    tool.descriptor.metadata.rate_limit = Some(RateLimit {
+        requests: 1,
+        period: 60 * SECOND,
+        burst: None,
+        per_principal: None,
+    });
+    let (plane, kept) = plane([Step::Echo], tool);
+    for arguments in [json!({"n": "5"}), json!({"n": 5})] {
+        let request = CallRequest::new("t").arguments(Arguments::from_value(arguments).expect("an object"));
+        let _ = plane.call(request).await;
+    }
+    assert_eq!(
+        told(&kept),
+        [
+            ["0ns toolplane.arguments_changed toolplane.changes=1"],
+            ["0ns toolplane.rate_limited toolplane.scope=tool"],
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_that_a_call_came_to_what_another_has_come_to() {
+    let (plane, kept) = plane([Step::Value(json!("paid"))], TestTool::new("t"));
+    for _ in 0..2 {
+        let _ = plane.call(CallRequest::new("t").idempotency_key("k")).await;
+    }
+    assert_eq!(told(&kept), [vec![], vec!["0ns toolplane.replayed"]]);
+}
