@@ -159,7 +159,8 @@ fn encoded(flags: &[OsString]) -> OsString {
         let flags = flags.to_string_lossy();
         flags.split_whitespace().map(OsString::from).collect()
     };
-    let given = std::env::var_os("CARGO_ENCODED_RUSTFLAGS").map(|flags| vec![flags]);
+    let given = std::env::var_os("CARGO_ENCODED_RUSTFLAGS").filter(|flags| !flags.is_empty());
+    let given = given.map(|flags| vec![flags]);
     let given = given.or_else(|| std::env::var_os("RUSTFLAGS").map(words));
     let all = [given.unwrap_or_default(), flags.to_vec()].concat();
     all.join(OsStr::new(BETWEEN_FLAGS))

@@ -6,6 +6,8 @@ use crate::{ApprovalRule, ArgumentHandling, CacheSettings, FailureStep, HedgeSet
 /// these are not looked at: what a server says sets nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides {
+    /// How long its calls may take in all.
+    pub call_timeout: Option<Duration>,
     /// When its failed calls are tried again.
     pub retry: Option<RetrySettings>,
     /// When its slow attempts get company. Of a tool alone: whether it may run twice is not for a server or by default.

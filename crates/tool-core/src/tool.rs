@@ -99,6 +99,7 @@ impl Settings {
     /// what one leaves out has its usual value, not that of the defaults.
     #[must_use]
     pub fn with(mut self, overrides: &Overrides) -> Self {
+        self.call_timeout = overrides.call_timeout.unwrap_or(self.call_timeout);
         let retry = overrides.retry.or(self.retry);
         self.retry = retry.filter(|retry| retry.max_attempts > 1);
         self.hedge = overrides.hedge.or(self.hedge);

@@ -95,6 +95,8 @@ pub struct PolicySpec {
     pub allowlist: Option<Vec<Pattern>>,
     /// What each principal is permitted.
     pub permissions: BTreeMap<String, Vec<String>>,
+    /// What tools require beside what they ask for themselves, by patterns of the names that agents see.
+    pub required_permissions: BTreeMap<String, Vec<String>>,
     /// Which calls somebody must approve, and how.
     pub approval: ApprovalSpec,
     /// Whether a model may, must or must not call tools.

@@ -143,13 +143,12 @@ impl Draft {
         self.callbacks.extend(callback);
         sections::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
         self.policy.errors = errors::policy(cx, body.errors, std::mem::take(&mut self.policy.errors));
-        for (principal, permissions) in sections::permissions(body.permissions) {
-            self.policy
-                .permissions
-                .entry(principal)
-                .or_default()
-                .extend(permissions);
-        }
+        extend(
+            &mut self.policy.permissions,
+            sections::permissions(body.permissions),
+        );
+        let required = sections::permissions(body.required_permissions);
+        extend(&mut self.policy.required_permissions, required);
     }
 
     pub(crate) fn put_secret(&mut self, report: &Report, name: String, template: Template, place: Place) {
@@ -197,13 +196,9 @@ impl Draft {
         self.callbacks.extend(other.callbacks);
         sections::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
         self.policy.errors = std::mem::take(&mut self.policy.errors).or(other.policy.errors);
-        for (principal, permissions) in other.policy.permissions {
-            self.policy
-                .permissions
-                .entry(principal)
-                .or_default()
-                .extend(permissions);
-        }
+        extend(&mut self.policy.permissions, other.policy.permissions);
+        let required = other.policy.required_permissions;
+        extend(&mut self.policy.required_permissions, required);
         for (name, template) in other.secrets {
             if let Some(place) = other.secret_places.get(&name) {
                 self.put_secret(report, name, template, place.clone());
@@ -337,4 +332,11 @@ fn clash(message: &str, second: &Place, first: &Place) -> Diagnostic {
     Diagnostic::error(message)
         .with_location(Some(second.key_location()))
         .with_related("first given here", first.key_location())
+}
+
+/// Adds lists to those of the same names.
+fn extend(lists: &mut BTreeMap<String, Vec<String>>, others: BTreeMap<String, Vec<String>>) {
+    for (name, list) in others {
+        lists.entry(name).or_default().extend(list);
+    }
 }

@@ -77,6 +77,7 @@ pub(crate) enum RedactionWord {
 /// The keys of these settings, as they stand among others.
 #[derive(Debug, Default)]
 pub(crate) struct OverrideFields {
+    pub(crate) call_timeout: Field<Period>,
     pub(crate) retry: Field<RetryBody>,
     pub(crate) breaker: Field<BreakerBody>,
     pub(crate) cache: Field<CacheBody>,
@@ -99,7 +100,10 @@ pub(crate) enum ApprovalWord {
 
 /// Makes settings from what a file says.
 pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
+    let mut call_timeout = Duration::ZERO;
+    period(cx, fields.call_timeout, &mut call_timeout);
     Overrides {
+        call_timeout: Some(call_timeout).filter(|timeout| !timeout.is_zero()),
         retry: fields.retry.get().map(|body| retry(cx, body)),
         breaker: fields.breaker.get().map(|body| breaker(cx, body)),
         cache: fields.cache.get().map(|body| cache::cache(cx, body)),

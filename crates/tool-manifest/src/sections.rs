@@ -25,7 +25,8 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Defaults")]
 pub(crate) struct DefaultsBody {
-    /// How long a call may take in all, queueing and retries included; 60s if it is not given.
+    /// How long a call may take in all, queueing and retries included; 60s if it is not given. That of a server or
+    /// tool is in its place.
     call_timeout: Field<Period>,
     /// How long one attempt may take; 30s if it is not given. A tool's `timeout_ms` wins.
     attempt_timeout: Field<Period>,
@@ -103,6 +104,9 @@ pub(crate) struct PolicyBody {
     pub(crate) allowlist: Field<Vec<Field<String>>>,
     /// What each principal is permitted: `local: [network.external]`.
     pub(crate) permissions: Field<Entries<Vec<Field<String>>>>,
+    /// What tools require beside what they ask for themselves, by the names that agents see; `*` stands for any
+    /// characters: `files__delete_*: [files.write]`. Who lacks one of these neither sees nor calls them.
+    pub(crate) required_permissions: Field<Entries<Vec<Field<String>>>>,
     /// Which calls somebody must approve, beside those of tools and servers whose own `approval` says so, and how.
     pub(crate) approval: Field<ApprovalBody>,
     /// Whether a model may, must or must not call tools; it may if it is not given.
@@ -186,6 +190,8 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     defaults.overrides = overrides::overrides(
         cx,
         OverrideFields {
+            // A number of its own, above: nothing is in its place.
+            call_timeout: Field::default(),
             retry: body.retry,
             breaker: body.breaker,
             cache: body.cache,
@@ -326,7 +332,7 @@ pub(crate) fn merge_approval(spec: &mut ApprovalSpec, other: ApprovalSpec) {
     spec.expires_after = shortest.into_iter().flatten().min();
 }
 
-/// What each principal is permitted.
+/// What each principal is permitted, or what each pattern of tools requires.
 pub(crate) fn permissions(field: Field<Entries<Vec<Field<String>>>>) -> BTreeMap<String, Vec<String>> {
     let entries = field.get().unwrap_or_default().into_iter();
     entries

@@ -202,6 +202,8 @@ pub(crate) struct ServerBody {
     pub(crate) transport: Field<String>,
     /// How long one call may take, in milliseconds.
     pub(crate) timeout_ms: Field<u64>,
+    /// How long a call of its tools may take in all, queueing and retries included, in the place of what `defaults` say.
+    pub(crate) call_timeout: Field<Period>,
     /// How long the server may take to start, in milliseconds.
     pub(crate) start_timeout_ms: Field<u64>,
     /// When failed calls of its tools are tried again, in the place of what `defaults` say.
@@ -320,6 +322,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
             ..overrides::overrides(
                 cx,
                 OverrideFields {
+                    call_timeout: body.call_timeout,
                     retry: body.retry,
                     breaker: body.breaker,
                     cache: body.cache,

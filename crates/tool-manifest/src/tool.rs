@@ -48,6 +48,8 @@ pub(crate) struct ToolBody {
     output_schema: SchemaField,
     /// How long one attempt may take, in milliseconds.
     timeout_ms: Field<u64>,
+    /// How long a call may take in all, queueing, retries and fallbacks included, in the place of what `defaults` say.
+    call_timeout: Field<Period>,
     /// When its failed calls are tried again, in the place of what `defaults` say.
     retry: Field<RetryBody>,
     /// When its slow attempts get company. For a tool that may run twice for one call.
@@ -255,6 +257,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
             ..overrides::overrides(
                 cx,
                 OverrideFields {
+                    call_timeout: body.call_timeout,
                     retry: body.retry,
                     breaker: body.breaker,
                     cache: body.cache,

@@ -14,6 +14,8 @@ pub struct Rules {
     pub blocklist: Vec<Pattern>,
     /// The only tools that may be called; all of them if absent.
     pub allowlist: Option<Vec<Pattern>>,
+    /// Permissions that tools require beside those that they ask for themselves: every rule counts whose pattern fits.
+    pub required_permissions: Vec<(Pattern, Vec<String>)>,
     /// How much may be called in a turn and in a conversation.
     pub limits: CallLimits,
     /// Which calls somebody must approve.
@@ -112,6 +114,7 @@ impl Rules {
             && !self.is_empty()
         {
             self.not_blocked(tool.name())?;
+            self.permitted(tool.name(), tool, caller)?;
             let plain = plain_uri(uri).ok_or_else(|| Refusal::Unclear {
                 resource: name.to_string(),
             })?;
@@ -154,7 +157,37 @@ impl Rules {
 
     /// Whether no rule speaks of names.
     fn is_empty(&self) -> bool {
-        self.blocklist.is_empty() && self.allowlist.is_none()
+        self.blocklist.is_empty() && self.allowlist.is_none() && self.required_permissions.is_empty()
+    }
+
+    /// The permissions that a call under this name requires, those first that the tool itself asks for.
+    fn required<'a>(&'a self, name: &'a str, tool: &'a Tool) -> impl Iterator<Item = &'a String> {
+        let rules = self.required_permissions.iter();
+        let fitting = rules.filter(|(rule, _)| rule.matches(name));
+        let own = &tool.descriptor().metadata.required_permissions;
+        own.iter().chain(fitting.flat_map(|(_, permissions)| permissions))
+    }
+
+    /// Whether whoever makes a call of this target needs no permission for it.
+    #[must_use]
+    pub fn is_open(&self, target: &Target) -> bool {
+        let (name, tool) = (target.name(), target.tool());
+        let names = [&*name, tool.name()];
+        names
+            .into_iter()
+            .all(|name| self.required(name, tool).next().is_none())
+    }
+
+    fn permitted(&self, name: &str, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
+        let is_missing = |permission: &&String| !caller.permissions.contains(permission.as_str());
+        match self.required(name, tool).find(is_missing) {
+            Some(permission) => Err(Refusal::Lacks {
+                tool: name.to_owned(),
+                principal: caller.principal.to_string(),
+                permission: permission.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     fn not_blocked(&self, name: &str) -> Result<(), Refusal> {
@@ -181,17 +214,6 @@ impl Rules {
                 tool: name.to_owned(),
             });
         }
-        let required = &tool.descriptor().metadata.required_permissions;
-        match required
-            .iter()
-            .find(|permission| !caller.permissions.contains(permission.as_str()))
-        {
-            Some(permission) => Err(Refusal::Lacks {
-                tool: name.to_owned(),
-                principal: caller.principal.to_string(),
-                permission: permission.clone(),
-            }),
-            None => Ok(()),
-        }
+        self.permitted(name, tool, caller)
     }
 }

@@ -60,8 +60,7 @@ impl Toolplane {
         let Some(target) = self.0.registry.snapshot().resource(uri) else {
             return false;
         };
-        let needs_nothing = |tool: &Tool| tool.descriptor().metadata.required_permissions.is_empty();
-        needs_nothing(target.tool())
+        self.0.rules.load().is_open(&target)
             && self
                 .source_of(&target)
                 .is_some_and(|source| self.0.running.load().servers.is_shared(source.name()))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::Caller;
+use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
 use tool_policy::{ApprovalRules, CallLimits, Micros, Rules, ToolChoice};
 
@@ -19,6 +19,11 @@ pub(crate) fn rules(configuration: &Configuration) -> Rules {
         },
         blocklist: spec.blocklist.clone(),
         allowlist: spec.allowlist.clone(),
+        required_permissions: spec
+            .required_permissions
+            .iter()
+            .map(|(pattern, permissions)| (Pattern::new(pattern.as_str()), permissions.clone()))
+            .collect(),
         limits: limits(&spec.limits),
         approval: approval(&spec.approval),
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::json;
 use toolplane::{
     BuildError, CallRequest, Toolplane,
@@ -174,4 +176,86 @@ tools:
             json!({ "said": expected })
         );
     }
+}
+
+#[tokio::test]
+async fn what_a_pattern_of_tools_requires_holds_for_lists_and_calls() {
+    let plane = Toolplane::from_yaml(
+        r#"
+tools:
+  files_read: {description: Reads., executor: {kind: mock, result: text}}
+  files_delete: {description: Deletes., executor: {kind: mock, result: gone}, required_permissions: [files]}
+policy:
+  permissions: {local: [files, files.write], guest: [files]}
+  required_permissions: {"files_del*": [files.write], "other*": [nothing.has.this]}
+"#,
+    )
+    .expect("usable");
+    let names = async |caller: &Caller| {
+        let view = plane.list(caller).await;
+        let names = view.tools().iter().map(|tool| tool.name().to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&plane.local_caller()).await, ["files_delete", "files_read"]);
+    assert_eq!(names(&plane.anonymous_caller()).await, ["files_read"]);
+    let guest = Caller {
+        permissions: ["files".into()].into(),
+        ..Caller::new("guest")
+    };
+    let request = || CallRequest::new("files_delete").caller(Arc::new(guest.clone()));
+    let error = plane.call(request()).await.expect_err("it lacks one of the two");
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert!(error.message().contains("`files.write`"), "{}", error.message());
+    let request = CallRequest::new("files_delete").caller(plane.local_caller());
+    assert!(plane.call(request).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_long_a_call_may_take_is_said_for_a_tool_or_by_default() {
+    let plane = Toolplane::from_yaml(
+        r#"
+defaults: {call_timeout: 40s, retry: {max_attempts: 9}}
+tools:
+  usual: {description: As all., executor: {kind: mock, result: 1}}
+  quick:
+    description: Must end soon, however many attempts it has.
+    call_timeout: 3s
+    timeout_ms: 2000
+    read_only: true
+    executor: {kind: mock, result: 1, latency_ms: 60000}
+  long: {description: One attempt is long., timeout_ms: 50000, executor: {kind: mock, result: 1}}
+"#,
+    )
+    .expect("usable");
+    let seconds = |name: &str| {
+        let tool = plane.known_tool(name).expect("known");
+        tool.settings().call_timeout.as_secs()
+    };
+    assert_eq!([seconds("usual"), seconds("quick"), seconds("long")], [40, 3, 50]);
+    let start = tokio::time::Instant::now();
+    let error = plane.call(CallRequest::new("quick")).await.expect_err("too slow");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let took = start.elapsed().as_millis();
+    assert!((2_999..=3_001).contains(&took), "{took} ms");
+}
+
+#[cfg(feature = "exec-mcp")]
+#[tokio::test]
+async fn how_long_a_call_may_take_is_said_for_a_server() {
+    let plane = Toolplane::from_yaml(
+        r#"
+defaults: {call_timeout: 40s}
+servers:
+  web: {url: "http://127.0.0.1:9/mcp", call_timeout: 3s}
+tools:
+  search: {description: Its server's time., executor: {kind: mcp, server: web, tool: search}}
+  crawl: {description: Its own time., call_timeout: 20s, executor: {kind: mcp, server: web, tool: crawl}}
+"#,
+    )
+    .expect("usable");
+    let seconds = |name: &str| {
+        let tool = plane.known_tool(name).expect("known");
+        tool.settings().call_timeout.as_secs()
+    };
+    assert_eq!([seconds("search"), seconds("crawl")], [3, 20]);
 }
