@@ -2,7 +2,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 
-use crate::CorrelationId;
+use crate::{CorrelationId, RetryAfter};
 
 /// Why a call did not give a result. Layers match on [`ToolError::kind`], never on the text.
 #[derive(Clone)]
@@ -248,6 +248,15 @@ impl ToolError {
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.0.retry_after = Some(after);
         self
+    }
+
+    /// The same error with what the upstream says of when it may be asked again.
+    #[must_use]
+    pub fn with_told(self, told: RetryAfter) -> Self {
+        match told {
+            RetryAfter::In(wait) => self.with_retry_after(wait),
+            RetryAfter::Never => self.with_no_retry(),
+        }
     }
 
     /// The same error, which another attempt of this very call does not help: the upstream said so, or a layer holds

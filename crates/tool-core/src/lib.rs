@@ -97,7 +97,7 @@ pub use self::{
     partial::{PartialRule, PartialSettings},
     pattern::Pattern,
     progress::Progress,
-    retry_after::retry_after,
+    retry_after::{RetryAfter, retry_after},
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
     secret_forms::{HIDDEN, names_secret, secret_forms},

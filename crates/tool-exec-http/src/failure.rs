@@ -156,7 +156,7 @@ pub(crate) async fn error_answer(
         error = error.with_detail(detail);
     }
     match wait {
-        Some(wait) if status.as_u16() == 429 || status.as_u16() >= 500 => error.with_retry_after(wait),
+        Some(wait) if status.as_u16() == 429 || status.as_u16() >= 500 => error.with_told(wait),
         _ => error,
     }
 }

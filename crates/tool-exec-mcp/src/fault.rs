@@ -138,7 +138,7 @@ fn kind_of_refusal(status: u16) -> Option<ErrorKind> {
 fn refused(error: ToolError, told: Option<&str>, now: SystemTime) -> ToolError {
     let error = error.with_no_sign();
     match told.and_then(|text| retry_after(text, now)) {
-        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_retry_after(wait),
+        Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_told(wait),
         _ => error,
     }
 }
@@ -161,7 +161,7 @@ fn http_status(
     // Any of these may come from a proxy after the server has begun.
     let error = unanswered(ErrorKind::Unavailable, message);
     match told.and_then(|text| retry_after(text, now)) {
-        Some(wait) => error.with_retry_after(wait),
+        Some(wait) => error.with_told(wait),
         None => error,
     }
 }

@@ -118,6 +118,8 @@ async fn statuses() {
             wait.map(Duration::from_secs),
             "{status}"
         );
+        let is_final = headers.contains(&("retry-after", "-1")) || status.starts_with("403");
+        assert_eq!(done.error().allows_retry(), !is_final, "{status} {headers:?}");
         assert_eq!(done.dispatch, DispatchState::Answered, "{status}");
     }
 }

@@ -171,6 +171,21 @@ async fn statuses_have_their_kinds() {
     }
 }
 
+#[tokio::test]
+async fn a_negative_wait_forbids_another_attempt() {
+    for (response, is_final) in [
+        ("429 Too Many Requests\r\nRetry-After: -1", true),
+        ("503 Service Unavailable\r\nRetry-After: -1", true),
+        ("503 Service Unavailable\r\nRetry-After: 1", false),
+        ("503 Service Unavailable", false),
+    ] {
+        let server = server(response).await;
+        let error = Call::new(&server, "echo", json!({})).make().await.unwrap_err();
+        assert_eq!(error.allows_retry(), !is_final, "{response}: {error}");
+        server.shutdown().await;
+    }
+}
+
 /// A server of 2024-11-05: it answers on the stream of events alone.
 async fn listen_old() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -15,7 +15,7 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep, timeout_at},
 };
-use tool_core::retry_after;
+use tool_core::{RetryAfter, retry_after};
 use tracing::{info, warn};
 
 use super::{
@@ -169,10 +169,13 @@ impl Sender {
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
                 let told = answer.headers().get(RETRY_AFTER);
-                Err(Refused::Later(
-                    format!("it answers with {status}"),
-                    told.and_then(|told| retry_after(told.to_str().ok()?, SystemTime::now())),
-                ))
+                let told = told.and_then(|told| retry_after(told.to_str().ok()?, SystemTime::now()));
+                let what = format!("it answers with {status}");
+                Err(match told {
+                    Some(RetryAfter::In(wait)) => Refused::Later(what, Some(wait)),
+                    Some(RetryAfter::Never) => Refused::Never(what),
+                    None => Refused::Later(what, None),
+                })
             }
             _ => Err(Refused::Never(format!("it answers with {status}"))),
         }
