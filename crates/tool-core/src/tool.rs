@@ -53,6 +53,9 @@ pub struct Settings {
     pub hedge: Option<HedgeSettings>,
     /// When it is held back after failures; never if absent.
     pub breaker: Option<BreakerSettings>,
+    /// When what runs it is held back with all of its tools, as far as those are held back at all: the server's settings or the
+    /// defaults, never the tool's, since one upstream has one breaker.
+    pub upstream_breaker: BreakerSettings,
     /// What is done with arguments that do not fit.
     pub arguments: ArgumentHandling,
     /// When its answers are kept and shared; never if absent.
@@ -81,6 +84,7 @@ impl Default for Settings {
             retry: None,
             hedge: None,
             breaker: None,
+            upstream_breaker: BreakerSettings::default(),
             arguments: ArgumentHandling::Strict,
             cache: None,
             redaction: Redaction::Secrets,

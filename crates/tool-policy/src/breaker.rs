@@ -8,7 +8,8 @@ use tool_core::{
 use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
 
 /// Holds a tool back after failures, where its [`BreakerSettings`] say so, and all tools of an upstream when the
-/// upstream itself is ill. The states are those of [`Circuit`].
+/// upstream itself is ill. The states are those of [`Circuit`]. The circuit of an upstream has settings of its own,
+/// [`Settings::upstream_breaker`](tool_core::Settings): its tools share it, so none of them sets it.
 ///
 /// # What counts
 /// What its [`Sign`] says. For the tool that is every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its
@@ -118,6 +119,7 @@ impl Circuits {
             tool: state.get_or_init(Circuit::default),
             upstream: state
                 .upstream()
+                .filter(|_| !cx.tool().settings().upstream_breaker.disabled)
                 .map(|upstream| upstream.get_or_init(Circuit::default)),
         }
     }
@@ -125,10 +127,16 @@ impl Circuits {
 
 /// Leave of both circuits for one attempt.
 struct Held {
-    settings: BreakerSettings,
     start: Instant,
-    tool: (Arc<Circuit>, Permit),
-    upstream: Option<(Arc<Circuit>, Permit)>,
+    tool: Leave,
+    upstream: Option<Leave>,
+}
+
+/// Leave of one circuit, which goes by these settings.
+struct Leave {
+    circuit: Arc<Circuit>,
+    permit: Permit,
+    settings: BreakerSettings,
 }
 
 impl Held {
@@ -141,16 +149,23 @@ impl Held {
             .map_err(|held| refuse(cx, held, Scope::Tool))?;
         tell(cx, Scope::Tool, permit.changed());
         let mut held = Self {
-            settings,
             start,
-            tool: (circuits.tool, permit),
+            tool: Leave {
+                circuit: circuits.tool,
+                permit,
+                settings,
+            },
             upstream: None,
         };
         if let Some(circuit) = circuits.upstream {
             match circuit.acquire(start) {
                 Ok(permit) => {
                     tell(cx, Scope::Upstream, permit.changed());
-                    held.upstream = Some((circuit, permit));
+                    held.upstream = Some(Leave {
+                        circuit,
+                        permit,
+                        settings: cx.tool().settings().upstream_breaker,
+                    });
                 }
                 Err(back) => {
                     // No pause begins here, so there is nothing that chance could be needed for.
@@ -169,13 +184,17 @@ impl Held {
     }
 
     fn give_back(self, cx: &CallContext, verdicts: (Verdict, Verdict), now: Instant, jitter: &Jitter) {
-        let (circuit, permit) = self.tool;
-        let changed = circuit.report(permit, verdicts.0, now, &self.settings, jitter);
-        tell(cx, Scope::Tool, changed);
-        if let Some((circuit, permit)) = self.upstream {
-            let changed = circuit.report(permit, verdicts.1, now, &self.settings, jitter);
-            tell(cx, Scope::Upstream, changed);
+        tell(cx, Scope::Tool, self.tool.report(verdicts.0, now, jitter));
+        if let Some(upstream) = self.upstream {
+            tell(cx, Scope::Upstream, upstream.report(verdicts.1, now, jitter));
         }
+    }
+}
+
+impl Leave {
+    fn report(self, verdict: Verdict, now: Instant, jitter: &Jitter) -> Option<BreakerState> {
+        self.circuit
+            .report(self.permit, verdict, now, &self.settings, jitter)
     }
 }
 

@@ -342,7 +342,9 @@ fn settings(configuration: &Configuration) -> Settings {
     settings.call_timeout = configuration.defaults.call_timeout;
     settings.attempt_timeout = configuration.defaults.attempt_timeout;
     settings.limits = configuration.defaults.limits;
-    settings.with(&configuration.defaults.overrides)
+    let overrides = &configuration.defaults.overrides;
+    settings.upstream_breaker = overrides.breaker.unwrap_or_default();
+    settings.with(overrides)
 }
 
 fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
@@ -358,6 +360,7 @@ fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
 fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
     let servers = configuration.servers.iter().map(|server| {
         let mut settings = defaults.clone().with(&server.overrides);
+        settings.upstream_breaker = server.overrides.breaker.unwrap_or(defaults.upstream_breaker);
         let limits = &mut settings.limits;
         limits.rate.upstream = server.rate_limit.or(limits.rate.upstream);
         limits.concurrency.upstream = server.concurrency.or(limits.concurrency.upstream);

@@ -402,3 +402,88 @@ async fn what_waits_for_a_person_closes_nothing() {
     assert!(!refused.expect_err("the probe failed").allows_retry());
     assert_eq!(script.n_calls(), 6);
 }
+
+/// Two tools of one upstream, guarded with these settings of their own.
+fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 2]) -> [Arc<Tool>; 2] {
+    let upstream = Arc::new(Upstream::new("files"));
+    let tool = |name: &str, settings, script: &Script| {
+        let mut tool = guarded(name).upstream(&upstream);
+        tool.settings.breaker = Some(settings);
+        tool.build(script.clone())
+    };
+    [
+        tool("files__a", first, scripts[0]),
+        tool("files__b", second, scripts[1]),
+    ]
+}
+
+/// The window of an upstream is its own: what tools with others report does not clear it.
+#[tokio::test(start_paused = true)]
+async fn tools_with_different_windows_share_the_counts_of_their_upstream() {
+    let (well, ill) = (
+        Script::new([Step::Echo]),
+        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+    );
+    let settings = |seconds| BreakerSettings {
+        max_failures: 100,
+        window: seconds * SECOND,
+        ..SETTINGS
+    };
+    let [first, second] = siblings(settings(30), settings(60), [&well, &ill]);
+    let clock = TokioClock::new();
+    for n_calls in (2..=10).step_by(2) {
+        let done = stack(well.clone()).invoke(&mut context(&first, clock)).await;
+        assert!(done.is_ok(), "before call {n_calls}: {done:?}");
+        let _ = stack(ill.clone()).invoke(&mut context(&second, clock)).await;
+        advance(SECOND).await;
+        assert_eq!((well.n_calls(), ill.n_calls()), (n_calls / 2, n_calls / 2));
+    }
+    let refused = stack(well.clone()).invoke(&mut context(&first, clock)).await;
+    let refused = refused.expect_err("half of ten calls failed");
+    assert!(
+        refused.message().starts_with("what runs `files__a` is held back"),
+        "{refused}"
+    );
+    assert_eq!(well.n_calls(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_sets_for_itself_closes_off_no_other() {
+    let (well, ill) = (
+        Script::new([Step::Echo]),
+        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+    );
+    let once = BreakerSettings {
+        max_failures: 1,
+        ..SETTINGS
+    };
+    let [first, second] = siblings(once, SETTINGS, [&ill, &well]);
+    let clock = TokioClock::new();
+    for _ in 0..3 {
+        let _ = stack(ill.clone()).invoke(&mut context(&first, clock)).await;
+    }
+    assert_eq!(ill.n_calls(), 1, "its own breaker is open");
+    let done = stack(well.clone()).invoke(&mut context(&second, clock)).await;
+    assert!(done.is_ok(), "the other is reachable: {done:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_may_have_no_breaker() {
+    let (upstream, clock) = (Arc::new(Upstream::new("files")), TokioClock::new());
+    let (ill, well) = (
+        Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
+        Script::new([Step::Echo]),
+    );
+    let tool = |name: &str, script: &Script| {
+        let mut tool = guarded(name).upstream(&upstream);
+        tool.settings.upstream_breaker.disabled = true;
+        tool.build(script.clone())
+    };
+    let (first, second) = (tool("files__a", &ill), tool("files__b", &well));
+    for _ in 0..20 {
+        let _ = stack(ill.clone()).invoke(&mut context(&first, clock)).await;
+    }
+    assert_eq!(ill.n_calls(), 5);
+    let done = stack(well.clone()).invoke(&mut context(&second, clock)).await;
+    assert!(done.is_ok(), "{done:?}");
+}

@@ -45,10 +45,11 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
     let upstream = Arc::new(Upstream::new("office"));
     let mut tool = TestTool::new("weather");
     tool.upstream = Some(upstream.clone());
-    tool.settings.breaker = Some(BreakerSettings {
+    let once = BreakerSettings {
         max_failures: 1,
         ..BreakerSettings::default()
-    });
+    };
+    (tool.settings.breaker, tool.settings.upstream_breaker) = (Some(once), once);
     let script = Script::new([step]);
     let tool = tool.build(script.clone());
     let stack = Layers::outermost(Breaker::default())

@@ -214,3 +214,41 @@ async fn a_call_that_waited_for_its_server_says_so_when_it_is_explained() {
     }
     plane.shutdown().await;
 }
+
+/// One upstream has one breaker, which no tool sets.
+#[tokio::test]
+async fn the_breaker_of_a_server_has_the_servers_settings_or_those_of_the_defaults() {
+    let server = MockServer::builder().tool(Tool::new("echo")).build();
+    let http = server.http().await.expect("it listens");
+    for (of_defaults, of_server, expected) in [
+        ("{}", "", (5, false)),
+        ("{breaker: {max_failures: 7}}", "", (7, false)),
+        (
+            "{breaker: {max_failures: 7}}",
+            ", breaker: {max_failures: 3}",
+            (3, false),
+        ),
+        ("{breaker: {disabled: true}}", "", (5, true)),
+        ("{}", ", breaker: {disabled: true}", (5, true)),
+    ] {
+        let yaml = format!(
+            "defaults: {of_defaults}\n\
+             servers: {{s: {{url: '{}'{of_server}}}}}\n\
+             tools: {{own: {{description: d, breaker: {{max_failures: 1}}, executor: {{kind: mcp, server: s, tool: echo}}}}}}",
+            http.url()
+        );
+        let (plane, ..) = plane(&yaml);
+        let tool = plane
+            .describe("own", &plane.local_caller())
+            .await
+            .expect("it is there");
+        let settings = tool.settings();
+        assert_eq!(settings.breaker.map(|breaker| breaker.max_failures), Some(1));
+        let upstream = settings.upstream_breaker;
+        assert_eq!(
+            (upstream.max_failures, upstream.disabled),
+            expected,
+            "{of_defaults}{of_server}"
+        );
+    }
+}
