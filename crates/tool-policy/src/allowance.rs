@@ -41,8 +41,10 @@ pub struct Micros(pub u64);
 /// caller's conversations are its own: others that say the same have another.
 ///
 /// # What counts
-/// A call that was made, also if it failed or was withdrawn. What is refused, waits for approval or needs something from
-/// the caller first does not count until it is made; however many arrive at once, no more are made than the limit says.
+/// A call that was made, also if it failed or was withdrawn, and one that was answered with what is kept. What fails before
+/// an attempt began (it is refused, held back, or its time is over while it waits its turn), waits for approval or needs
+/// something from the caller first does not count until it is made; however many arrive at once, no more are made than the
+/// limit says.
 ///
 /// # Memory
 /// A conversation that nobody goes on with is forgotten after a day, and then begins anew. There is room for 16,384
@@ -149,12 +151,39 @@ impl<S: Invoke> Invoke for Allowing<S> {
             return Err(refusal.into());
         }
         cx.note("allowance", || "within the limits of its conversation".to_owned());
-        let result = self.inner.invoke(cx).await;
-        if !is_dry && !was_made(cx, &result) {
-            ledger.give_back(&key, &call);
-            cx.note("allowance", || "not counted: the call was not made".to_owned());
+        if *is_dry {
+            return self.inner.invoke(cx).await;
         }
+        let mut taken = Taken {
+            cx,
+            ledger,
+            key,
+            call,
+            was_made: None,
+        };
+        let result = self.inner.invoke(taken.cx).await;
+        taken.was_made = Some(was_made(taken.cx, &result));
         result
+    }
+}
+
+/// What a call took from its limits, which is given back if it was not made, also when its future is dropped.
+struct Taken<'a> {
+    cx: &'a mut CallContext,
+    ledger: &'a Ledger,
+    key: Key,
+    call: Call,
+    /// Not known of one that nobody waits for any more.
+    was_made: Option<bool>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.was_made.unwrap_or_else(|| may_have_begun(self.cx)) {
+            self.ledger.give_back(&self.key, &self.call);
+            self.cx
+                .note("allowance", || "not counted: the call was not made".to_owned());
+        }
     }
 }
 
@@ -197,10 +226,20 @@ fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
         Ok(_) => return true,
         Err(error) => error,
     };
+    if cx.attempt == 0 {
+        return false;
+    }
     let was_begun = cx.attempt > 1 || cx.dispatch().state() != DispatchState::NotSent;
     let is_refusal = matches!(
         error.kind(),
         ErrorKind::Denied | ErrorKind::ToolChanged | ErrorKind::RateLimited | ErrorKind::Overloaded
     );
     was_begun || !is_refusal
+}
+
+/// Whether an attempt may have begun of a call that was given up. One that is shared or hedged has attempts of which its own
+/// context does not know yet.
+fn may_have_begun(cx: &CallContext) -> bool {
+    let settings = cx.tool().settings();
+    cx.attempt > 0 || settings.cache.is_some() || settings.hedge.is_some()
 }

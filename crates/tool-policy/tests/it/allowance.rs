@@ -1,15 +1,20 @@
 //! How many calls a turn and a conversation may make, and what they may cost.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tool_core::{
-    CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Invoke, Layer, Metadata, Outcome,
-    PendingCall, Target, ToolError, Trust,
+    CacheSettings, CallContext, Caller, ClientKey, Clock, ErrorKind, HedgeAfter, HedgeSettings, InputRequest,
+    Invoke, Layer, Metadata, Outcome, PendingCall, Settings, Target, ToolError, Trust,
 };
 use tool_policy::{Allowance, Allowing, CallLimits, Micros, Rules};
 use tool_runtime::TokioClock;
@@ -237,10 +242,11 @@ struct Ends(Result<Outcome, ToolError>);
 
 impl Invoke for Ends {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if let Err(error) = &self.0
-            && error.message() == "sent"
-        {
+        let message = self.0.as_ref().err().map_or("", ToolError::message);
+        if message.starts_with("begun") || message == "sent" {
             cx.next_attempt();
+        }
+        if message == "sent" {
             cx.dispatch().sent();
         }
         self.0.clone()
@@ -250,7 +256,7 @@ impl Invoke for Ends {
 #[tokio::test]
 async fn what_is_not_made_is_not_counted() {
     let error = |kind, message: &str| Err(ToolError::new(kind, message));
-    let cases: [(Result<Outcome, ToolError>, bool); 9] = [
+    let cases: [(Result<Outcome, ToolError>, bool); 13] = [
         (
             Ok(Outcome::NeedsInput(Box::new(InputRequest {
                 requests: RawJson::object(),
@@ -271,7 +277,12 @@ async fn what_is_not_made_is_not_counted() {
         (error(ErrorKind::RateLimited, "too often"), false),
         (error(ErrorKind::Overloaded, "too many"), false),
         // A failed call counts, and so does one that its server refuses.
-        (error(ErrorKind::Unavailable, "no connection"), true),
+        (error(ErrorKind::Unavailable, "begun: no connection"), true),
+        (error(ErrorKind::RateLimited, "begun: a limit of ours"), false),
+        (error(ErrorKind::Timeout, "begun: no answer"), true),
+        // No attempt began: held back by a breaker, switched off, or over while it waited for its turn.
+        (error(ErrorKind::Unavailable, "held back"), false),
+        (error(ErrorKind::Auth, "switched off"), false),
         (error(ErrorKind::Timeout, "sent"), true),
         (error(ErrorKind::RateLimited, "sent"), true),
     ];
@@ -288,6 +299,58 @@ async fn what_is_not_made_is_not_counted() {
         let again = stack.invoke(&mut bench.context(of("a", 1))).await;
         let is_refused = again.is_err_and(|error| error.message().starts_with("the limit of 1 calls"));
         assert_eq!(is_refused, counts, "{shown}: {first:?}");
+    }
+}
+
+/// Waits for its turn for ever, before its first attempt or in it.
+struct Waits {
+    has_begun: bool,
+}
+
+impl Invoke for Waits {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if self.has_begun {
+            cx.next_attempt();
+        }
+        pending().await
+    }
+}
+
+const HEDGED: HedgeSettings = HedgeSettings {
+    after: HedgeAfter::Time(Duration::from_secs(1)),
+    max: 1,
+};
+
+#[tokio::test]
+async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
+    type Change = fn(&mut Settings);
+    let cases: [(bool, Change, bool); 4] = [
+        (false, |_| {}, false),
+        (true, |_| {}, true),
+        // Others may run it.
+        (
+            false,
+            |settings| settings.cache = Some(CacheSettings::default()),
+            true,
+        ),
+        (false, |settings| settings.hedge = Some(HEDGED), true),
+    ];
+    for (number, (has_begun, change, counts)) in cases.into_iter().enumerate() {
+        let stack =
+            Allowance::new(limits(|limits| limits.calls_per_turn = Some(1))).layer(Waits { has_begun });
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+        let mut tool = TestTool::new("search");
+        change(&mut tool.settings);
+        let tool = tool.build(Script::new([Step::Echo]));
+        let context = || {
+            let mut cx = call(tool.clone(), json!({}), clock.clone());
+            cx.meta = Some(RawJson::from(of("a", 1)));
+            cx
+        };
+        let given_up = timeout(Duration::ZERO, stack.invoke(&mut context())).await;
+        assert!(given_up.is_err(), "{number}");
+        let again = timeout(Duration::ZERO, stack.invoke(&mut context())).await;
+        assert_eq!(again.is_ok_and(|refused| refused.is_err()), counts, "{number}");
     }
 }
 
