@@ -168,9 +168,8 @@ impl Observe for Instants {
     }
 }
 
-/// Critical scenario 1: a tool fails twice and succeeds the third time.
-#[tokio::test(start_paused = true)]
-async fn transient_failures_are_tried_again_after_growing_pauses() {
+/// The pauses of a call that fails twice and succeeds the third time.
+async fn pauses(seed: u64) -> [Duration; 2] {
     let fails = || Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"));
     let script = Script::new([fails(), fails(), Step::Value(json!("there"))]);
     let mut tool = TestTool::new("test");
@@ -180,6 +179,7 @@ async fn transient_failures_are_tried_again_after_growing_pauses() {
         .executor(Arc::new(script.clone()))
         .tool(tool.descriptor)
         .observer(instants.clone())
+        .seed(seed)
         .build()
         .expect("usable");
     plane
@@ -187,13 +187,33 @@ async fn transient_failures_are_tried_again_after_growing_pauses() {
         .await
         .expect("the third attempt");
     assert_eq!(script.n_calls(), 3);
-    let instants = instants.0.lock().unwrap();
-    let pauses: Vec<_> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // Full jitter: up to 200 ms, then up to 400 ms; the runtime's clock counts milliseconds.
-    assert!(
-        pauses[0].as_millis() <= 201 && pauses[1].as_millis() <= 401,
-        "{pauses:?}"
-    );
+    let instants = instants.0.lock().expect("no test panics with it");
+    let [first, second, third] = instants[..] else {
+        panic!("{instants:?}")
+    };
+    [second - first, third - second]
+}
+
+/// Critical scenario 1: a tool fails twice and succeeds the third time.
+#[tokio::test(start_paused = true)]
+async fn transient_failures_are_tried_again_after_growing_pauses() {
+    const N_SEEDS: u32 = 200;
+    let mut sums = [Duration::ZERO; 2];
+    for seed in 0..N_SEEDS {
+        let pauses = pauses(seed.into()).await;
+        // Full jitter: up to 200 ms, then up to 400 ms; the runtime's clock counts milliseconds.
+        assert!(
+            pauses[0].as_millis() <= 201 && pauses[1].as_millis() <= 401,
+            "{pauses:?} with seed {seed}"
+        );
+        for (sum, pause) in sums.iter_mut().zip(pauses) {
+            *sum += pause;
+        }
+    }
+    let [first, second] = sums.map(|sum| sum / N_SEEDS);
+    assert!(!first.is_zero(), "there is a pause");
+    let growth = second.as_secs_f64() / first.as_secs_f64();
+    assert!((1.6..=2.4).contains(&growth), "{first:?}, then {second:?}");
 }
 
 /// Critical scenario 2: a tool fails past the threshold.
