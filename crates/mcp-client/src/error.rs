@@ -10,6 +10,8 @@ use mcp_wire::RpcError;
 pub struct Error {
     kind: ErrorKind,
     sent: bool,
+    /// Whether it is an answer that names the request: the server has looked at it.
+    is_answer: bool,
     #[source]
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -89,6 +91,7 @@ impl Error {
         Self {
             kind,
             sent: false,
+            is_answer: false,
             source: None,
         }
     }
@@ -115,6 +118,15 @@ impl Error {
     #[must_use]
     pub fn earlier(&self) -> Option<&Self> {
         self.source.as_deref()?.downcast_ref()
+    }
+
+    pub(crate) fn answering(mut self, is_answer: bool) -> Self {
+        self.is_answer = is_answer;
+        self
+    }
+
+    pub(crate) fn is_answer(&self) -> bool {
+        self.is_answer
     }
 
     /// The HTTP status and the start of the body that this error was read from, if any.

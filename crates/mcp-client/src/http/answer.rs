@@ -25,7 +25,7 @@ pub(super) async fn read(
 ) -> Result<RawJson, Error> {
     let status = answer.status();
     if !(200..300).contains(&status) {
-        return Err(Box::pin(refusal(answer)).await);
+        return Err(Box::pin(refusal(answer, Some(id))).await);
     }
     if matches!(status, 202 | 204) {
         return Err(Error::protocol(
@@ -275,7 +275,7 @@ impl Stream<'_> {
 }
 
 /// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
-pub(super) async fn refusal(mut answer: HttpAnswer) -> Error {
+pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> Error {
     let status = answer.status();
     if matches!(status, 401 | 403) {
         let challenge = answer.header("www-authenticate").map(str::to_owned);
@@ -291,8 +291,14 @@ pub(super) async fn refusal(mut answer: HttpAnswer) -> Error {
     });
     match Message::from_server(body) {
         Ok(Message::Response(Response {
-            outcome: Err(error), ..
-        })) => Error::new(ErrorKind::Rpc(error)).because(status_error),
+            id: named,
+            outcome: Err(error),
+        })) => {
+            let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
+            Error::new(ErrorKind::Rpc(error))
+                .because(status_error)
+                .answering(is_answer)
+        }
         _ => status_error,
     }
 }

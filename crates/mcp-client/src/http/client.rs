@@ -53,6 +53,10 @@ pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 
 const CONNECT: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(90);
+/// How long a connection is silent before it is asked whether it is still there, how long between two questions, and how many of
+/// them stay without an answer.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_RETRIES: u32 = 3;
 
 impl HttpClient {
     pub(crate) fn new(url: &Url, headers: HeaderMap) -> Result<Self, Error> {
@@ -62,6 +66,10 @@ impl HttpClient {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        // Who only listens would not notice that the network has gone.
+        tcp.set_keepalive(Some(KEEPALIVE));
+        tcp.set_keepalive_interval(Some(KEEPALIVE));
+        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
         tcp.set_connect_timeout(Some(CONNECT));
         if url.scheme() == "http" {
             return Ok(Self::Plain(Pool::new(tcp, uri, headers)));

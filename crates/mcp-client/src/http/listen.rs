@@ -38,6 +38,7 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
     let mut pause = FIRST_PAUSE;
     let mut last_event = None;
     loop {
+        let generation = shared.session().generation();
         let answer = shared.listen(last_event.as_deref()).await;
         // Who opens the connection may have left.
         let _ = answered.take().map(|answered| answered.send(()));
@@ -52,8 +53,14 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
             }
             // The place to go on from is unknown now: the stream itself may still be there.
             Ok(answer) if (400..500).contains(&answer.status()) && last_event.is_some() => last_event = None,
-            // 405 by the specification; any other refusal means the same for us.
-            Ok(answer) if (400..500).contains(&answer.status()) => return,
+            Ok(answer) if is_final(answer.status()) => {
+                // 405 by the specification; any other refusal means the same, but for one of a server that was started
+                // again and knows the session no more. While nothing is called, nobody else finds that out.
+                if !(may_be_expired(answer.status()) && shared.look_for_session(generation).await) {
+                    return;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
             _ => pause = (pause * 2).min(LONGEST_PAUSE),
         }
         sleep(pause).await;
@@ -111,9 +118,19 @@ async fn subscribe(shared: &HttpShared, params: Params) -> Option<End> {
             }
             Some(follow(answer, shared, Some(id)).await)
         }
-        Ok(answer) if answer.status() < 500 => None,
+        Ok(answer) if answer.status() < 400 || is_final(answer.status()) => None,
         _ => Some(End::default()),
     }
+}
+
+/// Whether a refusal says no for good: not too early, too many, or a fault that may pass.
+fn is_final(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 408 | 425 | 429)
+}
+
+/// Whether it may be the session that a refusal is about: 404 by the specification, 400 in practice.
+fn may_be_expired(status: u16) -> bool {
+    matches!(status, 400 | 404)
 }
 
 /// What a stream said of how to go on.

@@ -212,6 +212,34 @@ impl HttpShared {
         Ok(())
     }
 
+    /// Asks whether the server still knows the session, which is opened again if it does not. Tells whether it may be
+    /// another one than `generation` by now, or whether nothing can be said yet.
+    pub(super) async fn look_for_session(&self, generation: u64) -> bool {
+        const LIMIT: Duration = Duration::from_secs(10);
+        let session = self.session();
+        if session.generation != generation {
+            return true;
+        }
+        if session.id.is_none() {
+            return false;
+        }
+        let (id, params) = (self.next_id(), Params::default());
+        let exchange = Exchange::new(RequestOptions::default());
+        let posting = Posting {
+            id,
+            method: method::PING,
+            params: &params,
+            body: mcp_wire::request(id, method::PING, &params).into(),
+            exchange: &exchange,
+        };
+        let asked = timeout(LIMIT, self.call(&posting)).await;
+        let is_told = asked.is_ok_and(|answer| match answer {
+            Ok(_) => true,
+            Err(error) => matches!(error.kind(), ErrorKind::Rpc(_)),
+        });
+        !is_told || self.session().generation != generation
+    }
+
     /// Posts a message that has no answer.
     pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), Error> {
         const LIMIT: Duration = Duration::from_secs(10);
@@ -257,6 +285,11 @@ impl HttpShared {
 }
 
 impl Session {
+    /// Which one it is of those that were opened one after the other.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     pub(super) fn era(&self) -> Era {
         self.revision.map_or(Era::Legacy, Revision::era)
     }
@@ -312,11 +345,12 @@ fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
     params.get(key)?.text().map(|name| header_value(&name))
 }
 
-/// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice.
+/// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice. An error
+/// that names the request is its answer: whoever wrote it has looked at the request, which may have run.
 fn is_expired(error: &Error) -> bool {
     match error.http_status() {
         Some((404, _)) => true,
-        Some((400, body)) => body.to_ascii_lowercase().contains("session"),
+        Some((400, body)) => !error.is_answer() && body.to_ascii_lowercase().contains("session"),
         _ => false,
     }
 }

@@ -76,7 +76,7 @@ impl Listening {
         let headers = vec![(ACCEPT, HeaderValue::from_static("text/event-stream"))];
         let answer = client.get(headers).await.map_err(|failure| failure.error)?;
         if answer.status() != 200 {
-            return Err(answer::refusal(answer).await);
+            return Err(answer::refusal(answer, None).await);
         }
         let kind = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
         if !kind.starts_with("text/event-stream") {

@@ -586,6 +586,82 @@ async fn changes_come_over_the_stream_that_is_listened_to() {
     assert_eq!(server.wait_for("GET").await.headers["mcp-session-id"], "s1");
 }
 
+/// Nothing is called, so nobody but the stream itself finds out that the server was started again.
+#[tokio::test]
+async fn a_server_that_was_started_again_is_listened_to_again() {
+    let openings = AtomicUsize::new(0);
+    let server = Server::start(move |seen| {
+        let is_known = seen.headers.get("mcp-session-id").is_none_or(|id| id == "s2");
+        match seen.body["method"].as_str() {
+            Some("initialize") if openings.fetch_add(1, Ordering::SeqCst) > 0 => {
+                let body = about(
+                    seen,
+                    &format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{}}}"#, crate::peer::OPENED),
+                );
+                let headers = "content-type: application/json\r\nmcp-session-id: s2\r\n";
+                status("200 OK", headers, &body)
+            }
+            Some("notifications/initialized") => status("202 Accepted", "", ""),
+            _ if !is_known => status("404 Not Found", "", ""),
+            None if seen.method == "GET" => {
+                let event = "data: {\"method\":\"notifications/tools/list_changed\"}\n\n";
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+                Reply::Bytes(vec![format!("{head}{event}").into_bytes()])
+            }
+            _ => opening(seen).unwrap_or(Reply::Silence),
+        }
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    let mut changes = connection.changes();
+    // Once since every list may be another one, and once since the new stream says so.
+    timeout(PATIENCE, changes.wait_for(|changes| changes.tools == 2))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(changes.borrow().openings, 1);
+}
+
+/// A server that has no such stream may say so with 404: it is asked once whether it knows the session, and no more.
+#[tokio::test]
+async fn a_server_without_a_stream_is_not_asked_for_ever() {
+    let server = Server::start(|seen| match seen.body["method"].as_str() {
+        None if seen.method == "GET" => status("404 Not Found", "", ""),
+        Some("ping") => json(&about(seen, r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#)),
+        _ => opening(seen).unwrap_or(Reply::Silence),
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    server.wait_for("ping").await;
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let gets = server.seen().iter().filter(|seen| seen.method == "GET").count();
+    assert_eq!(gets, 1);
+    assert_eq!(connection.changes().borrow().openings, 0);
+}
+
+/// Whoever answers under the request's id has looked at it: it may have run, whatever words the error has.
+#[tokio::test]
+async fn an_answer_that_speaks_of_a_session_is_no_lost_session() {
+    let (server, connection) = serving(|seen| {
+        let error =
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"your login session has ended"},"id":ID}"#;
+        status(
+            "400 Bad Request",
+            "content-type: application/json\r\n",
+            &about(seen, error),
+        )
+    })
+    .await;
+    let error = call(&connection, within(20)).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Rpc(_)), "{error}");
+    let calls = server.seen().into_iter();
+    assert_eq!(
+        calls.filter(|seen| seen.body["method"] == "tools/call").count(),
+        1
+    );
+    assert_eq!(connection.changes().borrow().openings, 0);
+}
+
 /// A program that blocks on one runtime and then on another, without dropping the first.
 #[test]
 fn each_runtime_has_connections_of_its_own() {
