@@ -84,6 +84,15 @@ impl Alert {
 }
 
 impl AlertKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::SuccessRate,
+        Self::Latency,
+        Self::HealthCheck,
+        Self::Disabled,
+        Self::Failure,
+    ];
+
     /// The word for it over the wire and in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -98,6 +107,9 @@ impl AlertKind {
 }
 
 impl AlertPhase {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Firing, Self::Resolved];
+
     /// The word for it over the wire and in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

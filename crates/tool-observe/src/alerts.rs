@@ -66,8 +66,8 @@ enum Finding {
     Between,
 }
 
-/// What alerts go by that is not in the settings.
-const KINDS: [AlertKind; 3] = [AlertKind::SuccessRate, AlertKind::Latency, AlertKind::HealthCheck];
+/// The kinds of alerts that a monitor raises, each of which it also ends.
+pub(crate) const KINDS: [AlertKind; 3] = [AlertKind::SuccessRate, AlertKind::Latency, AlertKind::HealthCheck];
 
 impl State {
     /// What comes after this state, and the phase that an operator is to be told of.

@@ -6,10 +6,12 @@ use std::{
     },
 };
 
+use tool_core::{AlertKind, AlertPhase};
+
 use crate::{
     Gauge,
     histogram::{BYTES, Bounds, Histogram, SECONDS, Shown},
-    series::{Breaker, Series, Starts, cache, scopes, steps},
+    series::{Breaker, Firing, Series, Starts, cache, scopes, steps},
 };
 
 /// A page in the text format of Prometheus. The names on it are a promise: dashboards are built on them.
@@ -131,14 +133,34 @@ impl Page {
         }
     }
 
-    /// How often operators were to know something.
-    pub(crate) fn alerts(&mut self, count: u64) {
-        self.head(
-            "alerts_total",
-            "counter",
-            "Alerts, those included that say that something is over.",
-        );
-        self.line("alerts_total", &[], count as f64);
+    /// How often operators were told of something.
+    pub(crate) fn alerts(&mut self, counts: &[[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()]) {
+        let name = "alerts_total";
+        let help = "Alerts, by what they are about and whether they begin or are over.";
+        self.head(name, "counter", help);
+        for (kind, counts) in AlertKind::ALL.iter().zip(counts) {
+            for (phase, count) in AlertPhase::ALL.iter().zip(counts) {
+                let count = count.load(Ordering::Relaxed);
+                if count > 0 {
+                    let labels = [("kind", kind.as_str()), ("phase", phase.as_str())];
+                    self.line(name, &labels, count as f64);
+                }
+            }
+        }
+    }
+
+    /// Of what alerts fire, by the label that says what it is.
+    pub(crate) fn firing(&mut self, subjects: &[(&str, Vec<(Arc<str>, Arc<Firing>)>)]) {
+        let name = "alert_firing";
+        let help = "Whether an alert fires that ends by itself; absent if it never did.";
+        self.head(name, "gauge", help);
+        for (label, subjects) in subjects {
+            for (subject, one) in subjects {
+                for (kind, count) in one.shown() {
+                    self.line(name, &[("kind", kind), (label, subject)], count as f64);
+                }
+            }
+        }
     }
 
     /// A figure that somebody else knows.

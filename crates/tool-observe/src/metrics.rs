@@ -7,12 +7,12 @@ use std::{
     },
 };
 
-use tool_core::{CallContext, ErrorKind, Event, Observe, Scope, Target};
+use tool_core::{AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target};
 
 use crate::{
     conventions,
     exposition::Page,
-    series::{Breaker, Series, Starts},
+    series::{Breaker, Firing, Series, Starts},
 };
 
 /// Counts what happens to calls, for Prometheus: [`Metrics::render`] gives the text that it reads.
@@ -27,7 +27,9 @@ pub struct Metrics {
     upstreams: Named<Breaker>,
     sources: Named<Starts>,
     unresolved: [AtomicU64; ErrorKind::ALL.len()],
-    alerts: AtomicU64,
+    alerts: [[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()],
+    /// What fires now, of tools and of upstreams.
+    firing: [Named<Firing>; 2],
     gauges: Mutex<Vec<Gauge>>,
 }
 
@@ -105,7 +107,9 @@ impl Metrics {
         let unresolved = self.unresolved.iter().map(|count| count.load(Ordering::Relaxed));
         let kinds = ErrorKind::ALL.iter().map(|kind| kind.as_str());
         page.unresolved(kinds.zip(unresolved).filter(|(_, count)| *count > 0));
-        page.alerts(self.alerts.load(Ordering::Relaxed));
+        page.alerts(&self.alerts);
+        let [tools, upstreams] = &self.firing;
+        page.firing(&[("tool", tools.all()), ("upstream", upstreams.all())]);
         for gauge in self.gauges.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             page.gauge(gauge);
         }
@@ -133,8 +137,16 @@ impl Observe for Metrics {
             Event::SourceChanged { change } => {
                 self.sources.with(&change.source, |starts| starts.count(change));
             }
-            Event::Alert { .. } => {
-                self.alerts.fetch_add(1, Ordering::Relaxed);
+            Event::Alert { alert } => {
+                self.alerts[alert.kind as usize][alert.phase as usize].fetch_add(1, Ordering::Relaxed);
+                let [tools, upstreams] = &self.firing;
+                let subjects = match &alert.subject {
+                    AlertSubject::Tool(_) => tools,
+                    AlertSubject::Upstream(_) => upstreams,
+                };
+                if Firing::is_of(alert.kind) {
+                    subjects.with(alert.subject.name(), |firing| firing.count(alert));
+                }
             }
             Event::BreakerChanged {
                 cx,

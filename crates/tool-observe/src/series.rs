@@ -1,14 +1,15 @@
 use std::{
-    sync::atomic::{AtomicI64, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     time::Duration,
 };
 
 use tool_core::{
-    BreakerState, CacheOutcome, DegradedStep, ErrorKind, Event, Outcome, Scope, SourceChange, SourceState,
-    ToolError,
+    Alert, AlertKind, AlertPhase, BreakerState, CacheOutcome, DegradedStep, ErrorKind, Event, Outcome, Scope,
+    SourceChange, SourceState, ToolError,
 };
 
 use crate::{
+    alerts::KINDS,
     conventions,
     histogram::{BYTES, Histogram, SECONDS},
 };
@@ -70,6 +71,15 @@ pub(crate) struct Starts {
     pub(crate) seconds: Histogram,
 }
 
+/// Which alerts fire of one subject: those that end, which a tool that is switched off and failures of single calls have
+/// elsewhere or not at all.
+#[derive(Debug, Default)]
+pub(crate) struct Firing {
+    /// One, or more where several subjects are counted together.
+    now: [AtomicU64; KINDS.len()],
+    has_fired: [AtomicBool; KINDS.len()],
+}
+
 /// The states of a breaker, in the order of the number that stands for each.
 pub(crate) const BREAKER_STATES: [BreakerState; 3] =
     [BreakerState::Closed, BreakerState::HalfOpen, BreakerState::Open];
@@ -111,6 +121,39 @@ impl Breaker {
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let words = BREAKER_STATES.iter().map(|state| state.as_str());
         words.zip(self.changes.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}
+
+impl Firing {
+    /// Whether alerts of this kind are kept here.
+    pub(crate) fn is_of(kind: AlertKind) -> bool {
+        KINDS.contains(&kind)
+    }
+
+    pub(crate) fn count(&self, alert: &Alert) {
+        let Some(place) = KINDS.iter().position(|kind| *kind == alert.kind) else {
+            return;
+        };
+        let now = &self.now[place];
+        match alert.phase {
+            AlertPhase::Firing => {
+                now.fetch_add(1, Ordering::Relaxed);
+                self.has_fired[place].store(true, Ordering::Relaxed);
+            }
+            // Not below none, whatever began before anybody counted.
+            AlertPhase::Resolved => {
+                let less = |count: u64| count.checked_sub(1);
+                let _ = now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            }
+        }
+    }
+
+    /// Each kind that has fired, and how often it does now.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let kinds = KINDS.iter().zip(&self.now).zip(&self.has_fired);
+        kinds
+            .filter(|(_, has_fired)| has_fired.load(Ordering::Relaxed))
+            .map(|((kind, now), _)| (kind.as_str(), now.load(Ordering::Relaxed)))
     }
 }
 

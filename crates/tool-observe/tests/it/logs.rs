@@ -3,11 +3,15 @@
 use std::{
     io,
     sync::{Arc, Mutex},
+    time::SystemTime,
 };
 
 use serde_json::{Value, json};
-use tool_core::{CallContext, CorrelationId, ErrorKind, Invoke, Layers, ToolError};
-use tool_observe::{Watch, WatchAttempt};
+use tool_core::{
+    Alert, AlertKind, AlertPhase, AlertSubject, CallContext, CorrelationId, ErrorKind, Event, Invoke, Layers,
+    Observe, ToolError,
+};
+use tool_observe::{AlertLog, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
@@ -48,6 +52,40 @@ async fn logged(level: Level, arguments: Value, step: Step) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+#[test]
+fn an_alert_begins_as_a_warning_and_ends_as_information() {
+    let buffer = Buffer::default();
+    let to = buffer.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || to.clone())
+        .json()
+        .flatten_event(true)
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        for phase in AlertPhase::ALL {
+            let subject = AlertSubject::Tool("echo".into());
+            let alert = &Alert::new(AlertKind::Latency, phase, subject, "slow", SystemTime::UNIX_EPOCH);
+            AlertLog.observe(&Event::Alert { alert });
+        }
+    });
+    let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let said: Vec<_> = lines
+        .iter()
+        .map(|line| ["level", "alert", "phase", "subject", "message"].map(|key| line[key].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ["WARN", "latency", "firing", "echo", "tool `echo`: slow"],
+            ["INFO", "latency", "resolved", "echo", "tool `echo`: slow"],
+        ]
+    );
 }
 
 fn messages(lines: &[Value]) -> Vec<&str> {

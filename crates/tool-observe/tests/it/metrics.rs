@@ -1,11 +1,14 @@
 //! What is counted, and under which names.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::json;
 use tool_core::{
-    BreakerState, CacheOutcome, Caller, ErrorKind, Event, Invoke, Layers, Observe, Observers, Scope,
-    ToolError, ToolState, Upstream,
+    Alert, AlertKind, AlertPhase, AlertSubject, BreakerState, CacheOutcome, Caller, ErrorKind, Event, Invoke,
+    Layers, Observe, Observers, Scope, ToolError, ToolState, Upstream,
 };
 use tool_observe::{Gauge, Metrics, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
@@ -153,6 +156,82 @@ async fn what_layers_tell_is_counted() {
         r#"toolplane_unresolved_calls_total{kind="unavailable"} 1"#,
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn an_alert_fires_until_it_is_over() {
+    let metrics = Metrics::new();
+    let tell = |kind, phase, subject: AlertSubject| {
+        let alert = &Alert::new(kind, phase, subject, "it fails", SystemTime::UNIX_EPOCH);
+        metrics.observe(&Event::Alert { alert });
+    };
+    let told = || {
+        [
+            lines(&metrics, "toolplane_alerts_total"),
+            lines(&metrics, "toolplane_alert_firing"),
+        ]
+    };
+    let files = AlertSubject::Upstream("files".into());
+    // Nothing of an end without a beginning, as after a start.
+    tell(AlertKind::Latency, AlertPhase::Resolved, files.clone());
+    let over = r#"toolplane_alerts_total{kind="latency",phase="resolved"} 1"#;
+    assert_eq!(told(), [vec![over], vec![]]);
+
+    tell(AlertKind::SuccessRate, AlertPhase::Firing, files.clone());
+    // A failure has no end, so it does not begin either.
+    let search = AlertSubject::Tool("search".into());
+    tell(AlertKind::Failure, AlertPhase::Firing, search.clone());
+    tell(AlertKind::HealthCheck, AlertPhase::Firing, search);
+    let fired = r#"toolplane_alerts_total{kind="success_rate",phase="firing"} 1"#;
+    let failed = r#"toolplane_alerts_total{kind="failure",phase="firing"} 1"#;
+    let unhealthy = r#"toolplane_alerts_total{kind="health_check",phase="firing"} 1"#;
+    let unhealthy_now = r#"toolplane_alert_firing{kind="health_check",tool="search"} 1"#;
+    assert_eq!(
+        told(),
+        [
+            vec![fired, over, unhealthy, failed],
+            vec![
+                unhealthy_now,
+                r#"toolplane_alert_firing{kind="success_rate",upstream="files"} 1"#
+            ],
+        ]
+    );
+
+    tell(AlertKind::SuccessRate, AlertPhase::Resolved, files);
+    let resolved = r#"toolplane_alerts_total{kind="success_rate",phase="resolved"} 1"#;
+    assert_eq!(
+        told(),
+        [
+            vec![fired, resolved, over, unhealthy, failed],
+            vec![
+                unhealthy_now,
+                r#"toolplane_alert_firing{kind="success_rate",upstream="files"} 0"#
+            ],
+        ]
+    );
+}
+
+#[test]
+fn no_subject_of_alerts_makes_more_series_than_there_is_room_for() {
+    let metrics = Metrics::new();
+    for phase in [AlertPhase::Firing, AlertPhase::Resolved] {
+        for n in 0..1003 {
+            let subject = AlertSubject::Tool(format!("t{n}").into());
+            let alert = &Alert::new(AlertKind::Latency, phase, subject, "slow", SystemTime::UNIX_EPOCH);
+            metrics.observe(&Event::Alert { alert });
+        }
+        let firing = lines(&metrics, "toolplane_alert_firing");
+        assert_eq!(firing.len(), 1001);
+        let (others, one) = if phase == AlertPhase::Firing {
+            (3, 1)
+        } else {
+            (0, 0)
+        };
+        for (name, count) in [("other", others), ("t7", one)] {
+            let line = format!(r#"toolplane_alert_firing{{kind="latency",tool="{name}"}} {count}"#);
+            assert!(firing.contains(&line), "{line}");
+        }
     }
 }
 
