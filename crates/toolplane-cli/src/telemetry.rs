@@ -16,15 +16,11 @@ impl Telemetry {
     /// Begins to export if the variables of OpenTelemetry ask for it. Needs a runtime.
     pub(crate) fn start(console: Console) -> Self {
         let asked = OtlpEnvironment::read(env!("CARGO_PKG_VERSION"), variable);
-        let Some(settings) = asked.settings else {
-            // Whoever exports nothing need not hear of samplers; an endpoint that is none is another matter.
-            if variable("OTEL_EXPORTER_OTLP_ENDPOINT").is_some() {
-                asked.problems.iter().for_each(|problem| console.warn(problem));
-            }
-            return Self(None);
-        };
         asked.problems.iter().for_each(|problem| console.warn(problem));
-        Self(Some((Otlp::start(settings), asked.sampler)))
+        let export = asked
+            .settings
+            .map(|settings| (Otlp::start(settings), asked.sampler));
+        Self(export)
     }
 
     /// Has the toolplane traced, if traces are exported at all: otherwise nothing is made of a call.

@@ -13,7 +13,8 @@ pub struct OtlpEnvironment {
     pub settings: Option<OtlpSettings>,
     /// Which traces to record.
     pub sampler: Sampler,
-    /// Variables whose values are not understood, and what is done instead.
+    /// Variables that are not understood or not supported, and what is done instead; only what matters to whoever
+    /// wants to export.
     pub problems: Vec<String>,
 }
 
@@ -38,11 +39,15 @@ impl OtlpEnvironment {
             problems: Vec::new(),
         };
         let settings = reader.settings(version);
+        let n_problems = reader.problems.len();
         let sampler = reader.sampler();
+        if settings.is_none() {
+            // Whoever exports nothing need not hear of samplers.
+            reader.problems.truncate(n_problems);
+        }
         Self {
             settings,
             sampler,
-            // What would only be exported matters to nobody who does not export.
             problems: reader.problems,
         }
     }
@@ -55,10 +60,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn settings(&mut self, version: &str) -> Option<OtlpSettings> {
-        let endpoint = self.endpoint()?;
+        let endpoint = self.given_endpoint()?;
         if self.is_off() {
             return None;
         }
+        let endpoint = self.usable(endpoint)?;
+        self.unsupported();
         let mut settings = OtlpSettings::new(endpoint);
         if let Some(protocol) = self
             .of_traces("PROTOCOL")
@@ -106,12 +113,15 @@ impl Reader<'_> {
     }
 
     /// Where traces go: a collector's own address for them, or what is under its address for everything.
-    fn endpoint(&mut self) -> Option<String> {
+    fn given_endpoint(&self) -> Option<String> {
         let own = (self.variable)("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        let endpoint = own.or_else(|| {
+        own.or_else(|| {
             let all = (self.variable)("OTEL_EXPORTER_OTLP_ENDPOINT")?;
             Some(format!("{}/v1/traces", all.trim_end_matches('/')))
-        })?;
+        })
+    }
+
+    fn usable(&mut self, endpoint: String) -> Option<String> {
         if endpoint.starts_with("http://") || endpoint.starts_with("https://") {
             return Some(endpoint);
         }
@@ -120,6 +130,29 @@ impl Reader<'_> {
             "the endpoint of OpenTelemetry is no `http` or `https` URL: nothing is exported"
         ));
         None
+    }
+
+    /// Tells of variables that are set and change nothing, though they are meant to.
+    fn unsupported(&mut self) {
+        for name in ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"] {
+            for prefix in ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"] {
+                if (self.variable)(&format!("{prefix}{name}")).is_some() {
+                    self.problem(format_args!(
+                        "`{prefix}{name}` is not supported: the certificates of the system count, and the client has none"
+                    ));
+                }
+            }
+        }
+        let Some(names) = (self.variable)("OTEL_PROPAGATORS") else {
+            return;
+        };
+        let mut known = names.split(',').map(str::trim);
+        let is_ours = |name: &str| matches!(name, "tracecontext" | "baggage");
+        if !known.clone().any(|name| name == "tracecontext") || !known.all(is_ours) {
+            self.problem(format_args!(
+                "`OTEL_PROPAGATORS={names}` is not known here: traces go on by `tracecontext` alone"
+            ));
+        }
     }
 
     fn is_off(&mut self) -> bool {

@@ -440,6 +440,31 @@ fn variables_say_how_to_export() {
 }
 
 #[test]
+fn variables_that_are_not_supported_are_named_where_something_is_exported() {
+    let unsupported = [
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+        ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "/key.pem"),
+        ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/client.pem"),
+        ("OTEL_PROPAGATORS", "b3"),
+        ("OTEL_PROPAGATORS", "tracecontext,b3"),
+        ("OTEL_PROPAGATORS", "none"),
+    ];
+    for variable in unsupported {
+        assert_eq!(read(&[variable]).problems, [""; 0]);
+        let asked = read(&[ENDPOINT, variable]);
+        assert!(asked.settings.is_some());
+        let [problem] = &asked.problems[..] else {
+            panic!("{variable:?}: {:?}", asked.problems)
+        };
+        assert!(problem.contains(variable.0), "{problem}");
+    }
+    for names in ["tracecontext", "tracecontext, baggage"] {
+        let asked = read(&[ENDPOINT, ("OTEL_PROPAGATORS", names)]);
+        assert_eq!(asked.problems, [""; 0], "{names}");
+    }
+}
+
+#[test]
 fn samplers_have_the_names_of_the_specification() {
     let cases = [
         (

@@ -367,6 +367,10 @@ fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
     });
     let arguments = ["call", "greet", "name=us"];
     let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    // No proxy comes between, where nothing listens anyway.
+    let place = place
+        .variable("HTTP_PROXY", "http://127.0.0.1:1")
+        .variable("http_proxy", "http://127.0.0.1:1");
     let run = place.variable("OTEL_SERVICE_NAME", "the-test").run(&arguments);
     assert_eq!((run.code, &*run.stderr), (0, ""));
     let (head, body) = collector.join().unwrap();
@@ -379,4 +383,31 @@ fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
     let run = place.run(&arguments);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("Hello, us!"), "{run:?}");
+}
+
+#[test]
+fn variables_of_traces_that_lead_nowhere_are_told_of_once() {
+    const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    let run = |variables: &[(&'static str, &str)]| {
+        let place = variables.iter().fold(Place::with(TOOLS), |place, (name, value)| {
+            place.variable(name, value)
+        });
+        let run = place.run(&["call", "greet", "name=us"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        run.stderr
+    };
+    let no_url = "warning: the endpoint of OpenTelemetry is no `http` or `https` URL: nothing is exported\n";
+    assert_eq!(run(&[(ENDPOINT, "collector:4318")]), no_url);
+    // Whoever wants no traces need not hear of them.
+    let off = ("OTEL_SDK_DISABLED", "true");
+    assert_eq!(run(&[(ENDPOINT, "collector:4318"), off]), "");
+    let certificate = ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem");
+    assert_eq!(run(&[certificate, ("OTEL_TRACES_SAMPLER", "mine")]), "");
+    let told = run(&[(ENDPOINT, "http://127.0.0.1:1/v1/traces"), certificate]);
+    assert_eq!(
+        told.matches("`OTEL_EXPORTER_OTLP_CERTIFICATE` is not supported")
+            .count(),
+        1,
+        "{told}"
+    );
 }
