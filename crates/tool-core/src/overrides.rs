@@ -55,7 +55,7 @@ impl Default for IdempotencySettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Redaction {
-    /// Nothing.
+    /// Nothing in results. Errors, which go to logs, alerts and traces, are without the operator's own secrets all the same.
     Off,
     /// The values of the operator's own secrets, wherever they come back.
     #[default]

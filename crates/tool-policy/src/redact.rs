@@ -48,7 +48,7 @@ impl<S: Invoke> Invoke for Redacting<S> {
         let result = self.inner.invoke(cx).await;
         let redaction = cx.tool().settings().redaction;
         let knows = !self.redactor.is_empty();
-        if redaction == Redaction::Off || !(knows || redaction == Redaction::Credentials) {
+        if !(knows || redaction == Redaction::Credentials) {
             return result;
         }
         let hide = Hide {
@@ -56,6 +56,8 @@ impl<S: Invoke> Invoke for Redacting<S> {
             credentials: redaction == Redaction::Credentials,
         };
         match result {
+            // A tool may give secrets back to whoever calls it; its errors go to logs, alerts and traces as well.
+            Ok(outcome) if redaction == Redaction::Off => Ok(outcome),
             Ok(mut outcome) => {
                 if hide.outcome(&mut outcome) {
                     cx.note("redact", || "secrets were hidden in the result".to_owned());

@@ -110,17 +110,20 @@ async fn errors_are_without_them_in_words_and_data() {
     let quoted = RawJson::from(SECRET);
     let error = ToolError::new(ErrorKind::Auth, format!("`{SECRET}` is not accepted"))
         .with_detail(RawJson::parse(format!("{{\"token\":{quoted}}}")).expect("JSON"));
-    let hidden = came(knowing().await, Redaction::Secrets, Step::Fail(error))
-        .await
-        .expect_err("it fails");
-    assert_eq!(
-        (hidden.kind(), hidden.message()),
-        (ErrorKind::Auth, "`[redacted]` is not accepted")
-    );
-    assert_eq!(
-        hidden.detail().map(RawJson::as_str),
-        Some(r#"{"token":"[redacted]"}"#)
-    );
+    // They go to logs, alerts and traces, so it does not matter what the tool's results may hold.
+    for redaction in [Redaction::Secrets, Redaction::Credentials, Redaction::Off] {
+        let hidden = came(knowing().await, redaction, Step::Fail(error.clone()))
+            .await
+            .expect_err("it fails");
+        assert_eq!(
+            (hidden.kind(), hidden.message()),
+            (ErrorKind::Auth, "`[redacted]` is not accepted")
+        );
+        assert_eq!(
+            hidden.detail().map(RawJson::as_str),
+            Some(r#"{"token":"[redacted]"}"#)
+        );
+    }
 }
 
 #[tokio::test]

@@ -11,9 +11,10 @@ use toolplane::{
     CallRequest, Toolplane,
     core::{
         ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencyLimit, ErrorKind, Metadata,
-        Overrides, RateLimit, RetrySettings, ToolError,
+        Overrides, RateLimit, Redaction, RetrySettings, ToolError,
     },
     observe::{AttributeValue, EndedSpan, Sampler, SpanKind, Spans, Tracer},
+    policy::Redactor,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -188,4 +189,39 @@ async fn it_says_that_a_call_came_to_what_another_has_come_to() {
         let _ = plane.call(CallRequest::new("t").idempotency_key("k")).await;
     }
     assert_eq!(told(&kept), [vec![], vec!["0ns toolplane.replayed"]]);
+}
+
+/// What is said of spans that failed.
+#[derive(Default)]
+struct Failures(Mutex<Vec<String>>);
+
+impl Spans for Failures {
+    fn ended(&self, span: &EndedSpan<'_>) {
+        let failure = span.failure().expect("it failed").into_owned();
+        self.0.lock().expect("no test panics with it").push(failure);
+    }
+}
+
+#[tokio::test]
+async fn it_says_no_secret_of_the_operator_also_where_results_may_hold_them() {
+    let redactor = Redactor::default();
+    redactor.learn("hunter2-hunter2");
+    let error = ToolError::new(ErrorKind::Auth, "the key hunter2-hunter2 is not known");
+    let tool = with(Overrides {
+        redaction: Some(Redaction::Off),
+        ..Overrides::default()
+    });
+    let failures = Arc::new(Failures::default());
+    let plane = Toolplane::builder()
+        .executor(Arc::new(Script::new([Step::Fail(error)])))
+        .tracer(Tracer::new(Sampler::DEFAULT, failures.clone()))
+        .redactor(redactor)
+        .tool(tool.descriptor)
+        .build()
+        .expect("can be set up");
+    call(&plane).await;
+    assert_eq!(
+        *failures.0.lock().expect("no test panics with it"),
+        ["the key [redacted] is not known"; 2]
+    );
 }
