@@ -21,6 +21,13 @@ pub trait Invoke: Send + Sync {
         let _ = fetch;
         ready(false)
     }
+
+    /// The protocol that is spoken with what runs the tool, if it is one that traces have words for: `mcp`.
+    ///
+    /// It is asked of what runs a tool; layers do not pass it on.
+    fn protocol(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// [`Invoke`] as a trait object: implemented for whatever implements that.
@@ -30,6 +37,9 @@ pub trait DynInvoke: Send + Sync {
 
     /// Whether there are other credentials now: see [`Invoke::has_renewed`].
     fn has_renewed_boxed(&self, fetch: bool) -> BoxFuture<'_, bool>;
+
+    /// The protocol that is spoken: see [`Invoke::protocol`].
+    fn spoken_protocol(&self) -> Option<&'static str>;
 }
 
 impl<I: Invoke> DynInvoke for I {
@@ -40,6 +50,10 @@ impl<I: Invoke> DynInvoke for I {
     fn has_renewed_boxed(&self, fetch: bool) -> BoxFuture<'_, bool> {
         Box::pin(self.has_renewed(fetch))
     }
+
+    fn spoken_protocol(&self) -> Option<&'static str> {
+        self.protocol()
+    }
 }
 
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
@@ -49,6 +63,10 @@ impl<I: Invoke + ?Sized> Invoke for Arc<I> {
 
     fn has_renewed(&self, fetch: bool) -> impl Future<Output = bool> + Send {
         (**self).has_renewed(fetch)
+    }
+
+    fn protocol(&self) -> Option<&'static str> {
+        (**self).protocol()
     }
 }
 

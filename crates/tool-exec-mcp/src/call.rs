@@ -259,6 +259,10 @@ impl Invoke for McpCall {
     async fn has_renewed(&self, fetch: bool) -> bool {
         self.server.connections().has_renewed(fetch).await
     }
+
+    fn protocol(&self) -> Option<&'static str> {
+        Some("mcp")
+    }
 }
 
 impl McpCall {

@@ -52,7 +52,9 @@ impl EndedSpan<'_> {
         use AttributeValue::{Number, Text};
         let cx = self.cx;
         let method = conventions::method(&cx.target);
-        tell(conventions::MCP_METHOD, Text(method));
+        if self.is_of_mcp(method) {
+            tell(conventions::MCP_METHOD, Text(method));
+        }
         match (method, conventions::subject(cx)) {
             (conventions::TOOLS_CALL, Some(name)) => {
                 tell(conventions::OPERATION, Text(conventions::EXECUTE_TOOL));
@@ -88,5 +90,13 @@ impl EndedSpan<'_> {
             let n_bytes = i64::try_from(reply.raw().len()).unwrap_or(i64::MAX);
             tell(conventions::RESULT_BYTES, Number(n_bytes));
         }
+    }
+
+    /// Whether MCP is spoken: with whoever calls, since all calls are put in its words, and in an attempt with what runs the tool.
+    /// All but tools is MCP's own.
+    fn is_of_mcp(&self, method: &str) -> bool {
+        self.kind == SpanKind::Call
+            || method != conventions::TOOLS_CALL
+            || self.cx.tool().executor().spoken_protocol() == Some("mcp")
     }
 }

@@ -236,3 +236,13 @@ fn settings_that_name_no_server_say_which_there_are() {
     let error = prepare(1, json!({"server": "box", "tool": "t", "timeout": 5}));
     assert!(error.message.contains("timeout"), "{error}");
 }
+
+#[test]
+fn what_runs_a_tool_of_a_server_speaks_mcp() {
+    let fixture = Fixture::new(&[]);
+    let mut descriptor = tool_testkit::TestTool::new("t").descriptor;
+    descriptor.executor.config = json!({"server": "box", "tool": "t"});
+    let executor = McpExecutor::new([fixture.server("")]);
+    let tool = executor.prepare(&descriptor).unwrap();
+    assert_eq!(tool.spoken_protocol(), Some("mcp"));
+}

@@ -173,7 +173,6 @@ async fn spans_say_what_was_called_and_how_it_ended() {
     assert_eq!(
         attributes[0],
         [
-            "mcp.method.name=tools/call",
             "gen_ai.operation.name=execute_tool",
             "gen_ai.tool.name=echo",
             "error.type=unavailable",
@@ -206,6 +205,30 @@ async fn spans_say_what_was_called_and_how_it_ended() {
         0x1234_5678_9abc_def0_0fed_cba9_8765_4321
     );
     assert_eq!(spans[1].parent, None);
+}
+
+/// A tool that is run by a server.
+struct Served;
+
+impl Invoke for Served {
+    async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
+        Ok(Reply::value(json!({}).into()).into())
+    }
+
+    fn protocol(&self) -> Option<&'static str> {
+        Some("mcp")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_in_the_words_of_mcp_where_that_is_spoken() {
+    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
+    let tool = TestTool::new("echo").build(Served);
+    let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
+    fixture.run(&mut cx).await.unwrap();
+    for span in fixture.spans() {
+        assert_eq!(span.attributes[0], ("mcp.method.name", "tools/call".to_owned()));
+    }
 }
 
 #[tokio::test(start_paused = true)]
