@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec,
+    ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
     cache::CacheBody,
     errors::ErrorBody,
     field::{Entries, Field},
@@ -309,8 +309,16 @@ pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut Approv
         }
         period
     });
-    let place = body.callback.given().map(|at| cx.place(at));
+    let at = body.callback.given();
+    let place = at.map(|at| cx.place(at));
     let callback = place.zip(health::webhook(cx, body.callback));
+    if let (Some(at), Some((_, WebhookSpec { secret: None, .. }))) = (at, &callback) {
+        cx.warning(
+            at,
+            "the callback is not signed: whoever gets one cannot tell who sent it",
+            "add `secret: ${env:NAME}`, by which it is signed",
+        );
+    }
     merge_approval(
         spec,
         ApprovalSpec {

@@ -132,6 +132,33 @@ tools:
 }
 
 #[test]
+fn a_callback_that_nobody_signs_is_warned_of() {
+    let check = |callback: &str| {
+        let place = Place::with(&format!(
+            "
+policy:
+  approval:
+    required: [one]
+    callback: {callback}
+tools:
+  one:
+    description: One
+    input_schema: {{type: object}}
+    executor: {{kind: mock, result: 1}}
+"
+        ));
+        let run = place.run(&["check"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        run.stderr
+    };
+    let url = "url: 'https://example.com/hook'";
+    let said = check(&format!("{{{url}}}"));
+    assert!(said.contains("warning: the callback is not signed"), "{said}");
+    assert!(said.contains("toolplane.yaml:5:"), "{said}");
+    assert_eq!(check(&format!("{{{url}, secret: '${{file:key}}'}}")), "");
+}
+
+#[test]
 fn what_a_name_of_two_tools_leads_to() {
     let place = Place::with(&format!(
         "
