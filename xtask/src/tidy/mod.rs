@@ -1,6 +1,7 @@
 //! Rules of the house that a program can check.
 
 mod invariants;
+mod layers;
 mod links;
 mod manifests;
 mod promises;
@@ -30,6 +31,7 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Problem>> {
     }
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
+    problems.extend(layers::check(repository));
     problems.extend(manifests::check(repository, &Members::load(repository.root())?));
     Ok(problems)
 }
