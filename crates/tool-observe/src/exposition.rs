@@ -21,6 +21,7 @@ pub(crate) struct Page {
 }
 
 type Tools = [(Arc<str>, Arc<Series>)];
+type Subjects = Vec<(Arc<str>, Arc<Firing>)>;
 
 impl Page {
     /// Everything about tools.
@@ -150,7 +151,7 @@ impl Page {
     }
 
     /// Of what alerts fire, by the label that says what it is.
-    pub(crate) fn firing(&mut self, subjects: &[(&str, Vec<(Arc<str>, Arc<Firing>)>)]) {
+    pub(crate) fn firing(&mut self, subjects: &[(&str, Subjects)]) {
         let name = "alert_firing";
         let help = "Whether an alert fires that ends by itself; absent if it never did.";
         self.head(name, "gauge", help);
