@@ -151,9 +151,14 @@ fn http_status(
     now: SystemTime,
 ) -> ToolError {
     let message = format!("the server `{server}` answered with HTTP status {status}");
+    let detail = || RawJson::from(json!({"status": status}));
+    if matches!(status, 404 | 410) {
+        // Nothing says what was not found: the endpoint itself, for all that is known, and not the tool.
+        let error = ToolError::new(ErrorKind::UpstreamError, message).with_detail(detail());
+        return error.with_no_sign().with_no_retry();
+    }
     if let Some(kind) = kind_of_refusal(status) {
-        let detail = RawJson::from(json!({"status": status}));
-        return refused(ToolError::new(kind, message).with_detail(detail), told, now);
+        return refused(ToolError::new(kind, message).with_detail(detail()), told, now);
     }
     if !(500..=599).contains(&status) {
         return ToolError::new(ErrorKind::UpstreamError, message);

@@ -64,7 +64,8 @@ pub(crate) enum ArgumentsWord {
 }
 
 /// What is hidden in what a tool gives back: `secrets`, the values of your own `${…}` secrets wherever they come back;
-/// `credentials`, those and whatever has the form of a well-known kind of key or token; `off`, nothing.
+/// `credentials`, those and whatever has the form of a well-known kind of key or token; `off`, nothing in results.
+/// Errors never hold your secrets.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Redaction")]

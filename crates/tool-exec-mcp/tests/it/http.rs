@@ -144,9 +144,9 @@ async fn statuses_have_their_kinds() {
             None,
         ),
         ("400 Bad Request", ErrorKind::InvalidArguments, None),
-        ("404 Not Found", ErrorKind::NotFound, None),
+        ("404 Not Found", ErrorKind::UpstreamError, None),
         ("408 Request Timeout", ErrorKind::Unavailable, None),
-        ("410 Gone", ErrorKind::NotFound, None),
+        ("410 Gone", ErrorKind::UpstreamError, None),
         ("422 Unprocessable Content", ErrorKind::InvalidArguments, None),
         ("302 Found", ErrorKind::UpstreamError, None),
         // A proxy may say these after the server has begun.

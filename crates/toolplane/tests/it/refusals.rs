@@ -1,20 +1,14 @@
 //! What an upstream does not take: a caller's fault, for which nobody else pays.
 
-use mcp_mock::{Misbehaviour, MockServer, Reply, RpcError, Tool};
+use mcp_mock::{Misbehaviour, MockHttp, MockServer, Reply, RpcError, Tool};
 use toolplane::{
     CallRequest, Toolplane,
     core::ErrorKind,
     manifest::{LoadOptions, Syntax, load},
 };
 
-/// Makes twenty calls of a tool that may run twice, is tried again, guarded and has a fallback, and tells how they ended. The
-/// calls must be as many at the server.
-async fn twenty(refusal: Reply) -> ErrorKind {
-    let server = MockServer::builder()
-        .tool(Tool::new("look").reply(refusal))
-        .tool(Tool::new("other"))
-        .build();
-    let http = server.http().await.expect("it listens");
+/// A tool that may run twice, is tried again, guarded and has a fallback, at this server.
+fn plane(http: &MockHttp) -> Toolplane {
     let yaml = format!(
         "servers: {{s: {{url: '{}', retry: {{max_attempts: 3, initial_delay: 1ms}}, breaker: {{}}}}}}\n\
          tools:\n  \
@@ -27,7 +21,18 @@ async fn twenty(refusal: Reply) -> ErrorKind {
         http.url()
     );
     let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, &yaml)).expect("usable");
-    let plane = Toolplane::builder().loaded(&loaded).build().expect("usable");
+    Toolplane::builder().loaded(&loaded).build().expect("usable")
+}
+
+/// Makes twenty calls of a tool that may run twice, is tried again, guarded and has a fallback, and tells how they ended. The
+/// calls must be as many at the server.
+async fn twenty(refusal: Reply) -> ErrorKind {
+    let server = MockServer::builder()
+        .tool(Tool::new("look").reply(refusal))
+        .tool(Tool::new("other"))
+        .build();
+    let http = server.http().await.expect("it listens");
+    let plane = plane(&http);
     let mut kinds = Vec::new();
     for _ in 0..20 {
         let refused = plane
@@ -62,7 +67,6 @@ async fn what_a_server_says_of_a_request_opens_no_breaker_and_is_not_tried_again
 async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_again() {
     for (status, kind) in [
         (400, ErrorKind::InvalidArguments),
-        (404, ErrorKind::NotFound),
         (422, ErrorKind::InvalidArguments),
     ] {
         let refusal = Reply::usual().misbehave(Misbehaviour::status(status));
@@ -75,4 +79,22 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
         body: r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#.to_owned(),
     });
     assert_eq!(twenty(refusal).await, ErrorKind::InvalidArguments);
+}
+
+/// An endpoint that is gone is no fault of the call: what stands in for the tool is called, and still nothing is held back.
+#[tokio::test]
+async fn an_endpoint_that_is_gone_is_stood_in_for_and_opens_no_breaker() {
+    let gone = Reply::usual().misbehave(Misbehaviour::status(404));
+    let server = MockServer::builder()
+        .tool(Tool::new("look").reply(gone))
+        .tool(Tool::new("other"))
+        .build();
+    let http = server.http().await.expect("it listens");
+    let plane = plane(&http);
+    for _ in 0..20 {
+        let given = plane.call(CallRequest::new("look")).await;
+        given.expect("the other one answers");
+    }
+    assert_eq!(server.calls("look").len(), 20, "each is made, and made once");
+    assert_eq!(server.calls("other").len(), 20);
 }
