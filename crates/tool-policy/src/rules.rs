@@ -171,11 +171,11 @@ impl Rules {
     /// Whether whoever makes a call of this target needs no permission for it.
     #[must_use]
     pub fn is_open(&self, target: &Target) -> bool {
-        let (name, tool) = (target.name(), target.tool());
-        let names = [&*name, tool.name()];
-        names
-            .into_iter()
-            .all(|name| self.required(name, tool).next().is_none())
+        let nobody = Caller::new("nobody");
+        !matches!(
+            self.admit_call(target, &nobody),
+            Err(Refusal::Lacks { .. } | Refusal::Unclear { .. })
+        )
     }
 
     fn permitted(&self, name: &str, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {

@@ -124,7 +124,7 @@ async fn subscribe(shared: &HttpShared, params: Params) -> Option<End> {
 }
 
 /// Whether a refusal says no for good: not too early, too many, or a fault that may pass.
-fn is_final(status: u16) -> bool {
+pub(super) fn is_final(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 408 | 425 | 429)
 }
 

@@ -22,6 +22,7 @@ use super::{
     answer,
     client::{Headers, HttpAnswer, HttpClient, TransportError},
     deadlines::Deadlines,
+    listen::is_final,
     params::{MirroredTools, header_value},
 };
 use crate::{Error, ErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming};
@@ -235,7 +236,12 @@ impl HttpShared {
         let asked = timeout(LIMIT, self.call(&posting)).await;
         let is_told = asked.is_ok_and(|answer| match answer {
             Ok(_) => true,
-            Err(error) => matches!(error.kind(), ErrorKind::Rpc(_)),
+            // A refusal is an answer, too, but for one that may pass.
+            Err(error) => match error.kind() {
+                ErrorKind::Rpc(_) | ErrorKind::Auth { .. } => true,
+                ErrorKind::HttpStatus { status, .. } => is_final(*status),
+                _ => false,
+            },
         });
         !is_told || self.session().generation != generation
     }

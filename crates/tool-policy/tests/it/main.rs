@@ -200,16 +200,21 @@ async fn a_tool_without_an_output_schema_may_answer_anything() {
     assert!(ValidateResult.layer(script).invoke(&mut cx).await.is_ok());
 }
 
-/// Whether the rules let a resource be read that a template stands for.
-fn may_read(rules: &Rules, template: &str, uri: &str) -> bool {
+/// A resource that a template stands for.
+fn resource(template: &str, uri: &str) -> Target {
     let mut tool = TestTool::new(&format!("files__{template}"));
     tool.descriptor.feature = Feature::ResourceTemplate;
     tool.descriptor.uri = Some(template.into());
-    let target = Target::Resource {
+    Target::Resource {
         resource: tool.build(Script::new([])),
         uri: uri.into(),
-    };
-    rules.admit_call(&target, &Caller::new("ann")).is_ok()
+    }
+}
+
+/// Whether the rules let a resource be read that a template stands for.
+fn may_read(rules: &Rules, template: &str, uri: &str) -> bool {
+    let ann = Caller::new("ann");
+    rules.admit_call(&resource(template, uri), &ann).is_ok()
 }
 
 #[test]
@@ -227,6 +232,10 @@ fn a_resource_is_known_by_its_own_name_however_it_is_written() {
         blocklist: patterns(&["files__file:*"]),
         ..Rules::default()
     };
+    let guarded = Rules {
+        required_permissions: vec![(Pattern::new("files__file:///secret/*"), vec!["read".to_owned()])],
+        ..Rules::default()
+    };
     for (uri, past_blocklist, past_allowlist) in [
         ("file:///open/a", true, true),
         ("file:///other/a", true, false),
@@ -239,6 +248,9 @@ fn a_resource_is_known_by_its_own_name_however_it_is_written() {
     ] {
         assert_eq!(may_read(&blocked, template, uri), past_blocklist, "{uri}");
         assert_eq!(may_read(&allowed, template, uri), past_allowlist, "{uri}");
+        assert_eq!(may_read(&guarded, template, uri), past_blocklist, "{uri}");
+        let is_open = guarded.is_open(&resource(template, uri));
+        assert_eq!(is_open, past_blocklist, "{uri}");
         assert!(!may_read(&whole, template, uri), "{uri}");
         assert!(may_read(&Rules::default(), template, uri), "{uri}");
     }

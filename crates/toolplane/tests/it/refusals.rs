@@ -7,8 +7,13 @@ use toolplane::{
     manifest::{LoadOptions, Syntax, load},
 };
 
-/// A tool that may run twice, is tried again, guarded and has a fallback, at this server.
-fn plane(http: &MockHttp) -> Toolplane {
+/// A tool that answers like this, may run twice, is tried again, guarded and has a fallback; and its server.
+async fn plane(reply: Reply) -> (MockServer, MockHttp, Toolplane) {
+    let server = MockServer::builder()
+        .tool(Tool::new("look").reply(reply))
+        .tool(Tool::new("other"))
+        .build();
+    let http = server.http().await.expect("it listens");
     let yaml = format!(
         "servers: {{s: {{url: '{}', retry: {{max_attempts: 3, initial_delay: 1ms}}, breaker: {{}}}}}}\n\
          tools:\n  \
@@ -21,18 +26,14 @@ fn plane(http: &MockHttp) -> Toolplane {
         http.url()
     );
     let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, &yaml)).expect("usable");
-    Toolplane::builder().loaded(&loaded).build().expect("usable")
+    let plane = Toolplane::builder().loaded(&loaded).build().expect("usable");
+    (server, http, plane)
 }
 
 /// Makes twenty calls of a tool that may run twice, is tried again, guarded and has a fallback, and tells how they ended. The
 /// calls must be as many at the server.
 async fn twenty(refusal: Reply) -> ErrorKind {
-    let server = MockServer::builder()
-        .tool(Tool::new("look").reply(refusal))
-        .tool(Tool::new("other"))
-        .build();
-    let http = server.http().await.expect("it listens");
-    let plane = plane(&http);
+    let (server, _http, plane) = plane(refusal).await;
     let mut kinds = Vec::new();
     for _ in 0..20 {
         let refused = plane
@@ -85,12 +86,7 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
 #[tokio::test]
 async fn an_endpoint_that_is_gone_is_stood_in_for_and_opens_no_breaker() {
     let gone = Reply::usual().misbehave(Misbehaviour::status(404));
-    let server = MockServer::builder()
-        .tool(Tool::new("look").reply(gone))
-        .tool(Tool::new("other"))
-        .build();
-    let http = server.http().await.expect("it listens");
-    let plane = plane(&http);
+    let (server, _http, plane) = plane(gone).await;
     for _ in 0..20 {
         let given = plane.call(CallRequest::new("look")).await;
         given.expect("the other one answers");
