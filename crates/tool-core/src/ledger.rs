@@ -27,6 +27,9 @@ pub trait Ledger: Send + Sync {
 
     /// The entry of this id, if it is still there.
     fn find(&self, id: CorrelationId) -> BoxFuture<'_, Option<LedgerEntry>>;
+
+    /// The calls of which nobody knows whether the tool ran, those that began last first, and no more than `limit`.
+    fn unknown(&self, limit: usize) -> BoxFuture<'_, Vec<LedgerEntry>>;
 }
 
 /// What a call says of itself to a [`Ledger`].

@@ -1,4 +1,5 @@
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     fmt,
     future::ready,
@@ -240,6 +241,10 @@ impl State {
 }
 
 impl Entry {
+    fn is_unknown(&self) -> bool {
+        matches!(self.progress, Progress::Settled(LedgerState::Unknown(_), _))
+    }
+
     fn view(&self) -> LedgerEntry {
         let state = match &self.progress {
             Progress::Running(_) => LedgerState::Running,
@@ -289,6 +294,16 @@ impl Ledger for MemoryLedger {
         let mut state = self.lock();
         state.expire(self.clock.now());
         Box::pin(ready(state.entries.get(&id).map(Entry::view)))
+    }
+
+    fn unknown(&self, limit: usize) -> BoxFuture<'_, Vec<LedgerEntry>> {
+        let mut state = self.lock();
+        state.expire(self.clock.now());
+        let entries = state.entries.values().filter(|entry| entry.is_unknown());
+        let mut unknown: Vec<_> = entries.map(Entry::view).collect();
+        unknown.sort_by_key(|entry| (Reverse(entry.begun), entry.id.0));
+        unknown.truncate(limit);
+        Box::pin(ready(unknown))
     }
 }
 

@@ -110,6 +110,9 @@ pub(crate) enum Verb {
     /// Look at calls that wait for somebody's approval in the gateways that run here, and decide
     #[command(subcommand)]
     Approvals(Approvals),
+    /// Look up calls of the gateways that run here of which nobody knows whether the tool ran
+    #[command(subcommand)]
+    Ledger(Ledger),
     /// Serve a mock MCP server that answers, and misbehaves, as a scenario says: for tests of clients and gateways
     MockServer(MockServer),
     /// Print the JSON Schema of the configuration, or of another file, for editors
@@ -314,6 +317,19 @@ pub(crate) enum Approvals {
         /// Why, for whoever called
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+    },
+}
+
+/// `toolplane ledger`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ledger {
+    /// List the calls that ended as `outcome_unknown`, the latest first
+    Ls,
+    /// Show what is remembered of one call: of those with an idempotency key as well
+    Show {
+        /// The `ledger_id` of its error, which is its correlation id in the logs
+        #[arg(value_name = "ID")]
+        id: String,
     },
 }
 

@@ -65,6 +65,7 @@ fn dispatch(cli: Cli, console: Console) -> Result<Exit, Failure> {
         Verb::Serve(serve) => verbs::serve::run(options, &serve, console),
         Verb::Health(health) => verbs::health::run(options, &health, console),
         Verb::Approvals(approvals) => verbs::approvals::run(&approvals, console),
+        Verb::Ledger(ledger) => verbs::ledger::run(&ledger, console),
         Verb::MockServer(mock) => verbs::mock_server::run(&mock, console),
         Verb::Schema(schema) => verbs::schema::run(&schema, console),
         Verb::Completions(completions) => verbs::completions::run(&completions, console),

@@ -22,6 +22,8 @@ use crate::{Gateway, approvals, render::object};
 const MAX_BODY: usize = 16 * 1024;
 /// How many connections are served at a time; more wait.
 const MAX_CONNECTIONS: usize = 16;
+/// How many calls a list of the ledger has.
+const MAX_CALLS: usize = 1000;
 /// How long a request may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -34,6 +36,9 @@ impl Gateway {
     /// - `GET /disabled`: the tools that are switched off, as `{"tools": [..]}`: see
     ///   [`Toolplane::disabled_records`](toolplane::Toolplane::disabled_records)
     /// - `POST /enable`, with `{"tool": "search"}`: switches that tool on again
+    /// - `GET /ledger`: the calls of which nobody knows whether the tool ran, the latest 1,000, as `{"calls": [..]}`: see
+    ///   [`Toolplane::ledger_record`](toolplane::Toolplane::ledger_record)
+    /// - `GET /ledger/ID`: what is remembered of the call with this id
     /// - `GET /approvals`: all that wait or were decided, as `{"approvals": [..]}`
     /// - `GET /approvals/HANDLE`: one of them
     /// - `POST /approvals/HANDLE/approve` and `…/deny`, with `{"by": "ann", "reason": ".."}`, both of which may be left out
@@ -113,11 +118,34 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> Answered {
             Ok(object(&[("tools", tools)]))
         }
         (&Method::POST, ["enable"]) => enable(plane, &read(body).await?),
+        (&Method::GET, ["ledger"]) => {
+            let calls = plane.unknown_outcomes(MAX_CALLS).await;
+            let calls: Vec<_> = calls.iter().map(|call| plane.ledger_record(call)).collect();
+            Ok(object(&[(
+                "calls",
+                RawJson::from(serde_json::Value::from(calls)),
+            )]))
+        }
+        (&Method::GET, ["ledger", id]) => remembered(plane, id).await,
         (method, ["approvals", rest @ ..]) => {
             approvals::answer(plane.approvals(), method, rest, read(body).await?).await
         }
-        (_, ["servers" | "disabled" | "enable"]) => Err(no_such_method()),
+        (_, ["servers" | "disabled" | "enable"] | ["ledger", ..]) => Err(no_such_method()),
         _ => Err(fault(StatusCode::NOT_FOUND, "not_found", "there is nothing here")),
+    }
+}
+
+async fn remembered(plane: &Toolplane, id: &str) -> Answered {
+    let entry = match id.parse() {
+        Ok(id) => plane.ledger_entry(id).await,
+        Err(_) => None,
+    };
+    match entry {
+        Some(entry) => Ok(RawJson::from(plane.ledger_record(&entry))),
+        None => {
+            let message = "no call is remembered under this id";
+            Err(fault(StatusCode::NOT_FOUND, "not_found", message))
+        }
     }
 }
 

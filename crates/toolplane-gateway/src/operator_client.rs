@@ -7,6 +7,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use raw_json::RawJson;
 use tokio::net::UnixStream;
+use toolplane::core::CorrelationId;
 
 use crate::render::object;
 
@@ -68,6 +69,24 @@ impl OperatorClient {
     pub async fn enable(self, tool: &str) -> Result<(), OperatorClientError> {
         let said = object(&[("tool", RawJson::from(tool))]);
         self.send(Method::POST, "/enable", Some(said)).await.map(drop)
+    }
+
+    /// The calls of which nobody knows whether the tool ran, the latest first: see
+    /// [`Toolplane::ledger_record`](toolplane::Toolplane::ledger_record).
+    ///
+    /// # Errors
+    /// When the gateway does not answer.
+    pub async fn unknown_outcomes(self) -> Result<Vec<RawJson>, OperatorClientError> {
+        let answer = self.send(Method::GET, "/ledger", None).await?;
+        Ok(answer.get("calls").unwrap_or_default().items().collect())
+    }
+
+    /// What is remembered of the call with this id.
+    ///
+    /// # Errors
+    /// When nothing is.
+    pub async fn ledger_entry(self, id: CorrelationId) -> Result<RawJson, OperatorClientError> {
+        self.send(Method::GET, &format!("/ledger/{id}"), None).await
     }
 
     /// The calls that wait for somebody's approval, and those that were decided.

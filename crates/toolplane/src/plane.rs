@@ -436,6 +436,12 @@ impl Toolplane {
         self.0.ledger.find(id).await
     }
 
+    /// The calls of which nobody knows whether the tool ran, the latest first: what somebody has to look into. No more than
+    /// `limit`; it is for operators, as [`Toolplane::ledger_entry`] is.
+    pub async fn unknown_outcomes(&self, limit: usize) -> Vec<LedgerEntry> {
+        self.0.ledger.unknown(limit).await
+    }
+
     /// The tools that are not offered, and why.
     #[must_use]
     pub fn refused(&self) -> Vec<Refused> {

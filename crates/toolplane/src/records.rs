@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
-use tool_core::{SourceState, SourceStatus, rfc3339};
+use tool_core::{LedgerEntry, LedgerState, SourceState, SourceStatus, rfc3339};
 
 use crate::Toolplane;
 
@@ -46,6 +46,29 @@ impl Toolplane {
             })
         });
         disabled.collect()
+    }
+
+    /// What is remembered of a call, as a JSON object for operators: `id`, `state` (`running`, `open`, `answered`, `failed`
+    /// or `unknown`), `tool`, `principal`, `tenant`, `begun`, the `key` if its caller gave one, and the `error` that its
+    /// caller was told, with `kind` and `message`. Secrets are hidden in it, and it holds neither arguments nor answers.
+    #[must_use]
+    pub fn ledger_record(&self, entry: &LedgerEntry) -> Value {
+        let mut record = json!({
+            "id": entry.id.to_string(),
+            "state": entry.state.as_str(),
+            "tool": *entry.tool,
+            "principal": *entry.principal,
+            "tenant": *entry.tenant,
+            "begun": rfc3339(entry.begun),
+        });
+        if let Some(key) = &entry.key {
+            record["key"] = Value::from(&**key);
+        }
+        if let LedgerState::Failed(error) | LedgerState::Unknown(error) = &entry.state {
+            let message = self.0.redactor.text(error.message());
+            record["error"] = json!({"kind": error.kind().as_str(), "message": message});
+        }
+        record
     }
 }
 

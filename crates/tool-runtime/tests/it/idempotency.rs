@@ -597,3 +597,25 @@ async fn a_dry_run_takes_no_key() {
     assert_eq!((bench.script.n_calls(), bench.ledger.n_entries()), (2, 0));
     assert_eq!(Settings::default().idempotency.ttl, DAY);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_knows_is_listed_and_the_latest_comes_first() {
+    let bench = Bench::new([
+        Step::Hang(true),
+        Step::Value(json!(1)),
+        Step::Hang(true),
+        Step::Hang(true),
+    ]);
+    let tool = bench.tool("pay");
+    for key in ["a", "b", "c", "d"] {
+        let _ = timeout(SECOND, bench.run(&tool, key)).await;
+    }
+    let listed = async |limit| {
+        let entries = bench.ledger.unknown(limit).await;
+        entries.iter().map(|entry| entry.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(10).await, [4, 3, 1]);
+    assert_eq!(listed(2).await, [4, 3]);
+    advance(DAY).await;
+    assert!(listed(10).await.is_empty(), "their time is over");
+}

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 mod gateways;
 pub(crate) mod health;
 pub(crate) mod init;
+pub(crate) mod ledger;
 pub(crate) mod mock_server;
 pub(crate) mod schema;
 pub(crate) mod serve;

@@ -20,6 +20,8 @@ fn help() {
         "approvals",
         "approvals approve",
         "approvals deny",
+        "ledger",
+        "ledger show",
         "mock-server",
         "schema",
     ] {

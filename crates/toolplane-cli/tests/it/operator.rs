@@ -250,3 +250,55 @@ fn a_call_fails_on_purpose_and_says_so() {
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.stderr.contains("chaos.yaml:2"), "{wrong:?}");
 }
+
+/// An API that hangs up on whoever has asked: it may have done what it was asked for.
+fn rude_api() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer);
+        }
+    });
+    url
+}
+
+#[test]
+fn a_call_of_which_nobody_knows_whether_the_tool_ran_is_looked_up_by_its_id() {
+    let url = rude_api();
+    let configuration = format!(
+        "
+tools:
+  pay:
+    description: Pays
+    executor: {{kind: http, method: POST, url: '{url}', allow_private: true}}
+"
+    );
+    let (place, _run) = place(&configuration);
+    let served = Served::start(&place);
+    let empty = place.run(&["ledger", "ls"]);
+    assert_eq!((empty.code, empty.stdout.as_str()), (0, ""), "{empty:?}");
+    let answer = served.post("localhost", &call(1, "pay", &json!({})));
+    let id = answer.split(r#""ledger_id":""#).nth(1).expect("an id");
+    let id = id.split('"').next().unwrap();
+
+    let list = place.run(&["ledger", "ls", "-o", "json"]).json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "{list}");
+    assert_eq!(
+        (&list[0]["id"], &list[0]["tool"], &list[0]["state"]),
+        (&json!(id), &json!("pay"), &json!("unknown"))
+    );
+    let table = place.run(&["ledger", "ls"]);
+    assert!(table.data().lines().nth(1).unwrap().starts_with(id), "{table:?}");
+    let shown = place.run(&["ledger", "show", id]);
+    assert!(
+        shown.data().contains("State: unknown") && shown.data().contains("Error: outcome_unknown: "),
+        "{shown:?}"
+    );
+    let other = place.run(&["ledger", "show", "00000000000000000000000000000001"]);
+    assert_eq!((other.code, other.stdout.as_str()), (3, ""), "{other:?}");
+    let wrong = place.run(&["ledger", "show", "no id"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
