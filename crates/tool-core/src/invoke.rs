@@ -28,6 +28,15 @@ pub trait Invoke: Send + Sync {
     fn protocol(&self) -> Option<&'static str> {
         None
     }
+
+    /// A number for what runs the tool beside its settings: a server, or the clients that reach an API. Where two that live
+    /// at the same time have the same, and the tools are written alike, answers of one stand for answers of the other.
+    /// Nothing where that cannot be told, for example since settings refer to values that may have changed.
+    ///
+    /// It is asked of what runs a tool; layers do not pass it on.
+    fn runner(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// [`Invoke`] as a trait object: implemented for whatever implements that.
@@ -40,6 +49,9 @@ pub trait DynInvoke: Send + Sync {
 
     /// The protocol that is spoken: see [`Invoke::protocol`].
     fn spoken_protocol(&self) -> Option<&'static str>;
+
+    /// A number for what runs the tool: see [`Invoke::runner`].
+    fn runner_number(&self) -> Option<usize>;
 }
 
 impl<I: Invoke> DynInvoke for I {
@@ -54,6 +66,10 @@ impl<I: Invoke> DynInvoke for I {
     fn spoken_protocol(&self) -> Option<&'static str> {
         self.protocol()
     }
+
+    fn runner_number(&self) -> Option<usize> {
+        self.runner()
+    }
 }
 
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
@@ -67,6 +83,10 @@ impl<I: Invoke + ?Sized> Invoke for Arc<I> {
 
     fn protocol(&self) -> Option<&'static str> {
         (**self).protocol()
+    }
+
+    fn runner(&self) -> Option<usize> {
+        (**self).runner()
     }
 }
 

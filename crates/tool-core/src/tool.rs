@@ -160,10 +160,21 @@ impl Tool {
         self
     }
 
-    /// The number of the configuration that it was made under.
+    /// The number of the configuration that it was made under, or of the first one under which it was the same.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether answers of the tool of before, which still lives, stand for answers of this one: both are written alike, have
+    /// the same settings, and are run by the same.
+    #[must_use]
+    pub fn answers_as(&self, before: &Self) -> bool {
+        let runner = self.executor().runner_number();
+        runner.is_some()
+            && runner == before.executor().runner_number()
+            && self.settings() == before.settings()
+            && self.fingerprint() == before.fingerprint()
     }
 
     /// The name that agents call it by.

@@ -96,6 +96,12 @@ impl Invoke for HttpTool {
         }
         self.is_changed(*refused).await
     }
+
+    /// The clients, unless values come in that may be others under another configuration.
+    fn runner(&self) -> Option<usize> {
+        let is_fixed = self.plan.references.is_empty();
+        is_fixed.then(|| Arc::as_ptr(&self.clients).addr())
+    }
 }
 
 impl HttpTool {

@@ -263,6 +263,11 @@ impl Invoke for McpCall {
     fn protocol(&self) -> Option<&'static str> {
         Some("mcp")
     }
+
+    /// The server itself: it goes on with the values that it was reached with first.
+    fn runner(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.server).addr())
+    }
 }
 
 impl McpCall {

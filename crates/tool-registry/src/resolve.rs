@@ -142,7 +142,9 @@ impl Resolver<'_> {
             },
             state: state(before, upstream),
         });
-        Ok(Arc::new(tool.in_generation(self.generation)))
+        let same = before.filter(|before| tool.answers_as(before));
+        let generation = same.map_or(self.generation, |same| same.generation());
+        Ok(Arc::new(tool.in_generation(generation)))
     }
 
     /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it

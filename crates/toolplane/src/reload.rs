@@ -66,8 +66,9 @@ impl Toolplane {
     ///
     /// Nothing that did not change is interrupted: a server with the same settings stays connected, and what is known of a
     /// tool (its limits, its breaker, its health) is kept as long as it has the same name and is run by the same
-    /// upstream. So are alerts that fire, approvals that are asked for, and what waits for a webhook. Calls that have begun end as they began; a server that is gone from the configuration ends with the last
-    /// of its calls. If this fails, everything stays as it was.
+    /// upstream. So are alerts that fire, approvals that are asked for, what waits for a webhook, and the cached answers of
+    /// tools that stay as they were. Calls that have begun end as they began; a server that is gone from the configuration
+    /// ends with the last of its calls. If this fails, everything stays as it was.
     ///
     /// How much is remembered counts from the start: `defaults.cache_bytes`, and `max_entries` and `max_bytes` of
     /// `defaults.idempotency`. The section `gateway` is for whoever serves.

@@ -246,27 +246,3 @@ async fn a_dry_run_neither_reads_nor_fills_the_cache() {
     let dry = plane.dry_run(request(&json!({}))).await;
     assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
 }
-
-#[cfg(feature = "exec-mock")]
-#[tokio::test]
-async fn a_configuration_that_is_loaded_again_begins_with_nothing_kept() {
-    let load = |answer: &str| {
-        let text = format!(
-            "tools:\n  search:\n    description: Searches.\n    cache: {{ttl: 1h}}\n    executor: {{kind: mock, result: {answer}}}\n"
-        );
-        let options = toolplane::manifest::LoadOptions::new();
-        let options = options.text("toolplane.yaml", toolplane::manifest::Syntax::Yaml, text);
-        toolplane::manifest::load(&options).expect("usable")
-    };
-    let plane = Toolplane::builder()
-        .loaded(&load("1"))
-        .build()
-        .expect("can be set up");
-    assert_eq!(status(&plane, request(&json!({}))).await, Value::Null);
-    assert_eq!(status(&plane, request(&json!({}))).await, "hit");
-    for answer in ["1", "2"] {
-        plane.reload(&load(answer)).expect("usable");
-        assert_eq!(status(&plane, request(&json!({}))).await, Value::Null);
-        assert_eq!(status(&plane, request(&json!({}))).await, "hit");
-    }
-}

@@ -23,6 +23,8 @@ mod partial;
 mod refusals;
 #[cfg(all(feature = "exec-mock", feature = "exec-mcp"))]
 mod reload;
+#[cfg(all(feature = "exec-http", feature = "exec-mock", feature = "exec-mcp"))]
+mod reload_cache;
 mod resilience;
 mod scenarios;
 mod signs;
