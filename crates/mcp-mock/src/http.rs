@@ -18,8 +18,8 @@ use http::{
     request::Parts,
 };
 use http_body_util::{BodyExt, BodyStream, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
-use hyper::body::{Body, Frame, Incoming};
-use mcp_server::{HttpOptions, HttpService, ResponseBody, ServeOptions, serve_http};
+use hyper::body::{Body, Frame};
+use mcp_server::{HttpOptions, HttpService, RequestBody, ResponseBody, ServeOptions, serve_http};
 use mcp_wire::{Message, RpcError, SseDecoder, SseItem, code, header, sse_event};
 use tokio::{
     net::TcpListener,
@@ -129,19 +129,19 @@ struct Closed;
 type AnswerBody = UnsyncBoxBody<Bytes, Closed>;
 type Answer = Result<Response<AnswerBody>, Closed>;
 
-impl hyper::service::Service<Request<Incoming>> for Endpoint {
+impl hyper::service::Service<Request<RequestBody>> for Endpoint {
     type Response = Response<AnswerBody>;
     type Error = Closed;
     type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<RequestBody>) -> Self::Future {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.respond(request).await })
     }
 }
 
 impl Inner {
-    async fn respond(&self, request: Request<Incoming>) -> Answer {
+    async fn respond(&self, request: Request<RequestBody>) -> Answer {
         if !guard::is_local(request.headers()) {
             return Ok(answer(StatusCode::FORBIDDEN, Bytes::new()));
         }
@@ -176,7 +176,7 @@ impl Inner {
         }
     }
 
-    async fn old_client(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+    async fn old_client(&self, request: Request<RequestBody>) -> Response<AnswerBody> {
         let session = request
             .uri()
             .query()

@@ -47,7 +47,9 @@
 //! | sends too slowly | a connection for [`ServeOptions::header_timeout`] or [`HttpOptions::body_timeout`] |
 //! | does not read | a connection for [`ServeOptions::write_timeout`]; over stdio it is not read from either |
 //! | opens connections | [`ServeOptions::max_connections`]; more wait |
-//! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest makes room |
+//! | opens streams | [`HttpOptions::max_streams_each`] connections; [`HttpOptions::max_streams`] in all, so that calls have the rest |
+//! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest makes room, and those idle for [`HttpOptions::session_idle`] are ended |
+//! | is away while much happens | 64 KiB of news for its session: of a list or a resource the latest only |
 //! | calls and does not wait | [`StdioOptions::max_in_flight`], [`HttpOptions::max_detached`] |
 //! | is another one's web page | nothing: [`HttpOptions::allowed`] comes first |
 
@@ -74,8 +76,8 @@ pub use self::{
     client_handle::ClientHandle,
     context::{Principal, RequestContext},
     http::{
-        Allowed, AllowedHosts, HttpOptions, HttpService, Identify, Refusal, ResponseBody, ServeOptions,
-        SharedAllowed, serve_http,
+        Allowed, AllowedHosts, HttpOptions, HttpService, Identify, Refusal, RequestBody, ResponseBody,
+        ServeOptions, SharedAllowed, serve_http,
     },
     input_required::InputRequired,
     notices::Notices,

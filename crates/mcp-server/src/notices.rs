@@ -3,12 +3,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use raw_json::RawJson;
 use tokio::sync::mpsc;
 
-use crate::wants::Wants;
+use crate::{http::News, wants::Wants};
 
 /// Tells every client that listens about a change, such as `notifications/tools/list_changed`.
 ///
 /// A clone reaches the same clients. Those of the legacy era listen on stdio once they have opened the connection,
-/// and over HTTP on the stream of their session; those of the modern era open a subscription. A client is told what it
+/// and over HTTP on the stream of their session, which keeps what comes while the client is away; those of the modern era
+/// open a subscription. A client is told what it
 /// asked for: `notifications/resources/updated` comes to those that watch the resource, `notifications/tasks` to those
 /// that watch the task. A client that does not keep up misses notices: they carry no news that a new list would not show.
 #[derive(Debug, Clone, Default)]
@@ -17,10 +18,18 @@ pub struct Notices(Arc<Mutex<Vec<Listener>>>);
 /// A way to a client, and what it wants to hear: gone when either end is.
 #[derive(Debug)]
 struct Listener {
-    out: mpsc::WeakSender<Vec<u8>>,
+    out: Out,
     wants: Weak<Wants>,
     /// The legacy connection or session that it is of.
     connection: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Out {
+    /// What stands open as long as the client listens.
+    Queue(mpsc::WeakSender<Vec<u8>>),
+    /// What a session keeps for its client.
+    News(Weak<News>),
 }
 
 impl Notices {
@@ -47,14 +56,25 @@ impl Notices {
     ) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
-            let (Some(out), Some(wants)) = (listener.out.upgrade(), listener.wants.upgrade()) else {
+            let Some(wants) = listener.wants.upgrade() else {
                 return false;
             };
-            if is_for(listener.connection, &wants) {
-                // A full queue means that as many notices wait for the client already.
-                let _ = out.try_send(wants.frame(method, params));
+            let is_for = is_for(listener.connection, &wants);
+            match &listener.out {
+                Out::Queue(out) => out.upgrade().is_some_and(|out| {
+                    if is_for {
+                        // A full queue means that as many notices wait for the client already.
+                        let _ = out.try_send(wants.frame(method, params));
+                    }
+                    true
+                }),
+                Out::News(news) => news.upgrade().is_some_and(|news| {
+                    if is_for {
+                        news.push(method, params);
+                    }
+                    true
+                }),
             }
-            true
         });
     }
 
@@ -80,12 +100,30 @@ impl Notices {
 
     /// Tells a client from now on; `connection` is that of a legacy one.
     pub(crate) fn subscribe(&self, out: &mpsc::Sender<Vec<u8>>, wants: &Arc<Wants>, connection: Option<u64>) {
+        self.add(Out::Queue(out.downgrade()), wants, connection);
+    }
+
+    /// Keeps what is for a session from now on.
+    pub(crate) fn keep(&self, news: &Arc<News>, wants: &Arc<Wants>, connection: u64) {
+        self.add(Out::News(Arc::downgrade(news)), wants, Some(connection));
+    }
+
+    fn add(&self, out: Out, wants: &Arc<Wants>, connection: Option<u64>) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| listener.out.strong_count() > 0 && listener.wants.strong_count() > 0);
+        listeners.retain(|listener| listener.out.is_there() && listener.wants.strong_count() > 0);
         listeners.push(Listener {
-            out: out.downgrade(),
+            out,
             wants: Arc::downgrade(wants),
             connection,
         });
+    }
+}
+
+impl Out {
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Queue(out) => out.strong_count() > 0,
+            Self::News(news) => news.strong_count() > 0,
+        }
     }
 }

@@ -11,8 +11,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::{body::Incoming, service::Service};
-use mcp_server::{AllowedHosts, ServeOptions, SharedAllowed, serve_http};
+use hyper::service::Service;
+use mcp_server::{AllowedHosts, RequestBody, ServeOptions, SharedAllowed, serve_http};
 use tokio::net::TcpListener;
 use toolplane::observe::Metrics;
 
@@ -85,12 +85,12 @@ impl MetricsPage {
     }
 }
 
-impl Service<Request<Incoming>> for MetricsPage {
+impl Service<Request<RequestBody>> for MetricsPage {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Infallible>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<RequestBody>) -> Self::Future {
         future::ready(Ok(match request.uri().path() {
             PATH => self.answer(&request),
             _ => plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n"),

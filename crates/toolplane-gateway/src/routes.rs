@@ -12,8 +12,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Method, Request, Response};
 use http_body_util::{Either, Full};
-use hyper::{body::Incoming, service::Service};
-use mcp_server::{HttpService, ResponseBody};
+use hyper::service::Service;
+use mcp_server::{HttpService, RequestBody, ResponseBody};
 
 use crate::{
     Gateway, health,
@@ -46,12 +46,12 @@ impl Routes {
     }
 }
 
-impl Service<Request<Incoming>> for Routes {
+impl Service<Request<RequestBody>> for Routes {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<RequestBody>) -> Self::Future {
         let (request, page) = self.page(request);
         if let Some(page) = page {
             return Box::pin(ready(Ok(page.map(Either::Right))));
@@ -63,7 +63,7 @@ impl Service<Request<Incoming>> for Routes {
 
 impl Routes {
     /// The page that a request asks for, if it asks for one of ours.
-    fn page(&self, request: Request<Incoming>) -> (Request<Incoming>, Option<Response<Full<Bytes>>>) {
+    fn page(&self, request: Request<RequestBody>) -> (Request<RequestBody>, Option<Response<Full<Bytes>>>) {
         if let Some(metrics) = &self.metrics
             && request.uri().path() == metrics::PATH
         {

@@ -16,8 +16,10 @@ use super::{
     exchange::{Detached, Exchange, Refuge, Step, Work},
     guard,
     headers::{Accepts, Form, Known},
+    news,
     old_clients::OldClients,
     response,
+    seats::Seats,
     session::{Session, Sessions},
     standing::{Standing, stateless},
     subscription::Subscriptions,
@@ -34,7 +36,8 @@ pub(super) struct Endpoint<S> {
     pub(super) core: Arc<Core<S>>,
     pub(super) options: HttpOptions,
     anonymous: Principal,
-    pub(super) sessions: Sessions,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) seats: Arc<Seats>,
     subscriptions: Arc<Subscriptions>,
     pub(super) old_clients: Arc<OldClients>,
     detached: Arc<Detached>,
@@ -97,7 +100,12 @@ impl<S: Service> Endpoint<S> {
         Self {
             core: Arc::new(Core::new(service)),
             anonymous: Principal::new("anonymous"),
-            sessions: Sessions::new(options.max_sessions, options.session_idle),
+            sessions: Arc::new(Sessions::new(
+                options.max_sessions,
+                options.session_idle,
+                options.notices.clone(),
+            )),
+            seats: Arc::new(Seats::new(options.max_streams, options.max_streams_each)),
             subscriptions: Arc::default(),
             old_clients: Arc::new(OldClients::new(options.max_sessions)),
             detached: Arc::new(Detached::new(options.max_detached)),
@@ -382,6 +390,7 @@ impl<S: Service> Endpoint<S> {
             outline,
         } = wanted;
         let accepts = inbound.form.accepts;
+        let principal = inbound.principal.clone();
         let cx = inbound.context(revision, outline, None);
         let wants = match self.core.listen(&request, &cx).await {
             Ok(wants) => wants,
@@ -398,8 +407,12 @@ impl<S: Service> Endpoint<S> {
             let message = "`Accept` must allow `text/event-stream`";
             return refuse(StatusCode::NOT_ACCEPTABLE, message);
         }
+        let seat = match self.seats.take(&principal) {
+            Ok(seat) => seat,
+            Err(reason) => return response::no_seat(reason, Some(request.id.as_raw())),
+        };
         match self.subscriptions.open(wants, &self.options.notices) {
-            Some(subscription) => response::subscription(subscription, self.options.keep_alive),
+            Some(subscription) => response::subscription(subscription, seat, self.options.keep_alive),
             None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"),
         }
     }
@@ -419,17 +432,33 @@ impl<S: Service> Endpoint<S> {
         if self.is_draining.load(Ordering::Relaxed) {
             return response::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
         }
-        let last_event = parts
-            .headers
-            .get(header::LAST_EVENT_ID)
-            .and_then(|id| id.to_str().ok());
-        if let Some(events) = last_event.and_then(|id| session.streams.resume(id)) {
-            return response::resumed(events, self.options.keep_alive);
-        }
-        let Some(notices) = session.listen(&self.options.notices) else {
-            return response::refuse(StatusCode::CONFLICT, "the session has a stream already");
+        let Some(last_event) = parts.headers.get(header::LAST_EVENT_ID) else {
+            return self.news(&session, principal, None);
         };
-        response::notices(notices, self.options.keep_alive)
+        let (stream, event) = match last_event.to_str().ok().and_then(event_id) {
+            // An empty id is that of a client that has seen none.
+            _ if last_event.is_empty() => return self.news(&session, principal, None),
+            Some((news::STREAM, number)) if session.news.has_had(number) => {
+                return self.news(&session, principal, Some(number));
+            }
+            Some(event) => event,
+            None => return response::not_resumable(),
+        };
+        let Some(events) = session.streams.resume(stream, event) else {
+            return response::not_resumable();
+        };
+        match self.seats.take(principal) {
+            Ok(seat) => response::resumed(events, seat, self.options.keep_alive),
+            Err(reason) => response::no_seat(reason, None),
+        }
+    }
+
+    /// Opens the stream of a session's news, in the place of the one that there may be.
+    fn news(&self, session: &Session, principal: &Principal, after: Option<u64>) -> Answered {
+        match session.news.open(after, || self.seats.take(principal)) {
+            Ok(news) => response::news(news, self.options.keep_alive),
+            Err(reason) => response::no_seat(reason, None),
+        }
     }
 
     fn end_session(&self, parts: &Parts, principal: &Principal) -> Answered {
@@ -442,4 +471,10 @@ impl<S: Service> Endpoint<S> {
             Err((status, error)) => response::error(status, None, &error),
         }
     }
+}
+
+/// The stream and the event that an id names.
+fn event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, event) = id.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
 }

@@ -142,6 +142,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            // A call may take longer than a session is kept that nobody uses.
+            session.touch();
+        }
         if let (Some(call), Some(refuge)) = (self.call.take(), &self.refuge) {
             refuge.take(call);
         }

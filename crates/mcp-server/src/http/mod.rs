@@ -7,12 +7,14 @@ mod exchange;
 mod gated;
 mod guard;
 mod headers;
+mod news;
 mod old_clients;
 mod old_endpoint;
 mod options;
 mod repoll;
 mod response;
 mod resumable;
+mod seats;
 mod serve;
 mod service;
 mod session;
@@ -20,10 +22,12 @@ mod standing;
 mod subscription;
 mod watch;
 
+pub(crate) use self::news::News;
 pub use self::{
     allowed::{Allowed, AllowedHosts, SharedAllowed},
     options::{HttpOptions, Identify, Refusal},
     response::ResponseBody,
     serve::{ServeOptions, serve_http},
     service::HttpService,
+    watch::RequestBody,
 };

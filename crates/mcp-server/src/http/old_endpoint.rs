@@ -41,6 +41,10 @@ impl<S: Service> Endpoint<S> {
             let message = "`Accept` must allow `text/event-stream`";
             return response::refuse(StatusCode::NOT_ACCEPTABLE, message);
         }
+        let seat = match self.seats.take(&principal) {
+            Ok(seat) => seat,
+            Err(reason) => return response::no_seat(reason, None),
+        };
         let options = StdioOptions {
             principal,
             max_message: self.options.max_body + 1,
@@ -49,7 +53,7 @@ impl<S: Service> Endpoint<S> {
         };
         let path = parts.uri.path();
         match self.old_clients.open(self.core.clone(), options, path) {
-            Some(stream) => response::old_client(stream, self.options.keep_alive),
+            Some(stream) => response::old_client(stream, seat, self.options.keep_alive),
             None => response::refuse(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "there is no room for another stream",

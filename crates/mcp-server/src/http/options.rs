@@ -30,6 +30,11 @@ pub struct HttpOptions {
     pub session_idle: Duration,
     /// Whether legacy requests must belong to a session: no. Sessions are opened for every client that initializes.
     pub requires_session: bool,
+    /// How many streams may stand open on which clients listen, or wait for the rest of an answer: 768. Calls need
+    /// connections, too, so this is best kept below [`ServeOptions::max_connections`](crate::ServeOptions::max_connections).
+    pub max_streams: usize,
+    /// How many of them may be one principal's: 512.
+    pub max_streams_each: usize,
     /// How often a quiet stream is given a sign of life: 15 s.
     pub keep_alive: Duration,
     /// How many legacy requests whose connection was lost may work on: 256. The protocol does not take a lost
@@ -67,6 +72,8 @@ impl Default for HttpOptions {
             max_sessions: 1024,
             session_idle: Duration::from_secs(30 * 60),
             requires_session: false,
+            max_streams: 768,
+            max_streams_each: 512,
             keep_alive: Duration::from_secs(15),
             max_detached: 256,
             notices: Notices::default(),

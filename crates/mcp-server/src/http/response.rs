@@ -27,8 +27,10 @@ use super::{
     body::BodyFault,
     exchange::{Exchange, Step, pause},
     headers::Accepts,
+    news::NewsStream,
     old_clients::OldStream,
     resumable::Resumable,
+    seats::{NoSeat, Seat},
     subscription::Subscription,
 };
 use crate::protocol::Reply;
@@ -43,6 +45,8 @@ enum Kind {
 
 struct Stream {
     source: Source,
+    /// The place of a stream that stands open without a call.
+    _seat: Option<Seat>,
     keep_alive: Pin<Box<Sleep>>,
     every: Duration,
 }
@@ -54,8 +58,8 @@ enum Source {
     Exchange(Exchange, Option<Arc<Resumable>>),
     /// What a client comes back for, as events.
     Resumed(mpsc::Receiver<Bytes>),
-    /// What a listening client is told.
-    Notices(mpsc::Receiver<Vec<u8>>),
+    /// What a session is told.
+    News(NewsStream),
     Subscription(Subscription),
     OldClient(OldStream),
     Ended,
@@ -148,12 +152,39 @@ pub(super) fn events(first: &[u8], exchange: Exchange, keep_alive: Duration) -> 
         return response;
     }
     let first = event(first, record.as_ref());
-    stream(Source::Started(first, exchange, record), keep_alive)
+    stream(Source::Started(first, exchange, record), None, keep_alive)
 }
 
 /// What a client comes back for.
-pub(super) fn resumed(events: mpsc::Receiver<Bytes>, keep_alive: Duration) -> Response<ResponseBody> {
-    stream(Source::Resumed(events), keep_alive)
+pub(super) fn resumed(
+    events: mpsc::Receiver<Bytes>,
+    seat: Seat,
+    keep_alive: Duration,
+) -> Response<ResponseBody> {
+    stream(Source::Resumed(events), Some(seat), keep_alive)
+}
+
+/// Says that a client cannot go on where it was.
+pub(super) fn not_resumable() -> Response<ResponseBody> {
+    let message = "`Last-Event-ID` names no event of this session, or one whose stream is no longer kept: what came after \
+                   it is lost; open a stream without the header for news, and make an unanswered request again only if \
+                   it may run twice";
+    refuse(StatusCode::BAD_REQUEST, message)
+}
+
+/// Refuses a stream that there is no room for.
+pub(super) fn no_seat(reason: NoSeat, id: Option<&RawJson>) -> Response<ResponseBody> {
+    let (status, message) = match reason {
+        NoSeat::ForPrincipal => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "you have as many streams open as one principal may have; end one, or come again later",
+        ),
+        NoSeat::ForAnyone => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there is no room for another stream now; come again later",
+        ),
+    };
+    error(status, id, &RpcError::new(code::INVALID_REQUEST, message))
 }
 
 fn event(message: &[u8], record: Option<&Arc<Resumable>>) -> Bytes {
@@ -163,19 +194,23 @@ fn event(message: &[u8], record: Option<&Arc<Resumable>>) -> Bytes {
     }
 }
 
-/// What a listening client is told.
-pub(super) fn notices(notices: mpsc::Receiver<Vec<u8>>, keep_alive: Duration) -> Response<ResponseBody> {
-    stream(Source::Notices(notices), keep_alive)
+/// What a session is told; the stream has a seat of its own.
+pub(super) fn news(news: NewsStream, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(Source::News(news), None, keep_alive)
 }
 
 /// What a subscription brings.
-pub(super) fn subscription(subscription: Subscription, keep_alive: Duration) -> Response<ResponseBody> {
-    stream(Source::Subscription(subscription), keep_alive)
+pub(super) fn subscription(
+    subscription: Subscription,
+    seat: Seat,
+    keep_alive: Duration,
+) -> Response<ResponseBody> {
+    stream(Source::Subscription(subscription), Some(seat), keep_alive)
 }
 
 /// All that a client of 2024-11-05 is told.
-pub(super) fn old_client(old: OldStream, keep_alive: Duration) -> Response<ResponseBody> {
-    stream(Source::OldClient(old), keep_alive)
+pub(super) fn old_client(old: OldStream, seat: Seat, keep_alive: Duration) -> Response<ResponseBody> {
+    stream(Source::OldClient(old), Some(seat), keep_alive)
 }
 
 /// A stream without an event: what a cancelled request is answered with.
@@ -191,9 +226,10 @@ fn whole(status: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {
     response
 }
 
-fn stream(source: Source, every: Duration) -> Response<ResponseBody> {
+fn stream(source: Source, seat: Option<Seat>, every: Duration) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody(Kind::Stream(Box::new(Stream {
         source,
+        _seat: seat,
         keep_alive: Box::pin(sleep(every)),
         every,
     }))));
@@ -251,8 +287,8 @@ impl Stream {
                 }
                 Poll::Pending => None,
             },
-            Source::Notices(notices) => match notices.poll_recv(cx) {
-                Poll::Ready(Some(notice)) => Some(event(&notice, None)),
+            Source::News(news) => match news.poll_event(cx) {
+                Poll::Ready(Some(event)) => Some(event),
                 Poll::Ready(None) => {
                     self.source = Source::Ended;
                     return Poll::Ready(None);

@@ -60,7 +60,7 @@ const MAX_TOTAL: usize = 32 * 1024 * 1024;
 const MAX_COMPLETE: usize = 16 * 1024;
 
 impl Budget {
-    fn take(&self, length: usize) -> bool {
+    pub(super) fn take(&self, length: usize) -> bool {
         let before = self.0.fetch_add(length, Ordering::Relaxed);
         if before + length > MAX_TOTAL {
             self.give(length);
@@ -69,7 +69,7 @@ impl Budget {
         true
     }
 
-    fn give(&self, length: usize) {
+    pub(super) fn give(&self, length: usize) {
         self.0.fetch_sub(length, Ordering::Relaxed);
     }
 }
@@ -102,9 +102,8 @@ impl Resumables {
     }
 
     /// What came after an event of a stream that is still kept.
-    pub(super) fn resume(&self, last_event: &str) -> Option<mpsc::Receiver<Bytes>> {
-        let (stream, event) = last_event.split_once('-')?;
-        let (stream, event): (u64, usize) = (stream.parse().ok()?, event.parse().ok()?);
+    pub(super) fn resume(&self, stream: u64, event: u64) -> Option<mpsc::Receiver<Bytes>> {
+        let event = usize::try_from(event).ok()?;
         let found = {
             let kept = self.lock();
             kept.streams.iter().find(|kept| kept.number == stream).cloned()
@@ -218,29 +217,29 @@ mod tests {
         for _ in 0..3 {
             stream.push(&large);
         }
-        assert!(used() > 3 * large.len() && streams.resume("1-0").is_some());
+        assert!(used() > 3 * large.len() && streams.resume(1, 0).is_some());
         // One that grows too long cannot be resumed, and takes nothing.
         stream.push(&large);
-        assert!(used() == 0 && streams.resume("1-0").is_none());
+        assert!(used() == 0 && streams.resume(1, 0).is_none());
         // Neither can one of too many events, a long one that is on its way, or one of too many streams.
         let stream = streams.open();
         (0..=MAX_EVENTS).for_each(|_| drop(stream.push(b"{}")));
-        assert!(streams.resume("2-0").is_none());
+        assert!(streams.resume(2, 0).is_none());
         let stream = streams.open();
         stream.push(&large);
         stream.complete();
-        assert!(used() == 0 && streams.resume("3-0").is_none());
+        assert!(used() == 0 && streams.resume(3, 0).is_none());
         let stream = streams.open();
         stream.push(b"{}");
         stream.complete();
         drop(stream);
-        assert!(used() > 0 && streams.resume("4-0").is_some());
+        assert!(used() > 0 && streams.resume(4, 0).is_some());
         (0..MAX_STREAMS).for_each(|_| drop(streams.open()));
-        assert!(used() == 0 && streams.resume("4-0").is_none());
+        assert!(used() == 0 && streams.resume(4, 0).is_none());
         // Nor anything beyond what all sessions may have.
         assert!(budget.take(MAX_TOTAL));
         let stream = streams.open();
         stream.push(b"{}");
-        assert!(used() == MAX_TOTAL && streams.resume("21-0").is_none());
+        assert!(used() == MAX_TOTAL && streams.resume(21, 0).is_none());
     }
 }

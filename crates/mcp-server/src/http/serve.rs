@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     gated::Gate,
     repoll::Repoll,
-    watch::{Patience, Phase, TICK, WatchedBody, WatchedIo},
+    watch::{Patience, Phase, RequestBody, TICK, WatchedBody, WatchedIo},
 };
 
 /// How connections are served.
@@ -63,7 +63,7 @@ pub async fn serve_http<M, S, B>(
 ) -> io::Result<()>
 where
     M: Fn(SocketAddr) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + Unpin + 'static,
@@ -125,7 +125,7 @@ async fn serve_connection<S, B>(
     options: Arc<ServeOptions>,
     mut stopped: watch::Receiver<()>,
 ) where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<RequestBody>, Response = Response<B>>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -141,8 +141,9 @@ async fn serve_connection<S, B>(
     });
     let entered = Arc::clone(&phase);
     let gate = Arc::new(Gate::new());
-    let service = service_fn(move |request| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let busy = entered.busy();
+        let request = request.map(|body| RequestBody::new(body, Arc::clone(&entered)));
         let (answer, gate) = (service.call(request), Arc::clone(&gate));
         async move {
             let answer = gate.before(pin!(answer)).await?;

@@ -5,9 +5,12 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::{Instant, sleep};
 
-use super::resumable::{Budget, Resumables};
+use super::{
+    news::News,
+    resumable::{Budget, Resumables},
+};
 use crate::{
     Notices, Principal,
     client::{Client, Presence},
@@ -22,137 +25,177 @@ pub(super) struct Session {
     pub(super) client: Arc<Client>,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) streams: Resumables,
+    /// What the client is told beside its answers.
+    pub(super) news: Arc<News>,
     principal: Principal,
     last_used: Mutex<Instant>,
-    /// The stream on which the client listens, if it does.
-    listener: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
 }
 
 /// All ids in it are random and ours, so that nobody can make them collide: any hash will do.
 type ById = HashMap<Arc<str>, Arc<Session>, RandomState>;
 
-/// The sessions of one endpoint: bounded in number, gone when idle for long.
+/// The sessions of one endpoint: bounded in number, ended when idle for long.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    by_id: Mutex<ById>,
+    open: Mutex<Open>,
     max: usize,
     idle: Duration,
+    notices: Notices,
     budget: Arc<Budget>,
 }
 
+#[derive(Debug, Default)]
+struct Open {
+    by_id: ById,
+    /// Whether a task ends those that are over.
+    is_watched: bool,
+}
+
 impl Sessions {
-    pub(super) fn new(max: usize, idle: Duration) -> Self {
+    pub(super) fn new(max: usize, idle: Duration, notices: Notices) -> Self {
         Self {
-            by_id: Mutex::default(),
+            open: Mutex::default(),
             max,
             idle,
+            notices,
             budget: Arc::default(),
         }
     }
 
     /// Opens a session; nothing when every one that there is room for is at work.
     pub(super) fn open(
-        &self,
+        self: &Arc<Self>,
         client: Client,
         principal: Principal,
         presence: Presence,
     ) -> Option<Arc<Session>> {
-        let now = Instant::now();
+        let budget = Arc::clone(&self.budget);
         let session = Arc::new(Session {
             id: random_id()?,
             presence,
-            client: Arc::new(client),
             in_flight: Arc::default(),
-            streams: Resumables::new(Arc::clone(&self.budget)),
+            streams: Resumables::new(Arc::clone(&budget)),
+            news: Arc::new(News::new(Arc::clone(&client.wants), budget)),
+            client: Arc::new(client),
             principal,
-            last_used: Mutex::new(now),
-            listener: Mutex::default(),
+            last_used: Mutex::new(Instant::now()),
         });
-        let mut by_id = self.lock();
-        if by_id.len() >= self.max {
-            by_id.retain(|_, session| !session.is_over(now, self.idle));
-        }
-        if by_id.len() >= self.max {
-            let idle = by_id.values().filter(|session| session.is_idle());
+        let mut open = self.lock();
+        let mut left = None;
+        if open.by_id.len() >= self.max {
+            let idle = open.by_id.values().filter(|session| session.is_idle());
             let oldest = idle.min_by_key(|session| session.last_used())?;
             let oldest = Arc::clone(&oldest.id);
-            by_id.remove(&oldest);
+            left = open.by_id.remove(&oldest);
         }
-        by_id.insert(Arc::clone(&session.id), Arc::clone(&session));
+        open.by_id.insert(Arc::clone(&session.id), Arc::clone(&session));
+        let is_watched = std::mem::replace(&mut open.is_watched, true);
+        drop(open);
+        // Not under the lock: the service is told of its end.
+        drop(left);
+        let connection = session.presence.number();
+        self.notices
+            .keep(&session.news, &session.client.wants, connection);
+        if !is_watched {
+            self.watch();
+        }
         Some(session)
     }
 
     /// The session with this id, if it is this principal's. Another's looks as if it did not exist.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let now = Instant::now();
-        let mut by_id = self.lock();
-        let session = by_id.get(id).filter(|session| session.principal == *principal)?;
-        if session.is_over(now, self.idle) {
-            by_id.remove(id);
+        let session = self.lock().by_id.get(id).cloned();
+        let session = session.filter(|session| session.principal == *principal)?;
+        if session.is_over(Instant::now(), self.idle) {
+            self.close(&session);
             return None;
         }
-        let session = Arc::clone(session);
-        *session.last_used.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        session.touch();
         Some(session)
     }
 
     /// Ends a session: what is in flight is cancelled, its stream ends.
     pub(super) fn close(&self, session: &Session) {
-        self.lock().remove(&session.id);
+        let closed = self.lock().by_id.remove(&session.id);
         session.in_flight.cancel_all();
-        session
-            .listener
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        session.news.end();
+        drop(closed);
     }
 
-    /// How many there are, those included that are over and were not yet missed.
+    /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().by_id.len()
     }
 
     /// Ends every stream on which clients listen, so that connections can close.
     pub(super) fn end_streams(&self) {
-        for session in self.lock().values() {
-            session
-                .listener
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+        for session in self.lock().by_id.values() {
+            session.news.end();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ById> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ends sessions when they are over, for as long as there are any.
+    fn watch(self: &Arc<Self>) {
+        let sessions = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(pause) = sessions.upgrade().and_then(|sessions| sessions.sweep()) {
+                sleep(pause).await;
+            }
+        });
+    }
+
+    /// Ends those that are over, and tells when the next one may be; nothing when none is left.
+    fn sweep(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let mut open = self.lock();
+        let over: Vec<_> = open
+            .by_id
+            .extract_if(|_, session| session.is_over(now, self.idle))
+            .collect();
+        for (_, session) in &over {
+            session.news.end();
+        }
+        let first = open.by_id.values().map(|session| {
+            if !session.is_idle() {
+                session.touch();
+            }
+            session.last_used()
+        });
+        let pause = first
+            .min()
+            .map(|used| (used + self.idle).saturating_duration_since(now));
+        open.is_watched = pause.is_some();
+        drop(open);
+        // Not under the lock: the service is told of their end.
+        drop(over);
+        pause.map(|pause| pause.max(SHORTEST_PAUSE))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// How often sessions are looked at, at most.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
 impl Session {
-    /// Begins to listen to notices; nothing when the client listens already.
-    pub(super) fn listen(&self, notices: &Notices) -> Option<mpsc::Receiver<Vec<u8>>> {
-        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
-        if listener.as_ref().is_some_and(|listener| !listener.is_closed()) {
-            return None;
-        }
-        let (sender, receiver) = mpsc::channel(64);
-        notices.subscribe(&sender, &self.client.wants, Some(self.presence.number()));
-        *listener = Some(sender);
-        Some(receiver)
+    /// Notes that the client is there.
+    pub(super) fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     fn last_used(&self) -> Instant {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        let used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.news.left().map_or(used, |left| left.max(used))
     }
 
     fn is_idle(&self) -> bool {
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
-        let listens = listener.as_ref().is_some_and(|listener| !listener.is_closed());
-        !listens && self.in_flight.is_empty()
+        !self.news.is_read() && self.in_flight.is_empty()
     }
 
     fn is_over(&self, now: Instant, idle: Duration) -> bool {
-        now.saturating_duration_since(self.last_used()) > idle && self.is_idle()
+        now.saturating_duration_since(self.last_used()) >= idle && self.is_idle()
     }
 }
 

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use hyper::body::{Body, Frame, SizeHint};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How often connections are looked after.
@@ -26,6 +27,8 @@ pub(super) struct Phase {
     /// Since when the client takes no more bytes: the tick, counted from one; zero while it takes them.
     stalled: AtomicU32,
     now: AtomicU32,
+    /// What is known, while a request is worked on, of what comes after it.
+    after: AtomicU8,
 }
 
 /// How long a client may take for its part.
@@ -43,6 +46,13 @@ const HEAD: u8 = 1;
 /// A request is worked on, or its answer is written.
 const BUSY: u8 = 2;
 
+/// The body of the request may still be coming.
+const BODY: u8 = 0;
+/// Whatever comes belongs to another request.
+const NOTHING: u8 = 1;
+/// Some of another head has come.
+const NEXT: u8 = 2;
+
 impl Phase {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
@@ -50,13 +60,26 @@ impl Phase {
             since: AtomicU32::new(0),
             stalled: AtomicU32::new(0),
             now: AtomicU32::new(0),
+            after: AtomicU8::new(BODY),
         })
     }
 
     /// Notes that a head is complete; the phase lasts until the guard is dropped.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.enter(BUSY);
+        self.after.store(BODY, Ordering::Relaxed);
         Busy(Arc::clone(self))
+    }
+
+    /// Notes that some bytes have come.
+    fn read(&self) {
+        match self.state.load(Ordering::Relaxed) {
+            IDLE => self.enter(HEAD),
+            BUSY if self.after.load(Ordering::Relaxed) == NOTHING => {
+                self.after.store(NEXT, Ordering::Relaxed);
+            }
+            _ => {}
+        }
     }
 
     /// Counts a tick, and tells whether the client has taken too long.
@@ -100,7 +123,9 @@ pub(super) struct Busy(Arc<Phase>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.enter(IDLE);
+        // A head that began meanwhile could not have ended before; its time begins now.
+        let has_begun = self.0.after.load(Ordering::Relaxed) == NEXT;
+        self.0.enter(if has_begun { HEAD } else { IDLE });
     }
 }
 
@@ -119,8 +144,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for WatchedIo<T> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buffer);
-        if buffer.filled().len() > before && self.phase.state.load(Ordering::Relaxed) == IDLE {
-            self.phase.enter(HEAD);
+        if buffer.filled().len() > before {
+            self.phase.read();
         }
         read
     }
@@ -153,6 +178,61 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
 
     fn is_write_vectored(&self) -> bool {
         self.io.is_write_vectored()
+    }
+}
+
+/// The body of a request that [`serve_http`](super::serve_http) has taken: hyper's own, whose end is noted, since what
+/// comes after it is the head of the next request.
+#[derive(Debug)]
+pub struct RequestBody {
+    body: Incoming,
+    phase: Arc<Phase>,
+}
+
+impl RequestBody {
+    pub(super) fn new(body: Incoming, phase: Arc<Phase>) -> Self {
+        let body = Self { body, phase };
+        body.look();
+        body
+    }
+
+    fn look(&self) {
+        if self.body.is_end_stream() {
+            self.end();
+        }
+    }
+
+    fn end(&self) {
+        let _ = self
+            .phase
+            .after
+            .compare_exchange(BODY, NOTHING, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(None) => self.end(),
+            Poll::Ready(Some(_)) => self.look(),
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

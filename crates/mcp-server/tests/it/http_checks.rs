@@ -304,6 +304,40 @@ async fn a_connection_may_idle_but_not_for_ever() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_head_that_begins_during_work_has_no_more_time_than_another() {
+    let served = Served::start(HttpOptions::default()).await;
+    let wait = r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#;
+    let chunked = Head::post().with("Transfer-Encoding", "chunked");
+    let chunks = format!("{:x}\r\n{wait}\r\n0\r\n\r\n", wait.len());
+    for (head, body) in [(Head::post(), wait), (chunked, chunks.as_str())] {
+        let mut connection = served.connect().await;
+        connection.send(&head, body).await;
+        served.log.running(1).await;
+        connection.write(b"POST /mc").await;
+        // As long as the first request is worked on, nothing can be said against it.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        served.log.gate.add_permits(1);
+        assert_eq!(connection.receive().await.status, 200);
+        let start = tokio::time::Instant::now();
+        assert!(connection.closed().await.is_empty());
+        assert!(
+            (9..=12).contains(&start.elapsed().as_secs()),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+    // One that is whole by then is answered after the first.
+    let mut connection = served.connect().await;
+    connection.send(&Head::post(), wait).await;
+    served.log.running(1).await;
+    connection.send(&Head::post(), PING).await;
+    served.log.gate.add_permits(1);
+    for _ in 0..2 {
+        assert_eq!(connection.receive().await.status, 200);
+    }
+}
+
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let served = Served::start_with(

@@ -130,15 +130,33 @@ async fn a_stream_belongs_to_its_session() {
     let stolen = session.clone().with("X-User", "mallory").method("GET");
     let stolen = stolen.with("Last-Event-ID", "1-1");
     assert_eq!(served.once(&stolen, "").await.status, 404);
-    // To another session the id says nothing: it listens, and hears nothing of the call.
-    let mut listening = resume(&served, &other, "1-1").await;
-    for odd in ["1-9", "9-1", "1", "-", "x-y", "1-1-1", "99999999999999999999-1"] {
-        let mut stream = served.connect().await;
-        let head = session.clone().method("GET").with("Last-Event-ID", odd);
-        stream.send(&head, "").await;
-        let status = stream.head().await.status;
-        assert!(matches!(status, 200 | 409), "{odd}: {status}");
+    // To another session the id says nothing, nor do ids that never were.
+    let mut refused = vec![(other.clone(), "1-1")];
+    for odd in [
+        "1-9",
+        "9-1",
+        "0-1",
+        "0-x",
+        "1",
+        "-",
+        "x-y",
+        "1-1-1",
+        "99999999999999999999-1",
+    ] {
+        refused.push((session.clone(), odd));
     }
+    for (head, odd) in refused {
+        let head = head.method("GET").with("Last-Event-ID", odd);
+        let answer = served.once(&head, "").await;
+        assert_eq!(answer.status, 400, "{odd}: {}", answer.body);
+        assert!(
+            answer.body.contains("open a stream without the header"),
+            "{}",
+            answer.body
+        );
+    }
+    // No id is none.
+    let mut listening = resume(&served, &other, "").await;
     let mut stream = resume(&served, &session, "1-1").await;
     assert!(stream.event().await.unwrap().ends_with(AFTER));
     // The session takes its streams with it.

@@ -5,6 +5,7 @@ mod http_asking;
 mod http_checks;
 mod http_eras;
 mod http_hostile;
+mod http_news;
 mod http_resumption;
 mod http_rounds;
 mod http_sessions;
