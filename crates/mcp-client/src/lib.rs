@@ -40,7 +40,7 @@
 //! | lists without end | the list; see [`ListLimits`] |
 //! | tells without end | those of its [`Events`] that come while too many wait |
 //! | asks without end | the questions beyond 64 that are open |
-//! | ends again and again | six starts in the first minute, then one a minute |
+//! | ends again and again | six starts in the first minute, then one a minute; see [`StartBudget`] |
 //! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all it has started |
 //!
 //! An [`Error`] tells whether the request may have run ([`Error::was_sent`]): only then is it a risk to repeat it.
@@ -80,5 +80,5 @@ pub use self::{
     list::ListLimits,
     options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
-    upstream::{Endpoint, HealthCheck, OnStatus, State, Status, Upstream, UpstreamOptions},
+    upstream::{Endpoint, HealthCheck, OnStatus, StartBudget, State, Status, Upstream, UpstreamOptions},
 };

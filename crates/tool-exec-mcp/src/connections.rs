@@ -9,7 +9,7 @@ use std::{
 
 use mcp_client::{
     Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind as Fault, Handlers, OnStatus,
-    RequestOptions, Upstream, UpstreamOptions,
+    RequestOptions, StartBudget, Upstream, UpstreamOptions,
 };
 use mcp_wire::{Era, Params, RpcError, code};
 use raw_json::RawJson;
@@ -23,7 +23,7 @@ use crate::{
     life::Life,
     line::Line,
     place::Place,
-    pool::{Client, Pool},
+    pool::{Askable, Client, Pool},
     settings::ResolveError,
     subscriptions::Subscriptions,
     updates::Updates,
@@ -39,6 +39,8 @@ pub(crate) struct Connections {
     /// What lists come from, and what most calls share.
     shared: OnceCell<Arc<Line>>,
     own: Arc<Pool>,
+    /// What all of them share: it is one server that is started.
+    budget: StartBudget,
     pub(crate) updates: Arc<Updates>,
     /// What is told how the shared connection is.
     life: Arc<Life>,
@@ -130,6 +132,7 @@ impl Connections {
             refused: AtomicU64::new(0),
             shared: OnceCell::new(),
             own: Arc::default(),
+            budget: StartBudget::default(),
             updates,
             life,
             subscriptions: Subscriptions::default(),
@@ -189,7 +192,7 @@ impl Connections {
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
         // What has to be waited for is rare: most calls find a connection that is open.
         let own = match self.client(cx) {
-            Some(client) => Box::pin(self.own_line(cx, client)).await?,
+            Some((client, capabilities)) => Box::pin(self.own_line(cx, client, &capabilities)).await?,
             None => None,
         };
         let (line, seat) = match own {
@@ -220,6 +223,7 @@ impl Connections {
         &self,
         cx: &CallContext,
         client: Client,
+        capabilities: &RawJson,
     ) -> Result<Option<(Arc<Line>, Seat)>, ToolError> {
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
         let may_share = self.settings.isolation == Isolation::Auto;
@@ -230,18 +234,11 @@ impl Connections {
         let keeps_roots = matches!(client.key, ClientKey::Session(_));
         let open = || {
             let (options, updates) = (self.options(self.era()), self.updates.clone());
-            Line::own(
-                endpoint.clone(),
-                options,
-                updates,
-                &client.capabilities,
-                keeps_roots,
-            )
+            Line::own(endpoint.clone(), options, updates, capabilities, keeps_roots)
         };
-        let place = self
-            .own
-            .seat(&client, cx.ask.as_ref(), self.settings.max_connections, open);
-        let Some((line, seat)) = place else {
+        let most = self.settings.max_connections;
+        let place = self.own.seat(&client, cx.ask.as_ref(), most, open);
+        let Some((line, seat)) = place.await else {
             if may_share {
                 tracing::debug!(
                     server = self.settings.name,
@@ -259,27 +256,29 @@ impl Connections {
         Ok(Some((line, seat)))
     }
 
-    /// Whom a connection has to be kept for; nobody when the call is to share.
-    fn client(&self, cx: &CallContext) -> Option<Client> {
+    /// Whom a connection has to be kept for, and what is declared there; nobody when the call is to share.
+    fn client(&self, cx: &CallContext) -> Option<(Client, RawJson)> {
         let asked = cx.ask.as_ref().map(Asker::client);
         let capabilities = asked.map_or(RawJson::object(), |ask| ask.capabilities());
+        let askable = Askable::of(&capabilities);
         let principal = || ClientKey::Principal(cx.caller.principal.clone());
         let key = match self.settings.isolation {
             Isolation::Shared => return None,
-            Isolation::Auto if capabilities.members().next().is_none() => return None,
+            Isolation::Auto if askable.is_nothing() => return None,
             Isolation::Auto | Isolation::Session => {
                 let client = asked.map(|ask| ask.client()).or_else(|| cx.client.clone());
                 client.unwrap_or_else(principal)
             }
             Isolation::Principal => principal(),
         };
-        Some(Client {
+        let client = Client {
             alone: matches!(key, ClientKey::Principal(_)) && self.settings.isolation != Isolation::Principal,
             key,
             principal: cx.caller.principal.clone(),
             tenant: cx.caller.tenant.clone(),
-            capabilities,
-        })
+            askable,
+        };
+        Some((client, capabilities))
     }
 
     /// Where the server is: its references get their values once, and anew when the server refuses them.
@@ -337,6 +336,7 @@ impl Connections {
                 .settings
                 .check_at_start
                 .then(|| self.settings.health_check.clone()),
+            budget: Some(self.budget.clone()),
             ..UpstreamOptions::default()
         }
     }

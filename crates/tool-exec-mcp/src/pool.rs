@@ -1,12 +1,15 @@
 use std::{
     collections::HashMap,
-    mem, ptr,
+    mem,
+    pin::pin,
+    ptr,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use raw_json::RawJson;
 use tokio::{
+    sync::Notify,
     task::JoinSet,
     time::{Instant, sleep_until},
 };
@@ -16,12 +19,18 @@ use crate::{calls::Seat, line::Line};
 
 /// The connections that are kept for single clients.
 #[derive(Default)]
-pub(crate) struct Pool(Mutex<Lines>);
+pub(crate) struct Pool {
+    lines: Mutex<Lines>,
+    /// Tells when one has been closed.
+    closed: Notify,
+}
 
 #[derive(Default)]
 struct Lines {
     by_client: HashMap<Client, Vec<Arc<Line>>>,
+    /// How many there are, with those that are being closed.
     n: usize,
+    n_closing: usize,
     /// Whether a task looks after those that nobody uses.
     tended: bool,
     /// Those that are being closed.
@@ -35,10 +44,52 @@ pub(crate) struct Client {
     /// Whose session it is: nobody else gets at it, whatever its session is called.
     pub(crate) principal: Arc<str>,
     pub(crate) tenant: Arc<str>,
-    /// What was declared that it can be asked, which is said when the connection is opened.
-    pub(crate) capabilities: RawJson,
+    /// What it can be asked, which is said when the connection is opened.
+    pub(crate) askable: Askable,
     /// Whether a connection serves one call at a time.
     pub(crate) alone: bool,
+}
+
+/// What a client can be asked, as far as a server can tell the difference: clients that say the same in other words, or
+/// say more that nobody knows, are alike.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Askable(u16);
+
+/// What a client can declare, and what belongs to it.
+const DECLARED: [(&str, &[&str]); 3] = [
+    ("elicitation", &["form", "url"]),
+    ("sampling", &["context", "tools"]),
+    ("roots", &["listChanged"]),
+];
+
+impl Askable {
+    pub(crate) fn of(capabilities: &RawJson) -> Self {
+        let mut bits = 0;
+        for (key, parts) in DECLARED {
+            let declared = capabilities.get(key);
+            let part = |part: &&str| {
+                let value = declared.as_ref()?.get(part)?;
+                (!matches!(value.as_str(), "false" | "null")).then_some(())
+            };
+            bits = bits << 1 | u16::from(declared.is_some());
+            for name in parts {
+                bits = bits << 1 | u16::from(part(name).is_some());
+            }
+        }
+        Self(bits)
+    }
+
+    pub(crate) fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Whether there is a place for a call.
+enum Seating {
+    Place(Arc<Line>, Seat),
+    /// When one that is being closed has made room.
+    Closing,
+    Full,
 }
 
 /// How long a connection that nobody uses is kept.
@@ -46,38 +97,54 @@ const IDLE: Duration = Duration::from_secs(300);
 
 impl Pool {
     /// A place for a call on a connection of its client, made by `open` if there is none to use; nothing if there are
-    /// `most` already and all are in use.
-    pub(crate) fn seat(
+    /// `most` already and all are in use. One that is being closed still is one: a call waits until it makes room.
+    pub(crate) async fn seat(
         self: &Arc<Self>,
         client: &Client,
         asker: Option<&Asker>,
         most: usize,
-        open: impl FnOnce() -> Arc<Line>,
+        open: impl Fn() -> Arc<Line>,
     ) -> Option<(Arc<Line>, Seat)> {
+        loop {
+            let mut closed = pin!(self.closed.notified());
+            closed.as_mut().enable();
+            match self.try_seat(client, asker, most, &open) {
+                Seating::Place(line, seat) => return Some((line, seat)),
+                Seating::Full => return None,
+                Seating::Closing => closed.await,
+            }
+        }
+    }
+
+    /// The same without waiting.
+    fn try_seat(
+        self: &Arc<Self>,
+        client: &Client,
+        asker: Option<&Asker>,
+        most: usize,
+        open: impl Fn() -> Arc<Line>,
+    ) -> Seating {
         let mut lines = self.lines();
-        let known = lines.by_client.get(client).into_iter().flatten();
-        let mut usable = known.filter(|line| !client.alone || line.calls.idle_since().is_some());
-        if let Some(line) = usable.next().cloned() {
-            let seat = line.calls.begin(asker.cloned());
-            return Some((line, seat));
-        }
-        if lines.n >= most && !lines.close_longest_idle() {
-            return None;
-        }
-        let line = open();
+        let line = match lines.usable(client) {
+            Some(line) => line,
+            None if lines.n < most => self.insert(&mut lines, client, open()),
+            None if lines.n_closing > 0 || lines.close_longest_idle(self) => return Seating::Closing,
+            None => return Seating::Full,
+        };
         // Before anyone else can see that it is idle.
         let seat = line.calls.begin(asker.cloned());
-        lines
-            .by_client
-            .entry(client.clone())
-            .or_default()
-            .push(line.clone());
+        Seating::Place(line, seat)
+    }
+
+    fn insert(self: &Arc<Self>, lines: &mut Lines, client: &Client, line: Arc<Line>) -> Arc<Line> {
+        let of_client = lines.by_client.entry(client.clone()).or_default();
+        of_client.push(line.clone());
         lines.n += 1;
         if !lines.tended {
             lines.tended = true;
             tokio::spawn(tend(Arc::downgrade(self)));
         }
-        Some((line, seat))
+        line
     }
 
     /// The connections of a client.
@@ -88,9 +155,10 @@ impl Pool {
     }
 
     /// Closes the connections of a client that are not in use.
-    pub(crate) fn close(&self, key: &ClientKey) {
-        self.lines()
-            .close_where(|client, line| client.key == *key && line.calls.idle_since().is_some());
+    pub(crate) fn close(self: &Arc<Self>, key: &ClientKey) {
+        self.lines().close_where(self, |client, line| {
+            client.key == *key && line.calls.idle_since().is_some()
+        });
     }
 
     /// All of them.
@@ -98,8 +166,10 @@ impl Pool {
         self.lines().by_client.values().flatten().cloned().collect()
     }
 
+    /// How many there are, beside those that are being closed.
     pub(crate) fn len(&self) -> usize {
-        self.lines().n
+        let lines = self.lines();
+        lines.n - lines.n_closing
     }
 
     /// How many of them are in use.
@@ -110,35 +180,55 @@ impl Pool {
     }
 
     /// Closes all of them and waits until they are.
-    pub(crate) async fn shutdown(&self) {
+    pub(crate) async fn shutdown(self: &Arc<Self>) {
         let closing = {
             let mut lines = self.lines();
-            lines.close_where(|_, _| true);
+            lines.close_where(self, |_, _| true);
             mem::take(&mut lines.closing)
         };
         closing.join_all().await;
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_closed(&self) {
+        let mut lines = self.lines();
+        lines.n -= 1;
+        lines.n_closing -= 1;
+        drop(lines);
+        self.closed.notify_waiters();
     }
 }
 
 impl Lines {
-    fn close_where(&mut self, is_over: impl Fn(&Client, &Line) -> bool) {
+    fn usable(&self, client: &Client) -> Option<Arc<Line>> {
+        let mut known = self.by_client.get(client).into_iter().flatten();
+        let line = known.find(|line| !client.alone || line.calls.idle_since().is_some());
+        line.cloned()
+    }
+
+    fn close_where(&mut self, pool: &Arc<Pool>, is_over: impl Fn(&Client, &Line) -> bool) {
         let mut over = Vec::new();
         self.by_client.retain(|client, lines| {
             over.extend(lines.extract_if(.., |line| is_over(client, line)));
             !lines.is_empty()
         });
-        self.n -= over.len();
+        self.n_closing += over.len();
         while self.closing.try_join_next().is_some() {}
         for line in over {
-            self.closing.spawn(async move { line.upstream.shutdown().await });
+            let pool = Arc::downgrade(pool);
+            self.closing.spawn(async move {
+                line.upstream.shutdown().await;
+                if let Some(pool) = pool.upgrade() {
+                    pool.is_closed();
+                }
+            });
         }
     }
 
-    fn close_longest_idle(&mut self) -> bool {
+    fn close_longest_idle(&mut self, pool: &Arc<Pool>) -> bool {
         let idle = self
             .by_client
             .values()
@@ -148,13 +238,15 @@ impl Lines {
             return false;
         };
         let longest = longest.clone();
-        self.close_where(|_, line| ptr::eq(line, &*longest));
+        self.close_where(pool, |_, line| ptr::eq(line, &*longest));
         true
     }
 
     /// Closes those that nobody has used for long, and says when to look again.
-    fn close_idle(&mut self, now: Instant) -> Option<Instant> {
-        self.close_where(|_, line| line.calls.idle_since().is_some_and(|since| since + IDLE <= now));
+    fn close_idle(&mut self, pool: &Arc<Pool>, now: Instant) -> Option<Instant> {
+        self.close_where(pool, |_, line| {
+            line.calls.idle_since().is_some_and(|since| since + IDLE <= now)
+        });
         let next = self
             .by_client
             .values()
@@ -170,7 +262,7 @@ impl Lines {
 async fn tend(pool: Weak<Pool>) {
     loop {
         let Some(pool) = pool.upgrade() else { return };
-        let Some(next) = pool.lines().close_idle(Instant::now()) else {
+        let Some(next) = pool.lines().close_idle(&pool, Instant::now()) else {
             return;
         };
         drop(pool);

@@ -1,10 +1,14 @@
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Progress, ToolError};
 
-use crate::within::within;
+use crate::within::{Heard, within_progress};
 
 /// Bounds one attempt by the tool's own limit, within what the call's deadline leaves.
+///
+/// # Progress
+/// A tool that tells the caller of its progress is at work: with each report its limit begins anew. The call's deadline
+/// is not put off by any.
 ///
 /// # Cancellation
 /// The attempt's future is dropped. Whether the tool may have run is then read from the attempt's
@@ -31,13 +35,23 @@ impl<S: Invoke> Invoke for Timing<S> {
         let limit = cx.tool().settings().attempt_timeout;
         cx.note("timeout", || format!("{limit:?} for this attempt"));
         let ask = cx.ask.clone();
+        let progress = cx.progress.take();
+        let heard = progress.clone().map(|progress| Heard::new(progress, ask.clone()));
+        cx.progress = heard.clone().map(|heard| heard as Arc<dyn Progress>);
         let ended = {
             let attempt = pin!(self.inner.invoke(cx));
-            within(limit, ask.as_ref(), attempt).await
+            within_progress(limit, ask.as_ref(), heard.as_deref(), attempt).await
         };
+        cx.progress = progress;
         match ended {
             Some(result) => result,
-            None => Err(cx.unanswered(ErrorKind::Timeout, format!("no answer within {limit:?}"))),
+            None => {
+                let what = match heard {
+                    Some(heard) if heard.has_any() => "no answer and no progress",
+                    _ => "no answer",
+                };
+                Err(cx.unanswered(ErrorKind::Timeout, format!("{what} within {limit:?}")))
+            }
         }
     }
 }

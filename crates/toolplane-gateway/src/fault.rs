@@ -13,9 +13,11 @@ pub(crate) const PENDING: &str = "dev.toolplane/pending";
 /// What an upstream says about an error is passed on up to this size.
 const MAX_DETAIL: usize = 16 * 1024;
 /// Codes that speak of one hop: from a server of ours they would tell the client something about us.
-const OF_ONE_HOP: [i64; 4] = [
+const OF_ONE_HOP: [i64; 5] = [
     code::PARSE_ERROR,
     code::INVALID_REQUEST,
+    // The client would give up the method, or take its status for an endpoint that is gone.
+    code::METHOD_NOT_FOUND,
     code::HEADER_MISMATCH,
     code::UNSUPPORTED_PROTOCOL_VERSION,
 ];

@@ -10,34 +10,35 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(super) struct Backoff {
     failures: u32,
-    last_start: Option<Instant>,
     random: u64,
 }
 
 /// A server that lived this long did not fail by starting.
-const HEALTHY: Duration = Duration::from_secs(60);
+pub(super) const HEALTHY: Duration = Duration::from_secs(60);
 const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+pub(super) const LONGEST: Duration = Duration::from_secs(60);
 
 impl Backoff {
     pub(super) fn new(seed: Option<u64>) -> Self {
         let random = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-        Self {
-            failures: 0,
-            last_start: None,
-            random,
-        }
+        Self { failures: 0, random }
     }
 
-    pub(super) fn started(&mut self, now: Instant) {
-        self.last_start = Some(now);
+    /// Whether it has failed since it last was well.
+    pub(super) fn is_in_trouble(&self) -> bool {
+        self.failures > 0
     }
 
-    /// Notes a failure and returns the pause that it asks for. Jitter only ever makes it longer, so that the limits
-    /// on the number of starts hold.
-    pub(super) fn failed(&mut self, now: Instant) -> Duration {
-        if self.last_start.is_some_and(|start| now - start >= HEALTHY) {
-            self.failures = 0;
+    /// Notes that it is well.
+    pub(super) fn recovered(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Notes a failure of what was started then, and returns the pause that it asks for. Jitter only ever makes it
+    /// longer, so that the limits on the number of starts hold.
+    pub(super) fn failed(&mut self, start: Option<Instant>, now: Instant) -> Duration {
+        if start.is_some_and(|start| now - start >= HEALTHY) {
+            self.recovered();
             return Duration::ZERO;
         }
         self.failures += 1;
@@ -74,8 +75,7 @@ mod tests {
             let mut starts = Vec::new();
             while now - begin < Duration::from_secs(600) {
                 starts.push((now - begin).as_secs_f64());
-                backoff.started(now);
-                now += backoff.failed(now);
+                now += backoff.failed(Some(now), now);
             }
             assert!(
                 starts.iter().filter(|start| **start < 60.0).count() <= 6,
@@ -91,12 +91,9 @@ mod tests {
     fn a_server_that_lived_for_a_minute_is_started_again_at_once() {
         let mut backoff = Backoff::new(Some(1));
         let start = Instant::now();
-        backoff.started(start);
-        assert!(backoff.failed(start) >= FIRST);
-        backoff.started(start);
-        assert_eq!(backoff.failed(start + HEALTHY), Duration::ZERO);
-        backoff.started(start);
-        assert!(backoff.failed(start) < FIRST * 2);
+        assert!(backoff.failed(Some(start), start) >= FIRST);
+        assert_eq!(backoff.failed(Some(start), start + HEALTHY), Duration::ZERO);
+        assert!(backoff.failed(Some(start), start) < FIRST * 2);
     }
 
     #[test]
@@ -104,8 +101,7 @@ mod tests {
         let pauses = |seed| {
             let mut backoff = Backoff::new(Some(seed));
             let start = Instant::now();
-            backoff.started(start);
-            [backoff.failed(start), backoff.failed(start)]
+            [backoff.failed(None, start), backoff.failed(None, start)]
         };
         assert_eq!(pauses(1), pauses(1));
         assert_ne!(pauses(1), pauses(2));

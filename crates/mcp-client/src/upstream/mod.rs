@@ -1,6 +1,7 @@
 //! A server under supervision.
 
 mod backoff;
+mod budget;
 mod check;
 mod status;
 mod supervision;
@@ -8,6 +9,7 @@ mod supervision;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use mcp_wire::{Era, Params};
@@ -16,12 +18,13 @@ use tokio::{sync::watch, time::Instant};
 
 use self::supervision::{Outcome, Phase, Supervision, interrupted};
 pub use self::{
+    budget::StartBudget,
     check::HealthCheck,
     status::{OnStatus, State, Status},
 };
 use crate::{
-    Changes, Command, Connection, ConnectionOptions, EraChoice, Error, Events, HttpEndpoint, RequestOptions,
-    changes::ChangeSink,
+    Changes, Command, Connection, ConnectionOptions, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
+    RequestOptions, changes::ChangeSink,
 };
 
 /// Where a server is, or how it is started.
@@ -43,6 +46,8 @@ pub struct UpstreamOptions {
     pub connection: ConnectionOptions,
     /// What the jitter of pauses is computed from; chosen at random when not set.
     pub jitter_seed: Option<u64>,
+    /// How often it is started, where it shares that with other connections to the same server.
+    pub budget: Option<StartBudget>,
     /// What the server is asked whenever it was started: one that does not answer within
     /// [`ConnectionOptions::start_timeout`], or reports a failure, has failed to start.
     pub check: Option<HealthCheck>,
@@ -68,6 +73,7 @@ struct Inner {
     check: Option<HealthCheck>,
     /// Whether an end is to be noticed when it comes, and not when somebody looks.
     is_followed: bool,
+    budget: StartBudget,
     changes: ChangeSink,
     supervision: Mutex<Supervision>,
 }
@@ -83,12 +89,15 @@ impl Upstream {
     #[must_use]
     pub fn new(endpoint: Endpoint, options: UpstreamOptions) -> Self {
         let is_followed = options.on_status.is_some();
-        let supervision = Supervision::new(options.jitter_seed, options.on_status);
+        let budget = options.budget;
+        let budget = budget.unwrap_or_else(|| StartBudget::new(options.jitter_seed));
+        let supervision = Supervision::new(budget.clone(), options.on_status);
         Self(Arc::new(Inner {
             endpoint: Mutex::new(endpoint),
             options: options.connection,
             check: options.check,
             is_followed,
+            budget,
             changes: ChangeSink::default(),
             supervision: Mutex::new(supervision),
         }))
@@ -144,18 +153,27 @@ impl Upstream {
             Phase::Waiting { until } if *until > Instant::now() => {
                 Step::Done(Err(supervision.unavailable(*until - Instant::now())))
             }
-            Phase::NotStarted | Phase::Waiting { .. } => Step::Wait(self.start(&mut supervision)),
+            Phase::NotStarted | Phase::Waiting { .. } => match self.0.budget.refusal() {
+                Some(refusal) => Step::Done(Err(refusal)),
+                None => Step::Wait(self.start(&mut supervision)),
+            },
         }
     }
 
     fn start(&self, supervision: &mut Supervision) -> Outcome {
         let (sender, outcome) = watch::channel(None);
         let inner = Arc::clone(&self.0);
-        supervision.starts += 1;
-        supervision.backoff.started(Instant::now());
         let task = tokio::spawn(async move {
-            let done = inner.connect().await;
-            inner.started(&done);
+            let turn = inner.budget.turn().await;
+            let done = match &turn {
+                Ok(_) => {
+                    inner.supervision().began(Instant::now());
+                    inner.connect().await
+                }
+                Err(refusal) => Err(refusal.clone()),
+            };
+            inner.started(&done, turn.is_ok());
+            drop(turn);
             let end = done.as_ref().ok().map(Connection::end_signal);
             // What is sent is kept by the sender, which would keep the connection open.
             sender.send_replace(Some(done));
@@ -189,6 +207,7 @@ impl Upstream {
             Phase::Starting { task, .. } => task.abort(),
             Phase::NotStarted | Phase::Ready { .. } | Phase::Waiting { .. } => {}
         }
+        self.0.budget.forgive();
         supervision.enter(Phase::NotStarted);
     }
 
@@ -268,8 +287,8 @@ impl Inner {
         }
     }
 
-    /// Takes note of what came of a start.
-    fn started(&self, done: &Result<Connection, Error>) {
+    /// Takes note of what came of a start, which had no turn if another one failed meanwhile.
+    fn started(&self, done: &Result<Connection, Error>, had_turn: bool) {
         let mut supervision = self.supervision();
         if matches!(supervision.phase(), Phase::Stopped) {
             return;
@@ -278,12 +297,20 @@ impl Inner {
             Ok(connection) => {
                 supervision.server = Some(connection.server().clone());
                 supervision.era = Some(connection.server().era());
+                self.budget.came_up();
                 supervision.enter(Phase::Ready {
                     connection: connection.clone(),
                 });
                 if supervision.starts > 1 {
                     self.changes.opened_anew();
                 }
+            }
+            Err(error) if !had_turn => {
+                let retry_in = match error.kind() {
+                    ErrorKind::Unavailable { retry_in, .. } => *retry_in,
+                    _ => Duration::ZERO,
+                };
+                supervision.put_off(retry_in);
             }
             Err(error) => {
                 // Maybe it speaks another one by now.

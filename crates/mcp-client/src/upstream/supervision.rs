@@ -5,13 +5,14 @@ use std::{mem, time::Duration};
 use mcp_wire::Era;
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
-use super::{OnStatus, State, Status, backoff::Backoff};
+use super::{OnStatus, StartBudget, State, Status};
 use crate::{Connection, Error, ErrorKind, ServerInfo};
 
 pub(super) struct Supervision {
     phase: Phase,
-    pub(super) backoff: Backoff,
+    budget: StartBudget,
     pub(super) starts: u64,
+    last_start: Option<Instant>,
     /// The last failure, kept for those who ask.
     failure: Option<Failure>,
     pub(super) server: Option<ServerInfo>,
@@ -45,11 +46,12 @@ struct Failure {
 }
 
 impl Supervision {
-    pub(super) fn new(jitter_seed: Option<u64>, on_status: Option<OnStatus>) -> Self {
+    pub(super) fn new(budget: StartBudget, on_status: Option<OnStatus>) -> Self {
         Self {
             phase: Phase::NotStarted,
-            backoff: Backoff::new(jitter_seed),
+            budget,
             starts: 0,
+            last_start: None,
             failure: None,
             server: None,
             era: None,
@@ -68,6 +70,12 @@ impl Supervision {
             tell.tell(&self.status());
         }
         before
+    }
+
+    /// Takes note of a start that begins.
+    pub(super) fn began(&mut self, now: Instant) {
+        self.starts += 1;
+        self.last_start = Some(now);
     }
 
     /// Notices that a connection has closed since the last look, or that a start was broken off.
@@ -90,19 +98,17 @@ impl Supervision {
 
     /// What callers get while the server rests.
     pub(super) fn unavailable(&self, retry_in: Duration) -> Error {
-        let error = self
-            .failure
-            .as_ref()
-            .map_or_else(interrupted, |failure| failure.error.clone());
-        // Other credentials are wanted now as they were then.
-        if matches!(error.kind(), ErrorKind::Auth { .. }) {
-            return error.sent(false);
-        }
-        Error::new(ErrorKind::Unavailable {
-            reason: error.to_string(),
+        let failure = self.failure.as_ref();
+        unavailable(
+            failure.map_or_else(interrupted, |failure| failure.error.clone()),
             retry_in,
-        })
-        .because(error)
+        )
+    }
+
+    /// Begins a pause for what failed elsewhere.
+    pub(super) fn put_off(&mut self, retry_in: Duration) {
+        let until = Instant::now() + retry_in;
+        self.enter(Phase::Waiting { until });
     }
 
     /// Begins the pause before the next start, for a server that failed at the given instant.
@@ -115,7 +121,8 @@ impl Supervision {
             error: error.clone(),
             stderr: stderr.filter(|stderr| !stderr.is_empty()),
         });
-        let until = since + self.backoff.failed(since);
+        let was_open = matches!(self.phase, Phase::Ready { .. });
+        let until = self.budget.failed(error, self.last_start, since, was_open);
         self.enter(Phase::Waiting { until });
     }
 
@@ -144,6 +151,19 @@ impl Supervision {
             server: self.server.clone(),
         }
     }
+}
+
+/// What callers get while a server rests that failed with this.
+pub(super) fn unavailable(error: Error, retry_in: Duration) -> Error {
+    // Other credentials are wanted now as they were then.
+    if matches!(error.kind(), ErrorKind::Auth { .. }) {
+        return error.sent(false);
+    }
+    Error::new(ErrorKind::Unavailable {
+        reason: error.to_string(),
+        retry_in,
+    })
+    .because(error)
 }
 
 pub(super) fn interrupted() -> Error {

@@ -256,3 +256,63 @@ async fn shutdown_ends_all_of_them() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(fixture.notes("starts").len(), 3, "none is started again");
 }
+
+/// How many processes of the server run.
+fn n_running(fixture: &Fixture) -> usize {
+    fixture.notes("starts").iter().filter(|pid| runs(pid)).count()
+}
+
+#[tokio::test]
+async fn one_that_is_being_closed_still_counts() {
+    let fixture = Fixture::new(&[]);
+    let mut settings = asker(&fixture, "stays");
+    settings.max_connections = 2;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    for name in ["anna", "otto", "eve", "max"] {
+        pid(Client::session(name, ASKABLE).call(&server, "pid", json!({}))).await;
+        assert!(n_running(&fixture) <= 3, "two, and the one that is shared");
+    }
+    assert_eq!(fixture.notes("starts").len(), 5);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn one_client_has_one_however_it_words_what_it_can_be_asked() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, Isolation::Principal, 4);
+    for n in 0..100 {
+        let declared = format!(r#"{{"x{n}":{{}}, "elicitation":{{"form":{{"n":{n}}}}}}}"#);
+        let client = Client::of_principal("anna", &declared);
+        pid(client.call(&server, "pid", json!({}))).await;
+    }
+    assert_eq!(fixture.notes("starts").len(), 1);
+    // What makes no difference to a server is nothing to be asked.
+    let auto = self::server(&fixture, Isolation::Auto, 4);
+    pid(Client::session("otto", r#"{"x":{}}"#).call(&auto, "pid", json!({}))).await;
+    assert_eq!(auto.n_own_connections(), 0);
+    server.shutdown().await;
+    auto.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_at_once_is_not_started_for_each_session() {
+    let fixture = Fixture::new(&[]);
+    let mut settings = asker(&fixture, "ends");
+    settings.isolation = Isolation::Session;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let calls = (0..50).map(|n| {
+        let server = &server;
+        async move {
+            let mut call = Call::new(server, "pid", json!({}));
+            call.cx.client = Some(ClientKey::Session(format!("s{n}").into()));
+            reached(call).await.unwrap_err()
+        }
+    });
+    for error in futures_util::future::join_all(calls).await {
+        let is_told = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Overloaded);
+        assert!(is_told, "{error}");
+    }
+    let n_starts = fixture.notes("starts").len();
+    assert!((1..=6).contains(&n_starts), "{n_starts} starts");
+    server.shutdown().await;
+}

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::{Instant, advance};
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, Invoke, Layer, Layers,
-    Metadata, Outcome, Question, Reply, ToolError,
+    Metadata, Outcome, Progress, Question, Reply, ToolError,
 };
 use tool_runtime::{Deadline, Timeout, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
@@ -190,4 +190,116 @@ async fn questions_that_are_open_together_count_once() {
     let (result, took) = ask(3 * SECOND, 3).await;
     assert_eq!(result.expect_err("it works too long").kind(), ErrorKind::Timeout);
     assert_eq!(took, 65 * SECOND);
+}
+
+/// Counts reports.
+#[derive(Default)]
+struct Reports(std::sync::Mutex<usize>);
+
+impl Progress for Reports {
+    fn report(&self, _: RawJson) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+/// A tool that tells of its progress after each of these times, and asks a question of a minute before the last one.
+struct Working {
+    every: Duration,
+    n_reports: usize,
+    asks: bool,
+}
+
+impl Invoke for Working {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        for n in 1..=self.n_reports {
+            tokio::time::sleep(self.every).await;
+            if self.asks && n == self.n_reports {
+                let question = Question {
+                    method: "elicitation/create".to_owned(),
+                    params: None,
+                };
+                let asker = cx.ask.clone().unwrap();
+                asker.ask(question).await.unwrap();
+            }
+            if let Some(progress) = &cx.progress {
+                progress.report(RawJson::object());
+            }
+        }
+        tokio::time::sleep(self.every).await;
+        Ok(Reply::value(RawJson::object()).into())
+    }
+}
+
+/// A call of 10 s with attempts of 3 s, for a caller that wants to know of progress or not: what came of it, how long it
+/// took, and how many reports there were.
+async fn work(tool: Working, wants_progress: bool) -> (Result<Outcome, ToolError>, Duration, usize) {
+    let script = Script::new([]);
+    let mut cx = context(&script, TestTool::new("works").limits(10 * SECOND, 3 * SECOND));
+    let reports: Arc<Reports> = Arc::default();
+    cx.progress = wants_progress.then(|| reports.clone() as Arc<dyn Progress>);
+    cx.ask = tool
+        .asks
+        .then(|| Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
+    let start = Instant::now();
+    let stack = Layers::outermost(Deadline).then(Timeout).around(tool);
+    let result = stack.invoke(&mut cx).await;
+    let n_reports = *reports.0.lock().unwrap();
+    assert_eq!(cx.progress.is_some(), wants_progress);
+    (result, start.elapsed(), n_reports)
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_puts_the_end_of_an_attempt_off_and_not_that_of_the_call() {
+    let working = |n_reports| Working {
+        every: 2 * SECOND,
+        n_reports,
+        asks: false,
+    };
+    // It tells of its progress after 2, 4 and 6 seconds.
+    let (result, took, n_reports) = work(working(3), true).await;
+    assert!(is_reply(&result), "{result:?}");
+    assert_eq!((took, n_reports), (8 * SECOND, 3));
+    // Nobody who wants to know, nobody who is told.
+    let (result, took, _) = work(working(3), false).await;
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!(took, 3 * SECOND);
+    // It tells without end.
+    let (result, took, _) = work(working(1000), true).await;
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!(took, 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_stops_telling_ends_its_limit_after_its_last_report() {
+    let script = Script::new([]);
+    let mut cx = context(&script, TestTool::new("stops").limits(10 * SECOND, 3 * SECOND));
+    cx.progress = Some(Arc::new(Reports::default()));
+    let once = |cx: &CallContext| cx.progress.clone().unwrap().report(RawJson::object());
+    struct Stops<F>(F);
+    impl<F: Fn(&CallContext) + Send + Sync> Invoke for Stops<F> {
+        async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+            tokio::time::sleep(SECOND).await;
+            (self.0)(cx);
+            std::future::pending().await
+        }
+    }
+    let start = Instant::now();
+    let error = Timeout.layer(Stops(once)).invoke(&mut cx).await.unwrap_err();
+    assert_eq!(start.elapsed(), 4 * SECOND);
+    assert!(
+        error.to_string().contains("no answer and no progress within 3s"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_counts_beside_the_time_of_the_caller() {
+    let tool = Working {
+        every: 2 * SECOND,
+        n_reports: 2,
+        asks: true,
+    };
+    let (result, took, _) = work(tool, true).await;
+    assert!(is_reply(&result), "{result:?}");
+    assert_eq!(took, 66 * SECOND);
 }

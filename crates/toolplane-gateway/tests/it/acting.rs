@@ -190,6 +190,11 @@ fn beside(target: &Target, cx: &CallContext) -> Result<Outcome, ToolError> {
         Target::Resource { uri, .. } if uri.ends_with("gone") => {
             return Err(rpc(r#"{"code":-32002,"message":"gone"}"#));
         }
+        Target::Resource { uri, .. } if uri.ends_with("unread") => {
+            let detail = raw(r#"{"code":-32601,"message":"no such method"}"#);
+            let error = ToolError::new(ErrorKind::NotFound, "the server said: no such method");
+            return Err(error.with_detail(detail));
+        }
         Target::Resource { uri, .. } if uri.ends_with("modern") => {
             r#"{"resultType":"complete","contents":[],"ttlMs":7,"cacheScope":"public"}"#.to_owned()
         }

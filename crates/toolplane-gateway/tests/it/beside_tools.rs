@@ -199,6 +199,14 @@ async fn what_fails_is_an_error_of_the_protocol() {
             "there is no resource",
         ),
         ("resources/read", r#""uri":"test://gone""#, -32002, -32602, "gone"),
+        // That a server does not know the method is between it and us.
+        (
+            "resources/read",
+            r#""uri":"test://t/unread""#,
+            -32002,
+            -32602,
+            "no such method",
+        ),
         ("resources/read", "", -32602, -32602, "`uri` must be a string"),
         ("completion/complete", "", -32602, -32602, "`ref` must be"),
         (

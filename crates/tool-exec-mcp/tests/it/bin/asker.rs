@@ -6,7 +6,8 @@ use std::{
     fs::OpenOptions,
     io::{self, BufRead as _, Write},
     path::PathBuf,
-    process,
+    process, thread,
+    time::Duration,
 };
 
 use raw_json::RawJson;
@@ -23,6 +24,9 @@ fn main() -> io::Result<()> {
         n_questions: 0,
     };
     server.note("starts", &process::id().to_string())?;
+    if server.mode == "ends" {
+        end();
+    }
     for line in io::stdin().lock().lines() {
         let message = RawJson::parse(line?).map_err(io::Error::other)?;
         let method = message.get("method").and_then(|method| method.string());
@@ -33,6 +37,10 @@ fn main() -> io::Result<()> {
             (Some(method), None) => server.notification(&method)?,
             (None, id) => server.answer(&id.unwrap_or_default(), &message)?,
         }
+    }
+    if server.mode == "stays" {
+        // Longer than it is waited for.
+        thread::sleep(Duration::from_secs(3600));
     }
     Ok(())
 }
