@@ -17,9 +17,22 @@ pub fn base_environment() -> Vec<(OsString, OsString)> {
         .collect()
 }
 
+/// What our own environment says of the trees that we are in. Who wrote too much there is not passed on.
+pub(crate) fn outer_mark(name: &str) -> Option<OsString> {
+    const MOST: usize = 1024;
+    std::env::var_os(name).filter(|mark| !mark.is_empty() && mark.len() <= MOST)
+}
+
 /// A program that speaks MCP on its standard input and output.
 ///
-/// Its environment holds what is set here and nothing else: [`new`](Self::new) begins with [`base_environment`].
+/// Its environment holds what is set here and nothing else: [`new`](Self::new) begins with [`base_environment`]. Beside
+/// that, `MCP_CLIENT_TREE` holds a random number, by which the processes that it starts are found.
+///
+/// # What it has started
+/// When the connection ends, the program ends with everything that it has started: its process group, and on Linux also
+/// what left the group, such as a daemon. That is found by `/proc`: by its parents as long as they live, and by the number
+/// in its environment. It stays behind if it has neither: if its parent has ended, and it was started with another
+/// environment or wrote over it, or if it belongs to another user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
     pub(crate) program: OsString,

@@ -41,7 +41,7 @@
 //! | tells without end | those of its [`Events`] that come while too many wait |
 //! | asks without end | the questions beyond 64 that are open |
 //! | ends again and again | six starts in the first minute, then one a minute; see [`StartBudget`] |
-//! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all it has started |
+//! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all that it has started, also what left its process group; see [`Command`] |
 //!
 //! An [`Error`] tells whether the request may have run ([`Error::was_sent`]): only then is it a risk to repeat it.
 
@@ -64,6 +64,11 @@ mod process;
 mod server;
 mod stderr;
 mod stream;
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(not(target_os = "linux"))]
+#[path = "tree_unknown.rs"]
+mod tree;
 mod unbuffered;
 mod upstream;
 

@@ -1,4 +1,4 @@
-//! A child process and everything that it starts: one process group that ends as a whole.
+//! A child process and everything that it starts: one process group that ends as a whole, and what left the group.
 
 use std::{
     process::{ExitStatus, Stdio},
@@ -16,7 +16,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Command, Error, ErrorKind, stderr::StderrTail};
+use crate::{
+    Command, Error, ErrorKind,
+    stderr::StderrTail,
+    tree::{MARK, Tree},
+};
 
 /// A running child. Dropping it kills the whole group at once, without a runtime.
 #[derive(Debug)]
@@ -40,30 +44,35 @@ pub(crate) enum Stop {
 /// A handle by which the tasks of a connection end its process without keeping it alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessHandle {
+    group: Arc<Group>,
     stop: watch::Sender<Stop>,
     exit: watch::Receiver<Option<ExitStatus>>,
     stderr: Arc<StderrTail>,
 }
 
-/// A process group. Its id stays taken while one process of it lives or waits to be reaped.
+/// A process group, and who left it. Its id stays taken while one process of it lives or waits to be reaped.
 #[derive(Debug)]
 struct Group {
     id: Pid,
+    tree: Tree,
     gone: AtomicBool,
 }
 
 impl Group {
     fn signal(&self, signal: Signal) {
         if !self.gone.load(Ordering::SeqCst) {
+            self.tree.signal(signal);
             // Fails when nobody is left, which is what is wanted.
             let _ = kill_process_group(self.id, signal);
         }
     }
 
-    /// Kills who is left after the leader was reaped; from then on the id may belong to others.
+    /// Kills who is left after the leader was reaped; from then on the id may belong to others. Takes a moment.
     fn finish(&self) {
-        self.signal(Signal::KILL);
-        self.gone.store(true, Ordering::SeqCst);
+        if !self.gone.swap(true, Ordering::SeqCst) {
+            let _ = kill_process_group(self.id, Signal::KILL);
+            self.tree.finish();
+        }
     }
 }
 
@@ -73,7 +82,9 @@ impl Process {
         command: &Command,
         grace: Duration,
     ) -> Result<(Self, ChildStdin, ChildStdout), Error> {
+        let tree = Tree::new();
         let mut child = prepare(command)
+            .env(MARK, tree.variable())
             .spawn()
             .map_err(|error| start_failed(command, error))?;
         let id = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
@@ -82,8 +93,10 @@ impl Process {
         else {
             return Err(Error::closed("the child has ended before it began"));
         };
+        tree.begins(id);
         let group = Arc::new(Group {
             id,
+            tree,
             gone: AtomicBool::new(false),
         });
         let (stop, stopped) = watch::channel(Stop::Not);
@@ -93,7 +106,9 @@ impl Process {
         let guard = KillOnDrop(Arc::clone(&group));
         tokio::spawn(async move {
             let status = supervise(child, &guard.0, stopped, grace).await;
-            guard.0.finish();
+            let group = Arc::clone(&guard.0);
+            // An error means that the runtime ends: then the guard does it.
+            let _ = tokio::task::spawn_blocking(move || group.finish()).await;
             exited.send_replace(status);
         });
         Ok((
@@ -110,6 +125,7 @@ impl Process {
 
     pub(crate) fn handle(&self) -> ProcessHandle {
         ProcessHandle {
+            group: Arc::clone(&self.group),
             stop: self.stop.clone(),
             exit: self.exit.clone(),
             stderr: Arc::clone(&self.stderr),
@@ -123,16 +139,23 @@ impl Drop for Process {
     }
 }
 
-/// Kills the group when the task that watches it is dropped with its runtime.
+/// Kills all that is left when the task that watches it is dropped with its runtime.
 struct KillOnDrop(Arc<Group>);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.signal(Signal::KILL);
+        self.0.finish();
     }
 }
 
 impl ProcessHandle {
+    /// Takes note of what it has started. To be called before its input is closed: it may end by that, and nobody is found
+    /// by a parent that has ended.
+    pub(crate) fn look(&self) {
+        self.group.tree.look();
+    }
+
     /// Asks for the end of the process; a gentler wish never replaces a harder one.
     pub(crate) fn stop(&self, how: Stop) {
         self.stop.send_if_modified(|stop| {

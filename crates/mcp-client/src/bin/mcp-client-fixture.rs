@@ -32,6 +32,33 @@ fn main() -> io::Result<()> {
             let child = Command::new(&args[0]).arg("sleep").stdin(Stdio::null()).spawn()?;
             note(file, &child.id().to_string())?;
         }
+        "daemon" | "daemon-left" => {
+            // By way of one that ends at once, so that nobody is its parent any longer.
+            let started = Command::new(&args[0]).arg("daemonize").arg(&args[2]).status()?;
+            assert!(started.success(), "there is no daemon");
+        }
+        "daemonize" => {
+            let sleeper = [args[0].as_str(), "asleep", file.unwrap_or_default()];
+            Command::new("setsid")
+                .args(sleeper)
+                .stdin(Stdio::null())
+                .spawn()?;
+            return Ok(());
+        }
+        "session" => {
+            // One that is found by its parent only.
+            let sleeper = [args[0].as_str(), "asleep", file.unwrap_or_default()];
+            let mut child = Command::new("setsid");
+            child
+                .args(sleeper)
+                .env_remove("MCP_CLIENT_TREE")
+                .stdin(Stdio::null());
+            child.spawn()?;
+        }
+        "asleep" => {
+            note(file, &process::id().to_string())?;
+            sleep()
+        }
         "stubborn" => ignore_sigterm()?,
         _ => {}
     }
@@ -71,7 +98,7 @@ fn serve(mode: &str) -> io::Result<()> {
 /// Does what the mode says when a tool is called.
 fn misbehave(mode: &str, calls: u32, request: &Request) -> io::Result<()> {
     match mode {
-        "exit-mid-call" | "grandchild-left" => {
+        "exit-mid-call" | "grandchild-left" | "daemon-left" => {
             io::stderr().write_all(b"out of cheese\n")?;
             end(7)
         }

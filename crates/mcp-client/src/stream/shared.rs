@@ -176,6 +176,9 @@ impl Shared {
         for call in calls.into_values() {
             call.finish(Err(error.clone()));
         }
+        if let Some(process) = &self.process {
+            process.look();
+        }
         self.closed.send_replace(true);
         self.incoming.stop();
         if let Some(process) = &self.process {

@@ -115,7 +115,7 @@ async fn a_child_sees_the_base_environment_and_what_it_is_given() {
     assert!(names.contains("GRANTED"));
     for name in names.split_whitespace() {
         assert!(
-            name == "GRANTED" || BASE_VARIABLES.contains(&name),
+            ["GRANTED", "MCP_CLIENT_TREE"].contains(&name) || BASE_VARIABLES.contains(&name),
             "`{name}` reached the child"
         );
     }
@@ -191,6 +191,42 @@ async fn grandchildren_end_with_the_server() {
         }
         is_gone(grandchild).await;
     }
+}
+
+#[tokio::test]
+async fn what_left_the_process_group_ends_with_the_server() {
+    for mode in ["daemon", "daemon-left", "session"] {
+        let (command, _directory, file) = noting(mode);
+        let connection = spawn(&command).await;
+        let started = async {
+            while !file.exists() || pids(&file).is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, started).await.unwrap();
+        let daemon = pids(&file)[0];
+        assert!(runs(daemon));
+        if mode == "daemon-left" {
+            call(&connection).await.unwrap_err();
+            connection.closed().await;
+        }
+        timeout(PATIENCE, connection.shutdown()).await.unwrap();
+        is_gone(daemon).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_leaves_no_daemon() {
+    let (command, _directory, file) = noting("daemon");
+    let connection = spawn(&command).await;
+    let started = async {
+        while !file.exists() || pids(&file).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, started).await.unwrap();
+    drop(connection);
+    is_gone(pids(&file)[0]).await;
 }
 
 #[tokio::test]
