@@ -10,7 +10,7 @@ use crate::{
     field::{Entries, Field, Text},
     overrides::{count, period},
     place::Cx,
-    transport,
+    server_health, transport,
     units::{Percent, Period},
 };
 
@@ -24,6 +24,8 @@ pub struct HealthSpec {
     pub interval: Duration,
     /// How long a check may take: 5 s.
     pub timeout: Duration,
+    /// How often a server is asked that says nothing of its own: never if absent.
+    pub server_interval: Option<Duration>,
 }
 
 impl Default for HealthSpec {
@@ -32,6 +34,7 @@ impl Default for HealthSpec {
             window: Duration::from_secs(300),
             interval: Duration::from_secs(60),
             timeout: Duration::from_secs(5),
+            server_interval: None,
         }
     }
 }
@@ -87,6 +90,9 @@ pub(crate) struct HealthBody {
     interval: Field<Period>,
     /// How long a check of a tool or server may take; 5s if it is not given.
     timeout: Field<Period>,
+    /// How often each server is asked whether it is well while the gateway runs; never if it is not given. A server's own
+    /// `health_check_interval` is in its place.
+    server_interval: Field<Period>,
 }
 
 /// When operators are told that something is not well, and how. Alerts go to the log in any case.
@@ -124,6 +130,7 @@ pub(crate) fn health(cx: Cx<'_>, body: HealthBody) -> HealthSpec {
     period(cx, body.window, &mut health.window);
     period(cx, body.interval, &mut health.interval);
     period(cx, body.timeout, &mut health.timeout);
+    health.server_interval = server_health::interval(cx, body.server_interval).filter(|period| !period.is_zero());
     health
 }
 

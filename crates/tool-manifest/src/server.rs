@@ -251,8 +251,8 @@ pub(crate) struct ServerBody {
     /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
     /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
     pub(crate) max_connections: Field<u32>,
-    /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; never if it is not given. A
-    /// server that has failed is started again by it.
+    /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; as `health.server_interval` says if
+    /// it is not given, and never with `0s`. A server that has failed is started again by it.
     pub(crate) health_check_interval: Field<Period>,
     /// Whether it is asked the same whenever it was started: one that is not well has failed to start.
     pub(crate) health_check_at_start: Field<bool>,

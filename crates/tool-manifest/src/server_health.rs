@@ -5,8 +5,9 @@ use std::time::Duration;
 use raw_json::RawJson;
 
 use crate::{
+    Diagnostic,
     field::{Field, Raw},
-    node::{Kind, NodeId},
+    node::Kind,
     place::Cx,
     schema_field,
     units::Period,
@@ -16,7 +17,8 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServerHealthSpec {
-    /// How often it is asked while the gateway runs; never if absent.
+    /// How often it is asked while the gateway runs; never if absent. Where the server says nothing it is what
+    /// [`HealthSpec::server_interval`](crate::HealthSpec::server_interval) says.
     pub interval: Option<Duration>,
     /// Whether it is asked whenever it was started, and has failed to start if it is not well.
     pub at_start: bool,
@@ -45,34 +47,39 @@ pub(crate) fn read(cx: Cx<'_>, written: Written) -> ServerHealthSpec {
     let interval = interval(cx, written.interval);
     let at_start = written.at_start.get().unwrap_or_default();
     let tool = tool(cx, written.tool, written.arguments);
-    if let Some((at, _)) = &tool
-        && interval.is_none()
-        && !at_start
-    {
-        cx.error(
-            *at,
-            "the tool is never called",
-            "say when: `health_check_at_start: true` or `health_check_interval: 30s`",
-        );
-    }
     ServerHealthSpec {
         interval,
         at_start,
-        tool: tool.map(|(_, tool)| tool),
+        tool,
     }
 }
 
-fn interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
+/// How often a server is asked; with 0s it is not.
+pub(crate) fn interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
     let (at, Period(period)) = field.located()?;
-    if period < Duration::from_secs(1) {
+    if !period.is_zero() && period < Duration::from_secs(1) {
         cx.error(at, "a server is asked once a second at most", "write `30s`");
         return None;
     }
     Some(period)
 }
 
-fn tool(cx: Cx<'_>, name: Field<String>, arguments: Raw) -> Option<(NodeId, ServerHealthTool)> {
-    let Some((at, name)) = name.located() else {
+impl ServerHealthSpec {
+    /// Takes the usual interval if there is none of its own. What is wrong with the whole comes back.
+    pub(crate) fn settle(&mut self, usual: Option<Duration>) -> Option<Diagnostic> {
+        self.interval = self.interval.or(usual).filter(|interval| !interval.is_zero());
+        let is_asked = self.interval.is_some() || self.at_start;
+        (self.tool.is_some() && !is_asked).then(|| {
+            Diagnostic::error("the `health_check_tool` is never called").with_hint(
+                "say when: `health_check_at_start: true` or `health_check_interval: 30s`, or \
+                 `health: {server_interval: 30s}` for all servers",
+            )
+        })
+    }
+}
+
+fn tool(cx: Cx<'_>, name: Field<String>, arguments: Raw) -> Option<ServerHealthTool> {
+    let Some(name) = name.get() else {
         if let Some(at) = arguments.0 {
             let hint = "name the tool by `health_check_tool`";
             cx.error(at, "these are the arguments of no tool", hint);
@@ -89,5 +96,5 @@ fn tool(cx: Cx<'_>, name: Field<String>, arguments: Raw) -> Option<(NodeId, Serv
             return None;
         }
     };
-    Some((at, ServerHealthTool { name, arguments }))
+    Some(ServerHealthTool { name, arguments })
 }

@@ -74,6 +74,25 @@ fn what_holds_when_nothing_is_said() {
 }
 
 #[test]
+fn a_server_is_asked_as_often_as_all_unless_it_says_so() {
+    let text = "
+health: {server_interval: 1m}
+servers:
+  usual: {command: x, health_check_tool: t}
+  own: {command: x, health_check_interval: 10s}
+  never: {command: x, health_check_interval: 0s}
+";
+    let servers = loaded(text).configuration.servers;
+    let interval = |name: &str| {
+        let server = servers.iter().find(|server| server.name == name);
+        server.expect("it is there").health.interval
+    };
+    assert_eq!(interval("usual"), Some(Duration::from_secs(60)));
+    assert_eq!(interval("own"), Some(Duration::from_secs(10)));
+    assert_eq!(interval("never"), None);
+}
+
+#[test]
 fn what_cannot_be_meant() {
     for (line, expected) in [
         ("health: {window: 0s}", "longer than 0"),
@@ -87,6 +106,7 @@ fn what_cannot_be_meant() {
             "once a second",
         ),
         ("servers: {a: {command: x, health_check_tool: t}}", "never called"),
+        ("health: {server_interval: 10ms}", "once a second"),
         (
             "servers: {a: {command: x, health_check_arguments: {a: 1}}}",
             "arguments of no tool",
