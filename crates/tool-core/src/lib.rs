@@ -36,6 +36,7 @@ mod future;
 mod gate;
 mod health;
 mod hedge;
+mod hidden_fields;
 mod invoke;
 mod jitter;
 mod ladder;
@@ -84,6 +85,7 @@ pub use self::{
     gate::Gate,
     health::{CheckReport, Health, HealthReport, HealthStatus},
     hedge::{HedgeAfter, HedgePercent, HedgeSettings},
+    hidden_fields::{hide_fields, hide_fields_of_result},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
     ladder::{Degraded, DegradedStep, FailedStep, FailureStep, InsteadOf},

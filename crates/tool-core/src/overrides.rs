@@ -23,6 +23,8 @@ pub struct Overrides {
     pub key_ttl: Option<Duration>,
     /// What is hidden in what the tool gives back.
     pub redaction: Option<Redaction>,
+    /// The names of the fields that are hidden in it, and in its arguments where they are logged.
+    pub redact: Option<Arc<[String]>>,
     /// Whether its calls need approval.
     pub approval: Option<ApprovalRule>,
     /// How long it is switched off when its credentials are refused; not at all if zero.

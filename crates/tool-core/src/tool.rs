@@ -62,6 +62,8 @@ pub struct Settings {
     pub cache: Option<CacheSettings>,
     /// What is hidden in what it gives back.
     pub redaction: Redaction,
+    /// The names of the fields that are hidden in it, and in its arguments where they are logged.
+    pub redact: Arc<[String]>,
     /// How much it may be used.
     pub limits: Limits,
     /// What becomes of its calls with an idempotency key.
@@ -88,6 +90,7 @@ impl Default for Settings {
             arguments: ArgumentHandling::Strict,
             cache: None,
             redaction: Redaction::Secrets,
+            redact: Arc::default(),
             limits: Limits::default(),
             idempotency: IdempotencySettings::default(),
             approval: ApprovalRule::Never,
@@ -115,6 +118,7 @@ impl Settings {
         let cache = overrides.cache.or(self.cache);
         self.cache = cache.filter(|cache| !cache.disabled);
         self.redaction = overrides.redaction.unwrap_or(self.redaction);
+        self.redact = overrides.redact.clone().unwrap_or(self.redact);
         self.approval = overrides.approval.unwrap_or(self.approval);
         let ladder = overrides.on_failure.clone().or(self.on_failure);
         self.on_failure = ladder.filter(|ladder| !ladder.is_empty());

@@ -18,7 +18,9 @@ use tokio::{
     task::spawn_blocking,
     time::{error::Elapsed, timeout},
 };
-use tool_core::{CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError};
+use tool_core::{
+    CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, hide_fields,
+};
 use tracing::debug;
 use url::Url;
 
@@ -30,7 +32,7 @@ use crate::{
     json_path::PathError,
     mapping::MappingError,
     plan::{Plan, Selection, may_lead_to},
-    redact::{Masks, hide_fields},
+    redact::Masks,
     request::Request,
     response::{MediaType, result_of},
     settings::Redirects,
@@ -109,6 +111,7 @@ impl HttpTool {
         let plan = &*self.plan;
         let values = self.values().await?;
         let masks = Masks::new(&values, &plan.secrets);
+        let hidden = plan.hidden_fields(&cx.tool().settings().redact);
         let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
         let mut request = plan.request(&Scope {
             arguments: &arguments,
@@ -130,7 +133,7 @@ impl HttpTool {
             tool = %plan.tool,
             %method,
             status = status.as_u16(),
-            arguments = %masks.message(hide_fields(cx.arguments.raw(), &plan.redact).as_str()),
+            arguments = %masks.message(hide_fields(cx.arguments.raw(), &hidden).as_str()),
             "http call answered"
         );
         if !plan.expected.holds(status) {
@@ -138,7 +141,9 @@ impl HttpTool {
             if refuses_credentials(status) {
                 *self.refused.lock().await = Some(self.digest(&values));
             }
-            return Err(error_answer(response, plan, &masks, cx.clock.wall()).await.into());
+            return Err(error_answer(response, &hidden, &masks, cx.clock.wall())
+                .await
+                .into());
         }
         let media = MediaType::of(response.headers());
         let body = match method {
@@ -150,7 +155,7 @@ impl HttpTool {
         cx.dispatch().answered();
         let whole = mask_result(&result_of(body, &media)?, &masks)?;
         // Hidden before anything is selected: a selection may leave a field's name behind.
-        let result = self.select(hide_fields(&whole, &plan.redact)).await?;
+        let result = self.select(hide_fields(&whole, &hidden)).await?;
         let mut reply = Reply::value(result);
         if status == StatusCode::PARTIAL_CONTENT {
             reply.mark_partial();

@@ -8,12 +8,11 @@ use http::{StatusCode, header::RETRY_AFTER};
 use raw_json::RawJson;
 use reqwest::Response;
 use tokio::time::timeout;
-use tool_core::{CallContext, ErrorKind, ToolError, retry_after};
+use tool_core::{CallContext, ErrorKind, ToolError, hide_fields, retry_after};
 
 use crate::{
     call::not_allowed,
-    plan::Plan,
-    redact::{Masks, hide_fields},
+    redact::Masks,
     resolve::is_refused,
     response::{MediaType, decode},
     status::{kind_of, refuses_credentials},
@@ -118,7 +117,7 @@ fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)>
 /// The error for an answer whose status is not expected, with a short part of what it says.
 pub(crate) async fn error_answer(
     mut response: Response,
-    plan: &Plan,
+    hidden: &[String],
     masks: &Masks,
     now: SystemTime,
 ) -> ToolError {
@@ -132,11 +131,11 @@ pub(crate) async fn error_answer(
     let detail = Some(&text)
         .filter(|_| whole)
         .and_then(|text| RawJson::parse(text.to_string()).ok())
-        .map(|raw| hide_fields(&raw, &plan.redact));
+        .map(|raw| hide_fields(&raw, hidden));
     let shown = match &detail {
         Some(raw) => excerpt(raw.as_str()),
         // A part of something that has hidden fields cannot be told from the rest.
-        None if !plan.redact.is_empty() => String::new(),
+        None if !hidden.is_empty() => String::new(),
         None => excerpt(&text),
     };
     let mut message = format!("the upstream answered {}", name_of(status));

@@ -1,4 +1,5 @@
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashSet},
     time::Duration,
 };
@@ -73,6 +74,15 @@ pub(crate) enum Selection {
 }
 
 impl Plan {
+    /// The names of the fields that are hidden: those of the executor's settings and those of the tool's.
+    pub(crate) fn hidden_fields<'a>(&'a self, of_tool: &'a [String]) -> Cow<'a, [String]> {
+        match (&*self.redact, of_tool) {
+            (own, []) => own.into(),
+            ([], of_tool) => of_tool.into(),
+            (own, of_tool) => [own, of_tool].concat().into(),
+        }
+    }
+
     /// Reads a tool's settings, or tells every problem that they have.
     pub(crate) fn compile(
         descriptor: &Descriptor,

@@ -277,7 +277,10 @@ impl Draft {
 
     /// Gives servers that say nothing of it what holds for all.
     pub(crate) fn settle_servers(&mut self, report: &Report) {
-        let usual = self.health.as_ref().and_then(|(_, health)| health.server_interval);
+        let usual = self
+            .health
+            .as_ref()
+            .and_then(|(_, health)| health.server_interval);
         for server in &mut self.servers {
             if let Some(problem) = server.spec.health.settle(usual) {
                 report.push(problem.with_location(Some(server.place.key_location())));

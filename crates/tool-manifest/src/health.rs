@@ -130,7 +130,8 @@ pub(crate) fn health(cx: Cx<'_>, body: HealthBody) -> HealthSpec {
     period(cx, body.window, &mut health.window);
     period(cx, body.interval, &mut health.interval);
     period(cx, body.timeout, &mut health.timeout);
-    health.server_interval = server_health::interval(cx, body.server_interval).filter(|period| !period.is_zero());
+    health.server_interval =
+        server_health::interval(cx, body.server_interval).filter(|period| !period.is_zero());
     health
 }
 

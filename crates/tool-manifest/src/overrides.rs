@@ -84,6 +84,7 @@ pub(crate) struct OverrideFields {
     pub(crate) cache: Field<CacheBody>,
     pub(crate) arguments: Field<ArgumentsWord>,
     pub(crate) redaction: Field<RedactionWord>,
+    pub(crate) redact: Field<Vec<Field<String>>>,
     pub(crate) approval: Field<ApprovalWord>,
     pub(crate) partial: PartialField,
 }
@@ -118,6 +119,10 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
             RedactionWord::Secrets => Redaction::Secrets,
             RedactionWord::Credentials => Redaction::Credentials,
         }),
+        redact: fields
+            .redact
+            .get()
+            .map(|names| names.into_iter().filter_map(Field::get).collect()),
         approval: fields.approval.get().map(|word| match word {
             ApprovalWord::Required => ApprovalRule::Required,
             ApprovalWord::Never => ApprovalRule::Never,

@@ -52,6 +52,9 @@ pub(crate) struct DefaultsBody {
     cache_bytes: Field<Bytes>,
     /// What is hidden in what tools give back; `secrets` if it is not given. That of a server or tool is in its place.
     redaction: Field<RedactionWord>,
+    /// Names of fields, at any depth, that are hidden in what tools give back and in what is logged of their arguments; none
+    /// if it is not given. That of a server or tool is in its place.
+    redact: Field<Vec<Field<String>>>,
     /// Whether somebody must approve each call; nobody need if it is not given. That of a server or tool is in its
     /// place.
     approval: Field<ApprovalWord>,
@@ -197,6 +200,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
             cache: body.cache,
             arguments: body.arguments,
             redaction: body.redaction,
+            redact: body.redact,
             approval: body.approval,
             partial: body.partial,
         },

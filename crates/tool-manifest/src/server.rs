@@ -217,6 +217,9 @@ pub(crate) struct ServerBody {
     pub(crate) cache: Field<CacheBody>,
     /// What is hidden in what its tools give back, in the place of what `defaults` say.
     pub(crate) redaction: Field<RedactionWord>,
+    /// Names of fields, at any depth, that are hidden in what its tools give back and in what is logged of their arguments, in
+    /// the place of what `defaults` say.
+    pub(crate) redact: Field<Vec<Field<String>>>,
     /// Whether somebody must approve each call of its tools, in the place of what `defaults` say.
     pub(crate) approval: Field<ApprovalWord>,
     /// What is done when calls of its tools fail, in the place of what `defaults` say: `stale` alone can be for many tools.
@@ -328,6 +331,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
                     cache: body.cache,
                     arguments: body.arguments,
                     redaction: body.redaction,
+                    redact: body.redact,
                     approval: body.approval,
                     partial: body.partial,
                 },

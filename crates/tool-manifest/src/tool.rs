@@ -68,6 +68,9 @@ pub(crate) struct ToolBody {
     idempotency: Field<IdempotencyBody>,
     /// What is hidden in what it gives back, in the place of what `defaults` say.
     redaction: Field<RedactionWord>,
+    /// Names of fields, at any depth, that are hidden in what it gives back and in what is logged of its arguments, in the
+    /// place of what its server or `defaults` say.
+    redact: Field<Vec<Field<String>>>,
     /// Whether somebody must approve each call, in the place of what `defaults` say.
     approval: Field<ApprovalWord>,
     /// What is done when a call fails, in this order, in the place of what `defaults` say: another tool is called, a kept
@@ -263,6 +266,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                     cache: body.cache,
                     arguments: body.arguments,
                     redaction: body.redaction,
+                    redact: body.redact,
                     approval: body.approval,
                     partial: body.partial,
                 },

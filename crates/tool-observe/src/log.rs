@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use tool_core::{CallContext, CheckError, Outcome, ToolError};
+use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_fields};
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
 use crate::{conventions, sanitised, tracer::SpanKind};
@@ -33,7 +33,7 @@ pub(crate) fn start(cx: &CallContext) {
         debug!(
             method = conventions::method(&cx.target),
             n_bytes = cx.arguments.raw().len(),
-            input = %sanitised(cx.arguments.raw()),
+            input = %sanitised(&hide_fields(cx.arguments.raw(), &cx.tool().settings().redact)),
             "started"
         );
     } else {

@@ -2,12 +2,16 @@ use std::sync::LazyLock;
 
 use raw_json::RawJson;
 use regex::Regex;
-use tool_core::{Body, CallContext, HIDDEN, Invoke, Layer, Outcome, Redaction, Reply, ToolError};
+use tool_core::{
+    Body, CallContext, HIDDEN, Invoke, Layer, Outcome, Redaction, Reply, ToolError, hide_fields,
+    hide_fields_of_result,
+};
 
 use crate::Redactor;
 
 /// Hides secrets in what a tool gives back: in its result, in what it asks for and in its error. How much is the tool's
-/// setting, see [`Redaction`].
+/// setting, see [`Redaction`]. In results and in the data of errors it hides the fields as well that the tool's settings
+/// name.
 ///
 /// # Order
 /// It stands inside everything that keeps or shares results, so that nobody above ever sees what is hidden, and around
@@ -46,18 +50,19 @@ impl<S> Layer<S> for Redact {
 impl<S: Invoke> Invoke for Redacting<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let result = self.inner.invoke(cx).await;
-        let redaction = cx.tool().settings().redaction;
+        let (redaction, fields) = (cx.tool().settings().redaction, &cx.tool().settings().redact);
         let knows = !self.redactor.is_empty();
-        if !(knows || redaction == Redaction::Credentials) {
+        if !(knows || redaction == Redaction::Credentials || !fields.is_empty()) {
             return result;
         }
         let hide = Hide {
             redactor: &self.redactor,
+            fields,
+            // A tool may give secrets back to whoever calls it; its errors go to logs, alerts and traces as well.
+            secrets: redaction != Redaction::Off || result.is_err(),
             credentials: redaction == Redaction::Credentials,
         };
         match result {
-            // A tool may give secrets back to whoever calls it; its errors go to logs, alerts and traces as well.
-            Ok(outcome) if redaction == Redaction::Off => Ok(outcome),
             Ok(mut outcome) => {
                 if hide.outcome(&mut outcome) {
                     cx.note("redact", || "secrets were hidden in the result".to_owned());
@@ -74,6 +79,8 @@ impl<S: Invoke> Invoke for Redacting<S> {
 
 struct Hide<'a> {
     redactor: &'a Redactor,
+    fields: &'a [String],
+    secrets: bool,
     credentials: bool,
 }
 
@@ -89,12 +96,28 @@ impl Hide<'_> {
     }
 
     fn reply(&self, reply: &mut Reply) -> bool {
-        match &mut reply.body {
-            Body::Value(raw) | Body::Result(raw) => self.json(raw),
+        let (raw, without) = match &mut reply.body {
+            Body::Value(raw) => {
+                let without = hide_fields(raw, self.fields);
+                (raw, without)
+            }
+            Body::Result(raw) => {
+                let without = hide_fields_of_result(raw, self.fields);
+                (raw, without)
+            }
+        };
+        let is_less = without != *raw;
+        if is_less {
+            *raw = without;
         }
+        self.json(raw) || is_less
     }
 
+    /// Whether there were secrets.
     fn json(&self, raw: &mut RawJson) -> bool {
+        if !self.secrets {
+            return false;
+        }
         let mut hidden = self.redactor.json(raw);
         if self.credentials {
             let text = hidden.as_ref().unwrap_or(raw).as_str();
@@ -113,8 +136,9 @@ impl Hide<'_> {
         } else {
             text.into_owned()
         };
-        let mut detail = error.detail().cloned();
-        let is_detail_hidden = detail.as_mut().is_some_and(|detail| self.json(detail));
+        let mut detail = error.detail().map(|detail| hide_fields(detail, self.fields));
+        let is_less = detail.as_ref() != error.detail();
+        let is_detail_hidden = detail.as_mut().is_some_and(|detail| self.json(detail)) || is_less;
         let error = if text == error.message() {
             error
         } else {

@@ -179,3 +179,42 @@ async fn what_is_known_is_bounded_and_new_values_count() {
         "the oldest is forgotten"
     );
 }
+
+#[tokio::test]
+async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_errors() {
+    let came = async |redaction, step| {
+        let script = Script::new([step]);
+        let mut tool = TestTool::new("t");
+        tool.settings.redaction = redaction;
+        tool.settings.redact = ["ssn".to_owned()].into();
+        let mut cx = context(tool, &script, json!({}));
+        Redact::new(Redactor::default())
+            .layer(script)
+            .invoke(&mut cx)
+            .await
+    };
+    let raw = |text: &str| RawJson::parse(text.to_owned()).expect("JSON");
+    for redaction in [Redaction::Off, Redaction::Secrets] {
+        let value = Step::Reply(Reply::value(raw(r#"{"ssn": 1, "n": 1e2}"#)));
+        let result = raw(r#"{"structuredContent": {"ssn": 1}, "content": []}"#);
+        for (step, expected) in [
+            (value, r#"{"ssn": "[redacted]", "n": 1e2}"#),
+            (
+                Step::Reply(Reply::result(result, false)),
+                r#"{"structuredContent": {"ssn": "[redacted]"}, "content": []}"#,
+            ),
+        ] {
+            let outcome = came(redaction, step).await;
+            let Ok(Outcome::Reply(reply)) = outcome else {
+                panic!("{outcome:?}")
+            };
+            assert_eq!(reply.raw().as_str(), expected);
+        }
+        let error = ToolError::new(ErrorKind::UpstreamError, "no").with_detail(raw(r#"{"ssn":1}"#));
+        let error = came(redaction, Step::Fail(error)).await.expect_err("it fails");
+        assert_eq!(
+            error.detail().map(RawJson::as_str),
+            Some(r#"{"ssn":"[redacted]"}"#)
+        );
+    }
+}

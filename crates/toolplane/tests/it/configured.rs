@@ -259,3 +259,48 @@ tools:
     };
     assert_eq!([seconds("search"), seconds("crawl")], [3, 20]);
 }
+
+#[tokio::test]
+async fn fields_are_hidden_that_are_named_by_default_for_a_server_or_for_a_tool() {
+    #[cfg(feature = "exec-mcp")]
+    use mcp_mock::{MockServer, Tool};
+
+    let mut yaml = "
+defaults: {redact: [ssn]}
+tools:
+  usual: {description: d, executor: {kind: mock, result: {ssn: 1, iban: 2}}}
+  own: {description: d, redact: [iban], executor: {kind: mock, result: {ssn: 1, iban: 2}}}
+  open: {description: d, redact: [], executor: {kind: mock, result: {ssn: 1, iban: 2}}}
+"
+    .to_owned();
+    let mut expected = vec![
+        ("usual", r#"{"ssn":"[redacted]","iban":2}"#),
+        ("own", r#"{"ssn":1,"iban":"[redacted]"}"#),
+        ("open", r#"{"ssn":1,"iban":2}"#),
+    ];
+    #[cfg(feature = "exec-mcp")]
+    let server = {
+        let text = mcp_mock::Reply::text(r#"{"iban": 2}"#);
+        let tool = Tool::new("look").reply(text);
+        MockServer::builder()
+            .tool(tool)
+            .build()
+            .http()
+            .await
+            .expect("it listens")
+    };
+    #[cfg(feature = "exec-mcp")]
+    {
+        yaml += &format!("servers: {{up: {{url: '{}', redact: [iban]}}}}\n", server.url());
+        expected.push(("up__look", r#"{\"iban\": \"[redacted]\"}"#));
+    }
+    let plane = Toolplane::from_yaml(yaml).expect("usable");
+    for (tool, expected) in expected {
+        let outcome = plane.call(CallRequest::new(tool)).await.expect("answers");
+        let Outcome::Reply(reply) = outcome else {
+            panic!("no reply")
+        };
+        assert!(reply.raw().as_str().contains(expected), "{tool}: {reply:?}");
+    }
+    plane.shutdown().await;
+}
