@@ -1,7 +1,11 @@
 use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::{StreamExt, future::Abortable, stream::FuturesUnordered};
-use mcp_wire::{Era, Line, LineDecoder, Message, Notification, Request, Revision, RpcError, code, method};
+use mcp_wire::{
+    Era, Line, LineDecoder, Message, Notification, ParseErrorKind, Request, Response, Revision, RpcError,
+    code, method,
+};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -187,23 +191,73 @@ impl<S: Service> Connection<S> {
         while !self.has_room() {
             self.running.next().await;
         }
-        let message = match line {
-            Line::Complete(line) => Message::from_client(line),
+        let line = match line {
+            Line::Complete(line) => line,
             Line::Oversize { head } => return self.refuse_oversize(&head).await,
         };
-        match message {
-            Ok(Message::Request(request)) => self.request(request).await,
+        match Message::from_client(line.clone()) {
+            Ok(Message::Request(request)) => {
+                let out = self.out.clone();
+                self.request(request, &out).await;
+            }
             Ok(Message::Notification(notification)) => self.notification(&notification),
-            Ok(Message::Response(response)) => {
-                // Who has not opened the connection was asked nothing.
-                if let Some(client) = &self.client {
-                    client.asked.answer(response);
-                }
+            Ok(Message::Response(response)) => self.response(response),
+            Err(error) if *error.kind() == ParseErrorKind::Batch && self.takes_batches() => {
+                self.batch(line).await;
             }
             Err(error) => {
                 let frame = mcp_wire::error(error.answer_id(), &error.to_rpc_error());
-                self.send(frame).await;
+                send(&self.out, frame).await;
             }
+        }
+    }
+
+    /// One revision knows batches.
+    fn takes_batches(&self) -> bool {
+        let client = self.client.as_ref();
+        client.is_some_and(|client| client.revision == Revision::V2025_03_26)
+    }
+
+    /// Works on the messages of a batch as if they had come one by one, and answers its requests together.
+    async fn batch(&mut self, line: Bytes) {
+        let messages = match mcp_wire::batch(line) {
+            Ok(messages) => messages,
+            Err(error) => return send(&self.out, mcp_wire::error(None, &error.to_rpc_error())).await,
+        };
+        let (answers, mut answered) = mpsc::channel(messages.len());
+        for message in messages {
+            match Message::from_client(message) {
+                Ok(Message::Request(request)) if !has_place_in_batch(&request) => {
+                    let error = RpcError::new(code::INVALID_REQUEST, "this request has no place in a batch");
+                    send(&answers, mcp_wire::error(Some(request.id.as_raw()), &error)).await;
+                }
+                Ok(Message::Request(request)) => self.request(request, &answers).await,
+                Ok(Message::Notification(notification)) => self.notification(&notification),
+                Ok(Message::Response(response)) => self.response(response),
+                Err(error) => {
+                    let frame = mcp_wire::error(error.answer_id(), &error.to_rpc_error());
+                    send(&answers, frame).await;
+                }
+            }
+        }
+        drop(answers);
+        let out = self.out.clone();
+        self.running.push(Box::pin(async move {
+            let mut frames = Vec::new();
+            while let Some(frame) = answered.recv().await {
+                frames.push(frame);
+            }
+            if !frames.is_empty() {
+                send(&out, mcp_wire::batch_answer(&frames)).await;
+            }
+        }));
+    }
+
+    /// Takes the client's answer to what it was asked.
+    fn response(&self, response: Response) {
+        // Who has not opened the connection was asked nothing.
+        if let Some(client) = &self.client {
+            client.asked.answer(response);
         }
     }
 
@@ -211,17 +265,16 @@ impl<S: Service> Connection<S> {
         let message = format!("the message is larger than {} bytes", self.options.max_message);
         let id = mcp_wire::id_in_head(head).map(RawJson::from);
         let error = RpcError::new(code::INVALID_REQUEST, message);
-        self.send(mcp_wire::error(id.as_ref(), &error)).await;
+        send(&self.out, mcp_wire::error(id.as_ref(), &error)).await;
     }
 
-    async fn request(&mut self, request: Request) {
+    /// Answers a request into `out`.
+    async fn request(&mut self, request: Request, out: &mpsc::Sender<Vec<u8>>) {
         let outline = Outline::of(request.params.as_ref());
         let revision = match self.revision(&outline) {
             Ok(revision) => revision,
             Err(error) => {
-                return self
-                    .send(mcp_wire::error(Some(request.id.as_raw()), &error))
-                    .await;
+                return send(out, mcp_wire::error(Some(request.id.as_raw()), &error)).await;
             }
         };
         if revision.era() == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
@@ -235,10 +288,9 @@ impl<S: Service> Connection<S> {
         match outcome {
             Some(outcome) => {
                 let outcome = outcome.map(Into::into);
-                self.send(protocol::reply(&request.id, outcome, revision.era()).frame)
-                    .await;
+                send(out, protocol::reply(&request.id, outcome, revision.era()).frame).await;
             }
-            None => self.start(request, revision, outline).await,
+            None => self.start(request, revision, outline, out).await,
         }
     }
 
@@ -264,11 +316,17 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    async fn start(&mut self, request: Request, revision: Revision, outline: Outline) {
+    async fn start(
+        &mut self,
+        request: Request,
+        revision: Revision,
+        outline: Outline,
+        out: &mpsc::Sender<Vec<u8>>,
+    ) {
         let Some((taken, registration)) = self.in_flight.begin(&request.id) else {
             let error = protocol::duplicate_id(&request.id);
             // Not under the id: the answer would be taken for that of the other request.
-            return self.send(mcp_wire::error(None, &error)).await;
+            return send(out, mcp_wire::error(None, &error)).await;
         };
         let mut cx = self.context(revision, outline);
         if cx.outline.token.is_some() || cx.may_tell() {
@@ -280,14 +338,13 @@ impl<S: Service> Connection<S> {
             core.answer(request, cx).await
         };
         let answer = Abortable::new(answer, registration);
-        let out = self.out.clone();
+        let out = out.clone();
         self.running.push(Box::pin(async move {
             let answer = answer.await;
             // The id is free before the client can see the answer and use it again.
             drop(taken);
             if let Ok(reply) = answer {
-                // The queue is closed when the connection is: then nobody wants the answer.
-                let _ = out.send(reply.frame).await;
+                send(&out, reply.frame).await;
             }
         }));
     }
@@ -296,7 +353,7 @@ impl<S: Service> Connection<S> {
     async fn listen(&mut self, request: Request, revision: Revision, outline: Outline) {
         let Some((taken, registration)) = self.in_flight.begin(&request.id) else {
             let error = protocol::duplicate_id(&request.id);
-            return self.send(mcp_wire::error(None, &error)).await;
+            return send(&self.out, mcp_wire::error(None, &error)).await;
         };
         let cx = self.context(revision, outline);
         let (core, listening) = (Arc::clone(&self.core), Arc::clone(&self.listening));
@@ -366,11 +423,16 @@ impl<S: Service> Connection<S> {
             http: None,
         }
     }
+}
 
-    async fn send(&mut self, frame: Vec<u8>) {
-        // Closed means that writing has failed, which ends the connection anyway.
-        let _ = self.out.send(frame).await;
-    }
+/// Whether a request may stand in a batch: what opens the connection, or says that it is of another revision, may not.
+fn has_place_in_batch(request: &Request) -> bool {
+    request.method != method::INITIALIZE && Outline::of(request.params.as_ref()).version.is_none()
+}
+
+async fn send(out: &mpsc::Sender<Vec<u8>>, frame: Vec<u8>) {
+    // Closed means that writing has failed, which ends the connection anyway: nobody wants the frame.
+    let _ = out.send(frame).await;
 }
 
 /// Frames up to this size are put together into one write; larger ones are written as they are.

@@ -52,7 +52,7 @@ pub use self::{
     id::{Id, id_in_head, integer},
     lines::{Line, LineDecoder},
     log_level::{LogLevel, UnknownLogLevel},
-    message::{Message, Notification, Request, Response},
+    message::{MAX_BATCH, Message, Notification, Request, Response, batch},
     meta::{cancelled_params, meta, progress_token, with_meta, without_progress_token},
     mirrored::{MirroredParam, MirroredParams},
     params::Params,
@@ -60,5 +60,5 @@ pub use self::{
     revision::{Era, Revision, UnknownRevision},
     rpc_error::{RpcError, code},
     sse::{SSE_KEEP_ALIVE, SseDecoder, SseEvent, SseItem, sse_event},
-    write::{end_line, error, into_line, notification, request, result},
+    write::{batch_answer, end_line, error, into_line, notification, request, result},
 };

@@ -71,6 +71,32 @@ impl Message {
     }
 }
 
+/// How many messages a batch may hold.
+pub const MAX_BATCH: usize = 64;
+
+/// Takes a batch of a client apart into the texts of its messages, for [`Message::from_client`] to read: 2025-03-26 lets
+/// clients send arrays, and no other revision does.
+///
+/// # Errors
+/// When the bytes are no array of at most [`MAX_BATCH`] values, or something in it is what the strict reader refuses
+/// wherever it stands, such as a key that stands twice.
+pub fn batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
+    let text = Parsed::parse(bytes, Limits::STRICT).map_err(ParseError::json)?;
+    let text = text.raw();
+    if text.kind() != Kind::Array {
+        return Err(ParseError::new(ParseErrorKind::NotAnObject));
+    }
+    let messages: Vec<Bytes> = text
+        .items()
+        .take(MAX_BATCH + 1)
+        .map(|message| message.as_bytes().clone())
+        .collect();
+    match messages.len() {
+        1..=MAX_BATCH => Ok(messages),
+        _ => Err(ParseError::new(ParseErrorKind::BatchLength)),
+    }
+}
+
 /// The id in a text that breaks a limit but is JSON all the same.
 fn id_of(bytes: Bytes) -> Option<RawJson> {
     let text = RawJson::parse_within(

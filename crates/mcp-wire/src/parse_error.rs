@@ -31,6 +31,9 @@ pub enum ParseErrorKind {
     /// The message is an array.
     #[error("batches are not supported; send one message at a time")]
     Batch,
+    /// A batch holds nothing, or too much.
+    #[error("a batch must hold 1 to {max} messages", max = crate::MAX_BATCH)]
+    BatchLength,
     /// The message is no object.
     #[error("the message is no JSON object")]
     NotAnObject,

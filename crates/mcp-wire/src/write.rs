@@ -53,6 +53,22 @@ pub fn notification(method: &str, params: Option<&RawJson>) -> Vec<u8> {
     out
 }
 
+/// Writes the answer to a batch: the answers to its requests, in an array.
+#[must_use]
+pub fn batch_answer<A: AsRef<[u8]>>(answers: &[A]) -> Vec<u8> {
+    let length: usize = answers.iter().map(|answer| answer.as_ref().len() + 1).sum();
+    let mut out = Vec::with_capacity(length + 2);
+    out.push(b'[');
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(answer.as_ref());
+    }
+    out.push(b']');
+    out
+}
+
 /// Writes the answer to a request that came to a result.
 #[must_use]
 pub fn result(id: &Id, result: &RawJson) -> Vec<u8> {

@@ -21,7 +21,7 @@ use crate::peers;
 use crate::repository::Repository;
 
 use self::report::{is_beyond, summary, tables};
-use self::suite::{Run, Side, Suite};
+use self::suite::{Run, Side, Suite, lost_checks};
 
 /// The revisions whose requirement sets are run.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
@@ -36,7 +36,8 @@ const EXPECTED: &str = "tests/conformance/expected-failures.yaml";
 /// out of date.
 ///
 /// # Errors
-/// When a required scenario fails that is not known to, a known failure passes, or the page cannot be written.
+/// When a required scenario fails that is not known to, a known failure passes, the gateway passes fewer checks of a
+/// scenario than its upstream does without it, or the page cannot be written.
 pub fn conformance(repository: &Repository, check: bool) -> Result<()> {
     peers::install_node(repository)?;
     let suite = Suite::new(repository)?;
@@ -44,7 +45,8 @@ pub fn conformance(repository: &Repository, check: bool) -> Result<()> {
     runs.extend(gateway::runs(repository, &suite)?);
     runs.extend(clients(repository, &suite)?);
     say(summary(&runs));
-    let failures: Vec<_> = runs.iter().flat_map(Run::failures).collect();
+    let mut failures: Vec<_> = runs.iter().flat_map(Run::failures).collect();
+    failures.extend(lost_checks(&runs));
     if !failures.is_empty() {
         bail!("the conformance suite has failures:\n{}", failures.join("\n"));
     }

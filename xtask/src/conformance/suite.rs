@@ -197,6 +197,34 @@ impl Run {
     }
 }
 
+/// Returns the scenarios of which the gateway passes fewer checks than its upstream does without it, where both are of the
+/// era of the set: a check that only warns or is left out is no failure to the suite.
+pub(super) fn lost_checks(runs: &[Run]) -> Vec<String> {
+    let passed = |run: &Run, scenario: &str| run.results.get(scenario).map_or(0, |checks| checks.passed);
+    let through = runs
+        .iter()
+        .filter(|run| run.upstream.is_some() && run.is_demanded());
+    let mut lost = Vec::new();
+    for run in through {
+        let is_direct = |other: &&Run| {
+            other.upstream.is_none() && (other.side, other.revision) == (run.side, run.revision)
+        };
+        let Some(direct) = runs.iter().find(is_direct) else {
+            continue;
+        };
+        for scenario in &run.required {
+            let (here, there) = (passed(run, scenario), passed(direct, scenario));
+            if here < there {
+                lost.push(format!(
+                    "{}: `{scenario}` passed {here} checks, and {there} without the gateway",
+                    run.name()
+                ));
+            }
+        }
+    }
+    lost
+}
+
 /// Reads the scenarios that count for one side out of what `list --requirements` says.
 pub(super) fn required(said: &str, side: Side) -> Vec<String> {
     let heading = match side {
@@ -279,5 +307,32 @@ mod tests {
             ..run(Side::Server, both)
         };
         assert_eq!(grumbling.failures().len(), 1);
+    }
+    #[test]
+    fn the_gateway_passes_as_many_checks_as_its_upstream() {
+        let run = |era: Option<&'static str>, said: &str| Run {
+            side: Side::Server,
+            revision: "2026-07-28",
+            upstream: era.map(|era| Upstream {
+                transport: "HTTP",
+                era,
+                is_same_era: era == "modern",
+            }),
+            required: vec!["a".to_owned(), "b".to_owned()],
+            results: results(said),
+            is_content: true,
+        };
+        let direct = "✓ a: 30 passed, 0 failed\n✓ b: 1 passed, 0 failed\n✓ beyond: 9 passed, 0 failed\n";
+        let fewer = "✓ a: 28 passed, 0 failed, 2 warnings\n✓ b: 2 passed, 0 failed\n";
+        let lost = |era, said| lost_checks(&[run(None, direct), run(Some(era), said)]);
+        assert!(lost("modern", direct).is_empty());
+        assert_eq!(
+            lost("modern", fewer),
+            [
+                "servers, 2026-07-28, through the gateway to HTTP, modern: `a` passed 28 checks, and 30 without the gateway"
+            ]
+        );
+        // Between the eras some things cannot be said.
+        assert!(lost("legacy", fewer).is_empty());
     }
 }

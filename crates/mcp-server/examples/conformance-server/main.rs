@@ -11,7 +11,16 @@ mod resources;
 mod tasks;
 mod tools;
 
-use std::{env, error::Error, future::pending, sync::Arc, time::Duration};
+use std::{
+    env,
+    error::Error,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use mcp_server::{
     Answer, HttpOptions, HttpService, Notices, RequestContext, ServeOptions, ServerInfo, Service, StateSeal,
@@ -35,6 +44,8 @@ pub(crate) struct Fixture {
     seal: StateSeal,
     mirrored: Option<Arc<MirroredParams>>,
     tasks: Tasks,
+    n_tool_changes: AtomicUsize,
+    n_prompt_changes: AtomicUsize,
 }
 
 impl Service for Fixture {
@@ -58,13 +69,17 @@ impl Service for Fixture {
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         match &*request.method {
-            method::TOOLS_LIST => Ok(content::cacheable(tools::list())),
+            method::TOOLS_LIST => Ok(content::cacheable(tools::list(
+                self.n_tool_changes.load(Ordering::Relaxed),
+            ))),
             method::TOOLS_CALL => tools::call(self, &request, cx).await,
             method::RESOURCES_LIST => Ok(content::cacheable(resources::list())),
             method::RESOURCES_TEMPLATES_LIST => Ok(content::cacheable(resources::templates())),
             method::RESOURCES_READ => resources::read(cx),
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => Ok(RawJson::object().into()),
-            method::PROMPTS_LIST => Ok(content::cacheable(prompts::list())),
+            method::PROMPTS_LIST => Ok(content::cacheable(prompts::list(
+                self.n_prompt_changes.load(Ordering::Relaxed),
+            ))),
             method::PROMPTS_GET => prompts::get(&request, cx).await,
             method::COMPLETION_COMPLETE => {
                 let completion =
@@ -96,6 +111,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         notices: notices.clone(),
         seal: StateSeal::new(Duration::from_secs(600))?,
         tasks: Tasks::default(),
+        n_tool_changes: AtomicUsize::new(0),
+        n_prompt_changes: AtomicUsize::new(0),
         mirrored: Some(Arc::new(MirroredParams::read(&tools::mirrored().into()))),
     };
     if address == "--stdio" {

@@ -10,9 +10,11 @@ use crate::{
     content::{IMAGE, argument, invalid},
 };
 
-pub(crate) fn list() -> Value {
+/// The list, after it was changed so often.
+pub(crate) fn list(n_changes: usize) -> Value {
+    let description = format!("A prompt for tests, of a list that was changed {n_changes} times.");
     let argument = |name: &str| json!({"name": name, "description": "An argument.", "required": true});
-    let prompt = |name: &str, arguments: Value| json!({"name": name, "description": "A prompt for tests.", "arguments": arguments});
+    let prompt = |name: &str, arguments: Value| json!({"name": name, "description": description, "arguments": arguments});
     json!({"prompts": [
         prompt("test_input_required_result_prompt", json!([])),
         prompt("test_prompt_with_arguments", json!([argument("arg1"), argument("arg2")])),

@@ -1,6 +1,6 @@
 //! The tools that scenarios call.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use mcp_server::{Answer, RequestContext};
 use mcp_wire::{LogLevel, Request, RpcError, method};
@@ -47,9 +47,11 @@ const TOOLS: [(&str, Option<&str>); 29] = [
     ("test_trigger_resource_update", None),
 ];
 
-pub(crate) fn list() -> Value {
+/// The list, after it was changed so often: news of it must be true for who reads it again before passing it on.
+pub(crate) fn list(n_changes: usize) -> Value {
+    let description = format!("A tool for tests, of a list that was changed {n_changes} times.");
     let own = TOOLS.iter().map(|(name, argument)| {
-        json!({"name": name, "description": "A tool for tests.", "inputSchema": schema(name, *argument)})
+        json!({"name": name, "description": description, "inputSchema": schema(name, *argument)})
     });
     let tools: Vec<Value> = own.chain(tasks::list()).collect();
     json!({ "tools": tools })
@@ -131,8 +133,14 @@ pub(crate) async fn call(
             cx.check_askable(method::SAMPLING_CREATE_MESSAGE, None)?;
             Ok(text("The client can be asked for a completion."))
         }
-        "test_trigger_tool_change" => Ok(changed(fixture, method::TOOLS_LIST_CHANGED, None)),
-        "test_trigger_prompt_change" => Ok(changed(fixture, method::PROMPTS_LIST_CHANGED, None)),
+        "test_trigger_tool_change" => {
+            fixture.n_tool_changes.fetch_add(1, Ordering::Relaxed);
+            Ok(changed(fixture, method::TOOLS_LIST_CHANGED, None))
+        }
+        "test_trigger_prompt_change" => {
+            fixture.n_prompt_changes.fetch_add(1, Ordering::Relaxed);
+            Ok(changed(fixture, method::PROMPTS_LIST_CHANGED, None))
+        }
         "test_trigger_resource_update" => {
             let params = json!({"uri": "test://watched-resource"}).into();
             Ok(changed(fixture, method::RESOURCES_UPDATED, Some(&params)))

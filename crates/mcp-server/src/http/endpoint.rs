@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, request::Parts};
 use hyper::body::Body;
 use mcp_wire::{
-    Era, Message, Notification, Request, Response as ClientResponse, Revision, RpcError, code, header, method,
+    Era, Message, Notification, ParseErrorKind, Request, Response as ClientResponse, Revision, RpcError,
+    code, header, method,
 };
 use tokio::sync::mpsc;
 
@@ -45,10 +46,11 @@ pub(super) struct Endpoint<S> {
 }
 
 /// What is known of a request before it is answered.
+#[derive(Clone)]
 pub(super) struct Inbound {
     pub(super) parts: Box<Parts>,
     pub(super) principal: Principal,
-    form: Form,
+    pub(super) form: Form,
 }
 
 impl Inbound {
@@ -72,14 +74,14 @@ impl Inbound {
 pub(super) type Answered = Response<ResponseBody>;
 
 /// What came of a request as far as nothing had to be waited for.
-enum Begun {
+pub(super) enum Begun {
     Answered(Box<Answered>),
     Exchange(Exchange, Accepts, Era),
     Subscription(Box<Wanted>),
 }
 
 /// A subscription that a client wants.
-struct Wanted {
+pub(super) struct Wanted {
     inbound: Inbound,
     request: Request,
     revision: Revision,
@@ -211,10 +213,11 @@ impl<S: Service> Endpoint<S> {
             return response::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
         }
         let limit = self.options.max_body;
-        let message = match body::read(body, limit, self.options.body_timeout).await {
-            Ok(bytes) => Message::from_client(bytes),
+        let bytes = match body::read(body, limit, self.options.body_timeout).await {
+            Ok(bytes) => bytes,
             Err(fault) => return response::body_fault(fault, limit),
         };
+        let message = Message::from_client(bytes.clone());
         let inbound = Inbound {
             parts,
             principal,
@@ -224,6 +227,9 @@ impl<S: Service> Endpoint<S> {
             Ok(Message::Request(request)) => self.request(inbound, request).await,
             Ok(Message::Notification(notification)) => self.notification(inbound, &notification),
             Ok(Message::Response(response)) => self.response(&inbound, response),
+            Err(error) if *error.kind() == ParseErrorKind::Batch && self.takes_batches(&inbound) => {
+                Box::pin(self.batch(&inbound, bytes)).await
+            }
             Err(error) => response::error(StatusCode::BAD_REQUEST, error.answer_id(), &error.to_rpc_error()),
         }
     }
@@ -243,7 +249,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Goes as far with a request as nothing has to be waited for.
-    fn begin(&self, inbound: Inbound, request: Request) -> Begun {
+    pub(super) fn begin(&self, inbound: Inbound, request: Request) -> Begun {
         let outline = Outline::of(request.params.as_ref());
         if outline.version.is_none() && request.method == method::INITIALIZE {
             return self.initialize(&inbound, &request).into();
@@ -336,7 +342,7 @@ impl<S: Service> Endpoint<S> {
         answer
     }
 
-    fn notification(&self, inbound: Inbound, notification: &Notification) -> Answered {
+    pub(super) fn notification(&self, inbound: Inbound, notification: &Notification) -> Answered {
         let outline = Outline::of(notification.params.as_ref());
         let standing = match &outline.version {
             // What headers the notifications of this era need is not defined.
@@ -369,7 +375,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Takes a client's answer to what it was asked. Only its own session has asked it.
-    fn response(&self, inbound: &Inbound, answer: ClientResponse) -> Answered {
+    pub(super) fn response(&self, inbound: &Inbound, answer: ClientResponse) -> Answered {
         match self.legacy(inbound) {
             Ok(standing) => {
                 if let Some(session) = standing.session {

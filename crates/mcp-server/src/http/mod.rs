@@ -1,6 +1,7 @@
 //! The Streamable HTTP transport.
 
 mod allowed;
+mod batch;
 mod body;
 mod endpoint;
 mod exchange;

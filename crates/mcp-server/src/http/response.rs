@@ -116,10 +116,18 @@ pub(super) fn finish(reply: Reply, era: Era, accepts: Accepts) -> Response<Respo
         ) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
-    if accepts.json || status != StatusCode::OK {
-        json(status, reply.frame)
+    if status != StatusCode::OK {
+        return json(status, reply.frame);
+    }
+    whole_or_event(reply.frame, accepts)
+}
+
+/// An answer as JSON, or as the only event of a stream for a client that takes nothing else.
+pub(super) fn whole_or_event(message: Vec<u8>, accepts: Accepts) -> Response<ResponseBody> {
+    if accepts.json {
+        json(StatusCode::OK, message)
     } else {
-        single_event(&reply.frame)
+        single_event(&message)
     }
 }
 
@@ -218,6 +226,16 @@ pub(super) fn no_events() -> Response<ResponseBody> {
     let mut response = empty(StatusCode::OK);
     mark_as_stream(&mut response);
     response
+}
+
+impl ResponseBody {
+    /// The whole body of an answer that is no stream.
+    pub(super) fn into_bytes(self) -> Bytes {
+        match self.0 {
+            Kind::Whole(bytes) => bytes,
+            Kind::Stream(_) => Bytes::new(),
+        }
+    }
 }
 
 fn whole(status: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {

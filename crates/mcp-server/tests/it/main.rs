@@ -1,6 +1,7 @@
 //! Tests of the transports, with messages as bytes on both sides.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod batches;
 mod http_asking;
 mod http_checks;
 mod http_eras;

@@ -294,3 +294,35 @@ fn ids_in_what_is_left_of_a_message() {
     }
     assert_eq!(id_in_head(b"{\"id\":7,\"result\":\"\xff\"}"), Some(7));
 }
+
+#[test]
+fn a_batch_is_taken_apart() {
+    let texts = |text: &str| -> Result<Vec<String>, ParseErrorKind> {
+        let messages = mcp_wire::batch(text.to_owned()).map_err(|error| error.kind().clone())?;
+        let text = |message: bytes::Bytes| String::from_utf8(message.to_vec()).unwrap();
+        Ok(messages.into_iter().map(text).collect())
+    };
+    // As they are written.
+    assert_eq!(
+        texts(" [ {\"a\" : 1e2},[] , 7]\n"),
+        Ok(vec!["{\"a\" : 1e2}".to_owned(), "[]".to_owned(), "7".to_owned()])
+    );
+    assert_eq!(mcp_wire::batch_answer(&["{}", "7"]), b"[{},7]");
+    let of = |count: usize| format!("[{}]", vec!["1"; count].join(","));
+    assert_eq!(
+        texts(&of(mcp_wire::MAX_BATCH)).unwrap().len(),
+        mcp_wire::MAX_BATCH
+    );
+    for (text, kind) in [
+        (of(0), ParseErrorKind::BatchLength),
+        (of(mcp_wire::MAX_BATCH + 1), ParseErrorKind::BatchLength),
+        ("{}".to_owned(), ParseErrorKind::NotAnObject),
+        ("[1,]".to_owned(), ParseErrorKind::Json),
+        (
+            r#"[{"a":{"b":1,"b":2}}]"#.to_owned(),
+            ParseErrorKind::DuplicateKey("b".to_owned()),
+        ),
+    ] {
+        assert_eq!(texts(&text), Err(kind), "{text}");
+    }
+}
