@@ -3,11 +3,11 @@
 use std::{sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
-use mcp_wire::method;
+use mcp_wire::{method, sse_event};
 use raw_json::RawJson;
 use serde_json::json;
 
-use crate::{Misbehaviour, plan::Plan};
+use crate::{Misbehaviour, Reply, plan::Plan, reply::Outcome};
 
 /// One step of sending an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +27,32 @@ pub(crate) struct Delivery {
     misbehaviours: Vec<Misbehaviour>,
 }
 
+/// How a transport sets messages apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Framing<'a> {
+    Line,
+    /// There is one message only.
+    Whole,
+    /// An event of a stream, and its id.
+    Event(Option<&'a str>),
+}
+
 impl Delivery {
-    /// What is sent for a frame of the protocol.
+    /// What is sent for an answer of the protocol.
     pub(crate) fn new(plan: &Plan, frame: Vec<u8>) -> Self {
-        let misbehaviours = plan.misbehaviours();
+        Self::of(plan.id.as_raw(), plan.misbehaviours(), plan.frame(frame))
+    }
+
+    /// What is sent for a notification; nothing when it is left out.
+    pub(crate) fn notification(reply: &Reply, frame: Vec<u8>) -> Option<Self> {
+        let is_sent = !matches!(reply.outcome, Outcome::Never);
+        is_sent.then(|| Self::of(&RawJson::null(), &reply.misbehaviours, frame))
+    }
+
+    fn of(id: &RawJson, misbehaviours: &[Misbehaviour], frame: Vec<u8>) -> Self {
         let answer = misbehaviours
             .iter()
-            .fold(plan.frame(frame), |frame, misbehaviour| {
-                changed(plan, frame, misbehaviour)
-            });
+            .fold(frame, |frame, misbehaviour| changed(id, frame, misbehaviour));
         let mut delivery = Self {
             messages: Vec::new(),
             answer: 0,
@@ -66,21 +83,27 @@ impl Delivery {
         delivery
     }
 
-    pub(crate) fn has_several(&self) -> bool {
-        self.messages.len() > 1
+    /// Whether it can be sent as events only.
+    pub(crate) fn needs_events(&self) -> bool {
+        let is_event = |misbehaviour: &Misbehaviour| matches!(misbehaviour, Misbehaviour::Event(_));
+        self.messages.len() > 1 || self.misbehaviours.iter().any(is_event)
     }
 
     /// The bytes to send, each message framed as the transport wants it.
-    pub(crate) fn pieces(self, framed: impl Fn(Vec<u8>) -> Vec<u8>) -> Vec<Piece> {
+    pub(crate) fn pieces(self, framing: Framing<'_>) -> Vec<Piece> {
         let mut pieces = Vec::new();
+        let written = self.event().map(str::to_owned);
         // Neighbours are sent together: a flood of small messages is one write.
         let mut together = Vec::new();
         for (index, message) in self.messages.into_iter().enumerate() {
-            let bytes = framed(message);
             if index != self.answer {
-                together.extend(bytes);
+                together.extend(framing.frame(message));
                 continue;
             }
+            let bytes = match (framing, &written) {
+                (Framing::Event(_), Some(text)) => event(text, &message),
+                _ => framing.frame(message),
+            };
             pieces.push(Piece::Bytes(std::mem::take(&mut together).into()));
             let mut answer = vec![Piece::Bytes(bytes.into())];
             for misbehaviour in &self.misbehaviours {
@@ -95,6 +118,35 @@ impl Delivery {
         }
         pieces
     }
+
+    /// What stands in place of the answer's event.
+    fn event(&self) -> Option<&str> {
+        self.misbehaviours
+            .iter()
+            .find_map(|misbehaviour| match misbehaviour {
+                Misbehaviour::Event(text) => Some(text.as_str()),
+                _ => None,
+            })
+    }
+}
+
+impl Framing<'_> {
+    pub(crate) fn frame(self, mut message: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Line => {
+                message.push(b'\n');
+                message
+            }
+            Self::Whole => message,
+            Self::Event(id) => sse_event(&message, None, id),
+        }
+    }
+}
+
+/// The bytes of an event that is written in full, with the message where it stands for it.
+fn event(text: &str, message: &[u8]) -> Vec<u8> {
+    let parts: Vec<&[u8]> = text.split("{data}").map(str::as_bytes).collect();
+    parts.join(message)
 }
 
 /// A notification that belongs to nothing.
@@ -107,8 +159,7 @@ static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 const WRONG_ID: u64 = 987_654_321;
 
 /// The answer after what changes the message itself.
-fn changed(plan: &Plan, frame: Vec<u8>, misbehaviour: &Misbehaviour) -> Vec<u8> {
-    let id = plan.id.as_raw();
+fn changed(id: &RawJson, frame: Vec<u8>, misbehaviour: &Misbehaviour) -> Vec<u8> {
     match misbehaviour {
         Misbehaviour::WrongId => with(&frame, "id", RawJson::from(WRONG_ID)),
         Misbehaviour::StringId => with(&frame, "id", RawJson::from(id.as_str().trim_matches('"'))),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
@@ -28,11 +28,12 @@ use tokio::{
 };
 
 use crate::{
-    Misbehaviour,
-    delivery::{Delivery, Piece},
+    Misbehaviour, Reply,
+    delivery::{Delivery, Framing, Piece},
     guard,
     old_http::{self, OldClients},
     plan::{Intake, Plan},
+    reply::Outcome,
     service::MockService,
     state::State,
 };
@@ -126,6 +127,15 @@ struct Inner {
 #[error("the script closes the connection")]
 struct Closed;
 
+/// Why no more is sent of a body.
+#[derive(Clone, Copy)]
+enum Stop {
+    /// It breaks off with the connection.
+    Cut,
+    /// It is at its end.
+    End,
+}
+
 type AnswerBody = UnsyncBoxBody<Bytes, Closed>;
 type Answer = Result<Response<AnswerBody>, Closed>;
 
@@ -151,6 +161,16 @@ impl Inner {
         let session = request.headers().get(header::SESSION_ID);
         if session.is_some_and(|session| self.dropped().contains(session)) {
             return Ok(not_found());
+        }
+        if request.method() == Method::GET
+            && let Some(script) = self.state.rule(LISTENING)
+        {
+            let reply = script.reply(script.take());
+            return self.opened(&reply, request).await;
+        }
+        if request.method() == Method::GET && self.state.scripts_notifications() {
+            let response = self.service.respond(request).await;
+            return Ok(response.map(|body| events(Arc::clone(&self.state), None, body)));
         }
         if request.method() != Method::POST {
             return Ok(self.service.respond(request).await.map(unchanged));
@@ -208,16 +228,12 @@ impl Inner {
         let takes_events = takes_events(&head.headers);
         let request = Request::from_parts(head, Full::new(bytes));
         let response = self.service.respond(request).await;
-        if plan.is_harmless() {
+        if plan.is_harmless() && !self.state.scripts_notifications() {
             return Ok(response.map(unchanged));
         }
         sleep(plan.delay()).await;
-        let is_stream = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        let mut response = match is_stream {
-            true => response.map(|body| events(Arc::clone(plan), body)),
+        let mut response = match is_stream(&response) {
+            true => response.map(|body| events(Arc::clone(&self.state), Some(Arc::clone(plan)), body)),
             false if plan.never_answers() => return future::pending().await,
             false if plan.misbehaves(&Misbehaviour::Close) => return Err(Closed),
             false if plan.misbehaves(&Misbehaviour::EmptyStream) => {
@@ -225,40 +241,91 @@ impl Inner {
             }
             false => whole(plan, response, takes_events).await,
         };
-        for misbehaviour in plan.misbehaviours() {
-            if let Misbehaviour::ContentType(kind) = misbehaviour
-                && let Ok(kind) = HeaderValue::from_str(kind)
-            {
-                response.headers_mut().insert(CONTENT_TYPE, kind);
+        retype(&mut response, plan.misbehaviours());
+        Ok(response)
+    }
+
+    /// Opens the stream on which a legacy client listens, as its script will have it.
+    async fn opened(&self, reply: &Reply, request: Request<RequestBody>) -> Answer {
+        sleep(reply.delays()).await;
+        if let Some(answer) = self.refused(&reply.misbehaviours, request.headers()) {
+            return answer;
+        }
+        if matches!(reply.outcome, Outcome::Never) {
+            return future::pending().await;
+        }
+        let response = self.service.respond(request).await;
+        if !is_stream(&response) {
+            return Ok(response.map(unchanged));
+        }
+        let (mut before, mut most) = (Vec::new(), None);
+        for misbehaviour in &reply.misbehaviours {
+            match misbehaviour {
+                Misbehaviour::Close => return Err(Closed),
+                Misbehaviour::GarbageBefore(text) => {
+                    before.extend(sse_event(text.as_bytes(), None, None));
+                }
+                Misbehaviour::Cut(at) => most = Some((at.unwrap_or(0), Stop::Cut)),
+                Misbehaviour::EmptyStream => most = Some((0, Stop::End)),
+                _ => {}
             }
         }
+        let state = Arc::clone(&self.state);
+        let mut response = response.map(|body| {
+            let first = stream::iter((!before.is_empty()).then(|| Ok(Frame::data(before.into()))));
+            let all: Sent = Box::pin(first.chain(told(state, None, body)));
+            boxed(match most {
+                Some((most, stop)) => limited(all, most, stop),
+                None => all,
+            })
+        });
+        retype(&mut response, &reply.misbehaviours);
         Ok(response)
     }
 
     /// What is answered without working on the request.
     async fn instead(&self, plan: &Plan, head: &Parts) -> Option<Answer> {
-        for misbehaviour in plan.misbehaviours() {
-            let answer = match misbehaviour {
-                Misbehaviour::Status {
-                    status,
-                    headers,
-                    body,
-                } => Ok(refusal(*status, headers, body)),
-                Misbehaviour::DropSession => {
-                    let session = head.headers.get(header::SESSION_ID);
-                    self.dropped().extend(session.cloned());
-                    Ok(not_found())
-                }
-                _ => continue,
-            };
-            sleep(plan.reply.delays()).await;
-            return Some(answer);
-        }
-        None
+        let answer = self.refused(plan.misbehaviours(), &head.headers)?;
+        sleep(plan.reply.delays()).await;
+        Some(answer)
+    }
+
+    fn refused(&self, misbehaviours: &[Misbehaviour], headers: &HeaderMap) -> Option<Answer> {
+        misbehaviours.iter().find_map(|misbehaviour| match misbehaviour {
+            Misbehaviour::Status {
+                status,
+                headers,
+                body,
+            } => Some(Ok(refusal(*status, headers, body))),
+            Misbehaviour::DropSession => {
+                self.dropped().extend(headers.get(header::SESSION_ID).cloned());
+                Some(Ok(not_found()))
+            }
+            _ => None,
+        })
     }
 
     fn dropped(&self) -> std::sync::MutexGuard<'_, HashSet<HeaderValue>> {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a script calls the opening of the stream on which a legacy client listens.
+const LISTENING: &str = "GET";
+
+fn is_stream(response: &Response<ResponseBody>) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// Says that an answer is of the type that its script wants.
+fn retype(response: &mut Response<AnswerBody>, misbehaviours: &[Misbehaviour]) {
+    for misbehaviour in misbehaviours {
+        if let Misbehaviour::ContentType(kind) = misbehaviour
+            && let Ok(kind) = HeaderValue::from_str(kind)
+        {
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+        }
     }
 }
 
@@ -268,47 +335,90 @@ async fn whole(plan: &Plan, response: Response<ResponseBody>, takes_events: bool
     let Ok(body) = body.collect().await;
     let delivery = Delivery::new(plan, body.to_bytes().to_vec());
     head.headers.remove(CONTENT_LENGTH);
-    let pieces = if takes_events && delivery.has_several() {
+    let pieces = if takes_events && delivery.needs_events() {
         let kind = HeaderValue::from_static("text/event-stream");
         head.headers.insert(CONTENT_TYPE, kind);
-        delivery.pieces(|message| sse_event(&message, None, None))
+        delivery.pieces(Framing::Event(None))
     } else {
-        delivery.pieces(|message| message)
+        delivery.pieces(Framing::Whole)
     };
     Response::from_parts(head, boxed(sent(pieces)))
 }
 
-/// An answer as events: the one that holds the answer itself may misbehave, the others pass.
-fn events(plan: Arc<Plan>, body: ResponseBody) -> AnswerBody {
+/// A stream of events: the one that holds the answer to its request may misbehave, and notifications that are scripted.
+fn events(state: Arc<State>, plan: Option<Arc<Plan>>, body: ResponseBody) -> AnswerBody {
+    boxed(told(state, plan, body))
+}
+
+fn told(state: Arc<State>, plan: Option<Arc<Plan>>, body: ResponseBody) -> Sent {
     let frames = BodyStream::new(body).filter_map(|frame| {
         let Ok(frame) = frame;
         future::ready(frame.into_data().ok())
     });
-    boxed(frames.flat_map(move |event| sent_event(&plan, event)))
+    Box::pin(frames.flat_map(move |event| sent_event(&state, plan.as_deref(), event)))
 }
 
 /// An event as it is sent; the server behind sends each as one frame.
-fn sent_event(plan: &Plan, event: Bytes) -> Sent {
+fn sent_event(state: &State, plan: Option<&Plan>, event: Bytes) -> Sent {
     let mut decoder = SseDecoder::new(usize::MAX);
     decoder.push(&event);
     let Some(SseItem::Event(decoded)) = decoder.next_item() else {
         return sent(vec![Piece::Bytes(event)]);
     };
-    let message = Message::from_server(decoded.data.clone());
-    if !matches!(message, Ok(Message::Response(_))) {
-        return sent(vec![Piece::Bytes(event)]);
+    let framing = Framing::Event(decoded.id.as_deref());
+    if let Some(reply) = state.notification(&decoded.data) {
+        if reply.misbehaviours.contains(&Misbehaviour::EmptyStream) {
+            return stopped(Stop::End);
+        }
+        let delivery = Delivery::notification(&reply, decoded.data.to_vec());
+        let pieces = delivery.map(|delivery| delivery.pieces(framing));
+        let wait = Piece::Pause(reply.delays());
+        return sent([vec![wait], pieces.unwrap_or_default()].concat());
     }
+    let message = Message::from_server(decoded.data.clone());
+    let (Some(plan), Ok(Message::Response(_))) = (plan, message) else {
+        return sent(vec![Piece::Bytes(event)]);
+    };
     if plan.never_answers() {
         return Box::pin(stream::pending());
     }
     if plan.misbehaves(&Misbehaviour::EmptyStream) {
         return sent(Vec::new());
     }
-    let delivery = Delivery::new(plan, decoded.data.to_vec());
-    sent(delivery.pieces(|message| sse_event(&message, None, decoded.id.as_deref())))
+    sent(Delivery::new(plan, decoded.data.to_vec()).pieces(framing))
 }
 
-type Sent = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Closed>> + Send>>;
+type Sent = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Stop>> + Send>>;
+
+/// The end of a body, in the middle of it.
+fn stopped(how: Stop) -> Sent {
+    Box::pin(stream::once(future::ready(Err(how))))
+}
+
+/// So many bytes of a body, and then its end.
+fn limited(frames: Sent, most: usize, stop: Stop) -> Sent {
+    let start = (frames, most, false);
+    Box::pin(stream::unfold(
+        start,
+        move |(mut frames, left, is_over)| async move {
+            if is_over {
+                return None;
+            }
+            if left == 0 {
+                // What was sent before is written out first.
+                yield_now().await;
+                return Some((Err(stop), (frames, 0, true)));
+            }
+            let data = match frames.next().await? {
+                Ok(frame) => frame.into_data().unwrap_or_default(),
+                Err(stop) => return Some((Err(stop), (frames, 0, true))),
+            };
+            let part = data.slice(..data.len().min(left));
+            let left = left - part.len();
+            Some((Ok(Frame::data(part)), (frames, left, false)))
+        },
+    ))
+}
 
 /// The pieces as they are sent, with the pauses between them.
 fn sent(pieces: Vec<Piece>) -> Sent {
@@ -321,14 +431,15 @@ fn sent(pieces: Vec<Piece>) -> Sent {
         Piece::Close => {
             // What was sent before is written out first.
             yield_now().await;
-            Some(Err(Closed))
+            Some(Err(Stop::Cut))
         }
     });
     Box::pin(frames)
 }
 
-fn boxed(frames: impl Stream<Item = Result<Frame<Bytes>, Closed>> + Send + 'static) -> AnswerBody {
-    StreamBody::new(frames).boxed_unsync()
+fn boxed(frames: impl Stream<Item = Result<Frame<Bytes>, Stop>> + Send + 'static) -> AnswerBody {
+    let frames = frames.take_while(|frame| future::ready(!matches!(frame, Err(Stop::End))));
+    StreamBody::new(frames.map_err(|_| Closed)).boxed_unsync()
 }
 
 fn unchanged<B>(body: B) -> AnswerBody

@@ -1,12 +1,20 @@
 use std::time::Duration;
 
-/// One way in which an answer does not come as it should.
+/// One way in which an answer does not come as it should, or a notification, or a stream that a client opens.
 ///
 /// All of an answer's misbehaviours act together: first what changes the message, then what stands around it, then how
 /// the bytes are delivered. Over stdio a message is a line. Over HTTP it is the body, or one event if the answer is
 /// sent as events, which it is when more than one message has to be sent and the client takes events. Questions that come
 /// before an answer do not misbehave. A client of a legacy session can come back for the rest of a stream that broke off, as
 /// it can with any server that gives its events ids.
+///
+/// # Notifications and streams
+/// A reply to the method of a notification ([`MockServerBuilder::on`](crate::MockServerBuilder::on)) says how the next one is
+/// sent, to each client that it is for: its delays, [`Reply::never`](crate::Reply::never), which leaves it out, and all
+/// misbehaviours that are not about a request. A reply to `GET` says how the next stream is opened on which a legacy client
+/// listens over HTTP: its delays, `never`, and [`Status`](Self::Status), [`DropSession`](Self::DropSession),
+/// [`Close`](Self::Close), [`ContentType`](Self::ContentType), [`EmptyStream`](Self::EmptyStream),
+/// [`GarbageBefore`](Self::GarbageBefore) and [`Cut`](Self::Cut), by the bytes of the whole stream and at once by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misbehaviour {
@@ -59,6 +67,10 @@ pub enum Misbehaviour {
     ContentType(String),
     /// Over HTTP, the answer is missing from its stream of events, which ends.
     EmptyStream,
+    /// Over HTTP, the answer comes in a stream of events, as this text in place of its event; `{data}` in it stands for
+    /// the message. What a stream may hold and what no stream should can be written like this: other ids, `retry`,
+    /// comments, several lines of data, other ends of lines.
+    Event(String),
     /// Over HTTP, the session is forgotten: 404 for this request and all that follow in it.
     DropSession,
 }

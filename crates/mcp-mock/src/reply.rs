@@ -223,7 +223,13 @@ impl Reply {
         self.step(Step::Change(Change::AddResource(Arc::new(resource))))
     }
 
-    /// Takes a resource away from the server.
+    /// Adds a template of resources, made by [`Resource::template`], or replaces the one of the same URI.
+    #[must_use]
+    pub fn add_resource_template(self, template: Resource) -> Self {
+        self.add_resource(template)
+    }
+
+    /// Takes a resource or a template away from the server.
     #[must_use]
     pub fn remove_resource(self, uri: impl Into<String>) -> Self {
         self.step(Step::Change(Change::RemoveResource(uri.into())))

@@ -271,6 +271,9 @@ impl MockServerBuilder {
     /// What is scripted for a tool, a prompt or a resource comes behind it: the steps and misbehaviours of both count,
     /// and the outcome is this reply's unless it is [`Reply::usual`]. Of the protocol's own housekeeping (`initialize`,
     /// `server/discover`, `ping`, `logging/setLevel`) the delays, the results, the errors and the misbehaviours count.
+    ///
+    /// The method of a notification that the server sends, such as `notifications/tools/list_changed`, and `GET` for the
+    /// stream on which a legacy client listens, take replies as well: see [`Misbehaviour`](crate::Misbehaviour).
     pub fn on(mut self, method: impl Into<String>, reply: Reply) -> Self {
         let method = method.into();
         match self.rules.iter_mut().find(|(name, _)| *name == method) {

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use mcp_server::{Notices, ServerInfo};
-use mcp_wire::{Era, RpcError, code, method};
+use mcp_wire::{Era, Message, RpcError, code, method};
 use raw_json::RawJson;
 use serde_json::json;
 
 use crate::{
-    Prompt, Resource, Tool,
+    Prompt, Reply, Resource, Tool,
     log::Log,
     offer::{Entry, Kind, Offer},
     reply::Change,
@@ -23,7 +24,7 @@ pub(crate) struct State {
     pub(crate) page_size: Option<usize>,
     /// What is declared in place of what is offered.
     pub(crate) capabilities: Option<RawJson>,
-    /// Replies to every request of a method.
+    /// Replies to every request of a method, and to openings of streams; how notifications of a method are sent.
     pub(crate) rules: Vec<(String, Script)>,
     pub(crate) offer: Offer,
     pub(crate) log: Log,
@@ -85,6 +86,24 @@ impl State {
     pub(crate) fn rule(&self, method: &str) -> Option<&Script> {
         let rule = self.rules.iter().find(|(name, _)| name == method);
         rule.map(|(_, script)| script)
+    }
+
+    /// How a notification is sent that is scripted; nothing for any other message.
+    pub(crate) fn notification(&self, message: &Bytes) -> Option<Reply> {
+        if !self.scripts_notifications() {
+            return None;
+        }
+        let Ok(Message::Notification(notification)) = Message::from_server(message.clone()) else {
+            return None;
+        };
+        let rule = self.rule(&notification.method)?;
+        Some(rule.reply(rule.take()))
+    }
+
+    pub(crate) fn scripts_notifications(&self) -> bool {
+        self.rules
+            .iter()
+            .any(|(method, _)| method.starts_with("notifications/"))
     }
 
     /// What a request is about.

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     Misbehaviour,
-    delivery::{Delivery, Piece},
+    delivery::{Delivery, Framing, Piece},
     plan::{Intake, Plan, Plans},
     service::MockService,
     state::State,
@@ -49,7 +49,7 @@ where
     let ((from_inner, to_inner), (inner_reader, inner_writer)) = (split(ours), split(theirs));
     let (refuse, refused) = mpsc::unbounded_channel();
     let inbound = Inbound {
-        state,
+        state: Arc::clone(&state),
         plans: Arc::clone(&plans),
         refuse,
     };
@@ -60,7 +60,7 @@ where
         future::pending::<()>().await;
     };
     tokio::select! {
-        written = pump_out(&plans, refused, from_inner, writer) => written,
+        written = pump_out(&state, &plans, refused, from_inner, writer) => written,
         () = work => Ok(()),
     }
 }
@@ -131,10 +131,11 @@ fn deafness(plan: &Plan) -> Duration {
     times.sum()
 }
 
-type Delayed = Pin<Box<dyn Future<Output = (Arc<Plan>, Bytes)> + Send>>;
+type Delayed = Pin<Box<dyn Future<Output = Vec<Piece>> + Send>>;
 
 /// Passes on what the server behind sends until it ends, or until the connection is to be closed.
 async fn pump_out(
+    state: &State,
     plans: &Plans,
     mut refused: mpsc::UnboundedReceiver<Vec<u8>>,
     mut from_inner: impl AsyncRead + Unpin,
@@ -146,8 +147,8 @@ async fn pump_out(
     while !has_ended || !delayed.is_empty() {
         tokio::select! {
             biased;
-            Some((plan, line)) = delayed.next() => {
-                if deliver(&plan, &line, &mut writer).await? {
+            Some(pieces) = delayed.next() => {
+                if send(pieces, &mut writer).await? {
                     return writer.shutdown().await;
                 }
             }
@@ -157,14 +158,15 @@ async fn pump_out(
             read = from_inner.read_buf(lines.buffer()), if !has_ended => {
                 has_ended = read? == 0;
                 while let Some(Line::Complete(line)) = lines.next_line() {
-                    match planned(plans, &line) {
-                        Some(plan) => delayed.push(Box::pin(async move {
-                            sleep(plan.delay()).await;
-                            (plan, line)
+                    match outgoing(state, plans, &line) {
+                        (Some(delay), pieces) => delayed.push(Box::pin(async move {
+                            sleep(delay).await;
+                            pieces
                         })),
-                        None => {
-                            writer.write_all(&line).await?;
-                            writer.write_all(b"\n").await?;
+                        (None, pieces) => {
+                            if send(pieces, &mut writer).await? {
+                                return writer.shutdown().await;
+                            }
                         }
                     }
                 }
@@ -173,6 +175,29 @@ async fn pump_out(
         writer.flush().await?;
     }
     Ok(())
+}
+
+/// How a line is sent, and after which time if it may come out of its turn.
+fn outgoing(state: &State, plans: &Plans, line: &Bytes) -> (Option<Duration>, Vec<Piece>) {
+    if let Some(plan) = planned(plans, line) {
+        let pieces = match plan.never_answers() {
+            true => Vec::new(),
+            false => Delivery::new(&plan, line.to_vec()).pieces(Framing::Line),
+        };
+        return (Some(plan.delay()), pieces);
+    }
+    match state.notification(line) {
+        Some(reply) => {
+            let delivery = Delivery::notification(&reply, line.to_vec());
+            let pieces = delivery.map(|delivery| delivery.pieces(Framing::Line));
+            let delay = Some(reply.delays()).filter(|delay| !delay.is_zero());
+            (delay, pieces.unwrap_or_default())
+        }
+        None => {
+            let framed = Framing::Line.frame(line.to_vec());
+            (None, vec![Piece::Bytes(framed.into())])
+        }
+    }
 }
 
 /// The plan of the request that a line answers, if it has a say in how.
@@ -184,17 +209,9 @@ fn planned(plans: &Plans, line: &Bytes) -> Option<Arc<Plan>> {
     Some(plan).filter(|plan| !plan.is_harmless())
 }
 
-/// Sends an answer as its script will have it; tells whether the connection is to be closed.
-async fn deliver(plan: &Plan, line: &[u8], writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
-    if plan.never_answers() {
-        return Ok(false);
-    }
-    let delivery = Delivery::new(plan, line.to_vec());
-    let framed = |mut message: Vec<u8>| {
-        message.push(b'\n');
-        message
-    };
-    for piece in delivery.pieces(framed) {
+/// Sends a message as its script will have it; tells whether the connection is to be closed.
+async fn send(pieces: Vec<Piece>, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
+    for piece in pieces {
         match piece {
             Piece::Bytes(bytes) => {
                 writer.write_all(&bytes).await?;

@@ -94,7 +94,7 @@ pub(super) struct ResourceFile {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TemplateFile {
+pub(super) struct TemplateFile {
     name: Option<String>,
     title: Option<String>,
     description: Option<String>,
@@ -227,7 +227,7 @@ impl ResourceFile {
 }
 
 impl TemplateFile {
-    fn at(self, uri: String) -> Resource {
+    pub(super) fn at(self, uri: String) -> Resource {
         let members = [
             ("name", text(self.name)),
             ("title", text(self.title)),

@@ -5,7 +5,7 @@ use raw_json::RawJson;
 use serde::Deserialize;
 
 use super::{
-    file::{PromptFile, ResourceFile, ToolFile},
+    file::{PromptFile, ResourceFile, TemplateFile, ToolFile},
     values::{Entries, Json, JsonText, Time},
 };
 use crate::{Misbehaviour, Reply};
@@ -56,6 +56,7 @@ enum StepFile {
     AddPrompts(Entries<PromptFile>),
     RemovePrompt(String),
     AddResources(Entries<ResourceFile>),
+    AddResourceTemplates(Entries<TemplateFile>),
     RemoveResource(String),
     UpdateResource(String),
 }
@@ -128,6 +129,7 @@ enum MisbehaviourFile {
     Status(StatusFile),
     ContentType(String),
     EmptyStream,
+    Event(String),
     DropSession,
 }
 
@@ -225,6 +227,11 @@ fn step(reply: Reply, step: StepFile) -> Reply {
                 reply.add_resource(resource.at(uri))
             })
         }
+        StepFile::AddResourceTemplates(Entries(templates)) => {
+            templates.into_iter().fold(reply, |reply, (uri, template)| {
+                reply.add_resource_template(template.at(uri))
+            })
+        }
         StepFile::RemoveResource(uri) => reply.remove_resource(uri),
         StepFile::UpdateResource(uri) => reply.update_resource(uri),
     }
@@ -259,6 +266,7 @@ impl From<MisbehaviourFile> for Misbehaviour {
             },
             MisbehaviourFile::ContentType(kind) => Self::ContentType(kind),
             MisbehaviourFile::EmptyStream => Self::EmptyStream,
+            MisbehaviourFile::Event(text) => Self::Event(text),
             MisbehaviourFile::DropSession => Self::DropSession,
         }
     }

@@ -3,6 +3,7 @@
 
 mod asking;
 mod broken_http;
+mod broken_news;
 mod broken_stdio;
 mod eras;
 mod features;
