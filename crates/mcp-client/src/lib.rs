@@ -82,7 +82,7 @@ pub use self::{
     handlers::{Handlers, ServerRequest},
     http::HttpEndpoint,
     input::InputRequired,
-    list::ListLimits,
+    list::{ListLimits, Listed},
     options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
     upstream::{Endpoint, HealthCheck, OnStatus, StartBudget, State, Status, Upstream, UpstreamOptions},

@@ -1,6 +1,6 @@
 use std::{collections::HashSet, time::Duration};
 
-use mcp_wire::method;
+use mcp_wire::{Era, method};
 use raw_json::{Kind, RawJson};
 
 use crate::{Connection, Error, RequestOptions};
@@ -16,6 +16,16 @@ pub struct ListLimits {
     pub bytes: usize,
     /// How long one page may take.
     pub page_timeout: Duration,
+}
+
+/// A list of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Each entry as the server wrote it.
+    pub entries: Vec<RawJson>,
+    /// For how long it stays as it is, if the server says so: the shortest time of its pages (`ttlMs`).
+    pub ttl: Option<Duration>,
 }
 
 impl Default for ListLimits {
@@ -45,6 +55,16 @@ impl Connection {
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
     pub async fn list(&self, method: &str, key: &str, limits: ListLimits) -> Result<Vec<RawJson>, Error> {
+        Ok(self.list_for(method, key, limits).await?.entries)
+    }
+
+    /// The same with what a modern server says of how long the list stays as it is.
+    ///
+    /// # Errors
+    /// As [`list_tools`](Self::list_tools).
+    pub async fn list_for(&self, method: &str, key: &str, limits: ListLimits) -> Result<Listed, Error> {
+        let is_modern = self.server().era() == Era::Modern;
+        let mut ttl: Option<Duration> = None;
         let mut entries = Vec::new();
         let mut bytes = 0;
         let mut seen = HashSet::new();
@@ -56,6 +76,9 @@ impl Connection {
             let array = array.ok_or_else(|| {
                 Error::protocol(format!("the result of `{method}` has no list `{key}`")).sent(true)
             })?;
+            if let Some(of_page) = time_to_live(&page).filter(|_| is_modern) {
+                ttl = Some(ttl.map_or(of_page, |ttl| ttl.min(of_page)));
+            }
             for entry in array.items() {
                 bytes += entry.len();
                 if bytes > limits.bytes || entries.len() >= limits.entries {
@@ -68,11 +91,10 @@ impl Connection {
                 .get("nextCursor")
                 .filter(|cursor| cursor.kind() == Kind::String)
             else {
-                return Ok(if method == method::TOOLS_LIST {
-                    self.learn_tools(entries)
-                } else {
-                    entries
-                });
+                if method == method::TOOLS_LIST {
+                    entries = self.learn_tools(entries);
+                }
+                return Ok(Listed { entries, ttl });
             };
             params = Some(
                 RawJson::object()
@@ -85,6 +107,11 @@ impl Connection {
         }
         Err(endless(method, "has more pages than allowed"))
     }
+}
+
+fn time_to_live(page: &RawJson) -> Option<Duration> {
+    let milliseconds = page.get("ttlMs")?.to::<f64>().ok()?;
+    Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
 }
 
 fn endless(method: &str, what: &str) -> Error {

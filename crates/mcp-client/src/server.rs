@@ -49,8 +49,9 @@ impl ServerInfo {
             .any(|capability| self.tells_changes_of(capability))
     }
 
-    /// Whether the server tells when the list of this capability changes.
-    pub(crate) fn tells_changes_of(&self, capability: &str) -> bool {
+    /// Whether the server tells when the list of this capability, such as `tools`, changes.
+    #[must_use]
+    pub fn tells_changes_of(&self, capability: &str) -> bool {
         self.says(capability, "listChanged")
     }
 

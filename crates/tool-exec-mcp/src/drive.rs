@@ -7,7 +7,10 @@ use futures_util::FutureExt as _;
 use mcp_client::{Connection, Error, RequestOptions};
 use mcp_wire::{Era, Params, RpcError, meta, meta_key, method};
 use raw_json::{Kind, RawJson};
-use tokio::{runtime::Handle, time::sleep};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
 use tool_core::{AskError, CallContext, ErrorKind, Question, ToolError};
 
 use crate::{
@@ -94,6 +97,7 @@ async fn follow(
         server,
         connection,
         era,
+        begun: Instant::now(),
         cancel: Cancel::new(&connection.connection, &id),
         id,
         reports,
@@ -115,6 +119,7 @@ struct Running<'a> {
     server: &'a str,
     connection: &'a Checkout,
     era: Era,
+    begun: Instant,
     cancel: Cancel,
     id: RawJson,
     reports: Option<&'a TaskReports<'a>>,
@@ -133,11 +138,11 @@ impl Running<'_> {
                 reports.status(message);
             }
             match (state.status.as_str(), self.era) {
-                ("working", _) => sleep(state.pause).await,
+                ("working", _) => self.wait(&state).await,
                 ("input_required" | "completed" | "failed", Era::Legacy) => return self.result(&state).await,
                 ("input_required", Era::Modern) if is_look => {
                     if !self.give(&task).await? {
-                        sleep(state.pause).await;
+                        self.wait(&state).await;
                     }
                 }
                 ("completed" | "failed", Era::Modern) if is_look => return self.end(&task),
@@ -156,6 +161,15 @@ impl Running<'_> {
             task = self.request(method::TASKS_GET, task::params(&self.id)).await?;
             is_look = true;
         }
+    }
+
+    /// Waits for as long as the server wants to be left alone, within the time of the attempt and of the call.
+    async fn wait(&self, state: &State) {
+        let attempt = self.cx.tool().settings().attempt_timeout;
+        // Progress may have put its end off.
+        let of_attempt = attempt.checked_sub(self.begun.elapsed());
+        let left = of_attempt.into_iter().chain(self.cx.remaining()).min();
+        sleep(task::pause_within(state.pause, left)).await;
     }
 
     /// Makes a request about the task, which is nothing that the tool is sent.

@@ -25,6 +25,7 @@ mod describe;
 mod drive;
 mod executor;
 mod fault;
+mod freshness;
 mod kept;
 mod life;
 mod line;

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mcp_client::{Changes, Connection, Error, ListLimits};
+use mcp_client::{Changes, Connection, Error, ListLimits, Listed};
 use mcp_wire::{code, method};
-use raw_json::RawJson;
 use tool_core::Feature;
 
 /// What came of reading one list.
-pub(crate) type Listed = (Feature, Result<Vec<RawJson>, String>);
+pub(crate) type Read = (Feature, Result<Listed, String>);
 
 /// Reads these lists at the same time, each within its limit. A list of something that the server does not offer is
 /// empty.
@@ -17,7 +16,7 @@ pub(crate) async fn read(
     connection: &Connection,
     features: &[Feature],
     limit: impl Fn(Feature) -> Duration,
-) -> Vec<Listed> {
+) -> Vec<Read> {
     let lists = features.iter().map(|&feature| {
         let limit = limit(feature);
         async move { (feature, read_one(connection, feature, limit).await) }
@@ -25,18 +24,14 @@ pub(crate) async fn read(
     join_all(lists).await
 }
 
-async fn read_one(
-    connection: &Connection,
-    feature: Feature,
-    limit: Duration,
-) -> Result<Vec<RawJson>, String> {
+async fn read_one(connection: &Connection, feature: Feature, limit: Duration) -> Result<Listed, String> {
     let Some((capability, method, key)) = list_of(feature) else {
-        return Ok(Vec::new());
+        return Ok(Listed::default());
     };
     if !connection.server().offers(capability) {
-        return Ok(Vec::new());
+        return Ok(Listed::default());
     }
-    let listing = connection.list(method, key, ListLimits::default());
+    let listing = connection.list_for(method, key, ListLimits::default());
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
         // A server with resources need not have templates of them, and none is asked again for what it does not know.
@@ -44,11 +39,16 @@ async fn read_one(
             if feature != Feature::ResourceTemplate {
                 tracing::warn!("a server declares `{capability}` and does not know `{method}`");
             }
-            Ok(Vec::new())
+            Ok(Listed::default())
         }
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {limit:?}")),
     }
+}
+
+/// The capability under which a server offers the feature.
+pub(crate) fn capability(feature: Feature) -> Option<&'static str> {
+    list_of(feature).map(|(capability, ..)| capability)
 }
 
 /// The capability under which a server offers the feature, and how it is listed.

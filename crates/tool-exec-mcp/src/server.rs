@@ -1,15 +1,16 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Weak},
+    future::pending,
+    sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use mcp_client::{Changes, Connection, RequestOptions, State, Status, Upstream};
+use mcp_client::{Changes, Connection, Listed, RequestOptions, State, Status, Upstream};
 use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until},
 };
 use tool_core::{
     BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus, ToolError,
@@ -20,6 +21,7 @@ use crate::{
     connections::{Checkout, Connections, Unreachable},
     describe::{describe, replaced},
     fault::request_error,
+    freshness::Freshness,
     life::Life,
     listing,
     updates::Updates,
@@ -41,6 +43,7 @@ pub struct McpServer {
     catalogue: watch::Sender<Arc<Catalogue>>,
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
+    freshness: SyncMutex<Freshness>,
     /// The number of tries that have ended.
     tries: watch::Sender<Tries>,
 }
@@ -69,6 +72,7 @@ impl McpServer {
             life,
             catalogue: watch::Sender::default(),
             listing: Mutex::default(),
+            freshness: SyncMutex::default(),
             tries: watch::Sender::default(),
         })
     }
@@ -208,8 +212,11 @@ impl McpServer {
         };
         for (feature, list) in listing::read(&connection, features, limit).await {
             match list {
-                Ok(list) => {
-                    let described = describe(&self.settings, connection.server(), feature, &list);
+                Ok(Listed { entries, ttl, .. }) => {
+                    let server = connection.server();
+                    self.freshness()
+                        .read(server, feature, ttl, self.settings.refresh_interval);
+                    let described = describe(&self.settings, server, feature, &entries);
                     lists.insert(feature, described);
                 }
                 Err(reason) if feature == Feature::Tool => {
@@ -234,10 +241,28 @@ impl McpServer {
         });
         Ok(unread)
     }
+
+    fn freshness(&self) -> MutexGuard<'_, Freshness> {
+        self.freshness.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lists that have been left alone for long enough. A server that does not run is not started for them: it tells of
+    /// a change when it is started again.
+    fn stale(&self) -> Vec<Feature> {
+        let mut freshness = self.freshness();
+        if !self.is_ready() {
+            freshness.clear();
+        }
+        freshness.take_due(Instant::now())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.connections.known().and_then(Upstream::ready).is_some()
+    }
 }
 
-/// Reads lists again whenever the server says that they changed, at most once a second, for as long as the server is
-/// held by anyone else. `unread` are those that could not be read at first.
+/// Reads lists again whenever the server says that they changed, at most once a second, and when their time is over, for
+/// as long as the server is held by anyone else. `unread` are those that could not be read at first.
 async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
     let Some(mut changes) = server
         .upgrade()
@@ -250,13 +275,23 @@ async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
     let mut pause = COALESCE;
     loop {
         if unread.is_empty() && seen == *changes.borrow_and_update() {
-            if changes.changed().await.is_err() {
+            let Some(next) = server.upgrade().map(|server| server.freshness().next()) else {
                 return;
+            };
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    return;
+                },
+                () = at(next) => unread = server.upgrade().map_or(Vec::new(), |server| server.stale()),
             }
             continue;
         }
         sleep(pause).await;
         let now = *changes.borrow_and_update();
+        if now == seen && !server.upgrade().is_some_and(|server| server.is_ready()) {
+            unread.clear();
+            continue;
+        }
         let mut due = listing::changed(seen, now);
         unread.retain(|feature| !due.contains(feature));
         due.append(&mut unread);
@@ -265,7 +300,7 @@ async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
         unread = server.list(&due, Duration::MAX).await.unwrap_or_else(|reason| {
             tracing::warn!(
                 server = server.settings.name,
-                "the list of tools changed and cannot be read: {reason}"
+                "the list of tools may have changed and cannot be read: {reason}"
             );
             due
         });
@@ -278,6 +313,14 @@ async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
         if server.status().is_none_or(|status| status.state != State::Ready) {
             unread.clear();
         }
+    }
+}
+
+/// Waits for an instant, for ever without one.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => pending().await,
     }
 }
 

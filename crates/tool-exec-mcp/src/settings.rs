@@ -37,6 +37,9 @@ pub struct ServerSettings {
     pub check_at_start: bool,
     /// How often it is asked that; never if absent.
     pub check_interval: Option<Duration>,
+    /// How often its lists are read again of whose changes it does not tell, where it does not say how long they stay as
+    /// they are.
+    pub refresh_interval: Duration,
     /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
     pub key_place: Option<KeyPlace>,
 }
@@ -130,6 +133,7 @@ impl ServerSettings {
             health_check: HealthCheck::default(),
             check_at_start: false,
             check_interval: None,
+            refresh_interval: Duration::from_secs(300),
             key_place: None,
         }
     }

@@ -11,7 +11,9 @@ use crate::fault::cut;
 /// How long to wait until a task is looked at again, if the server does not say.
 const USUAL_PAUSE: Duration = Duration::from_millis(500);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long before the time of a call is over a task is looked at once more.
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// What a server says of a task.
 pub(crate) struct State {
@@ -45,6 +47,13 @@ impl State {
             None => what.to_owned(),
         }
     }
+}
+
+/// How long to wait before a task is looked at again of whose call so much time is left: as long as its server wants, but
+/// not beyond the time in which the answer is of use.
+pub(crate) fn pause_within(wanted: Duration, left: Option<Duration>) -> Duration {
+    let Some(left) = left else { return wanted };
+    wanted.min(left.saturating_sub(LAST_LOOK).max(USUAL_PAUSE))
 }
 
 /// The id of a task.
@@ -107,4 +116,42 @@ pub(crate) fn object(members: &[(&str, RawJson)]) -> RawJson {
     RawJson::object()
         .with_members(members)
         .expect("an empty object is an object")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_looked_at_as_often_as_its_server_wants() {
+        for (task, expected) in [
+            ("{}", 500),
+            (r#"{"pollInterval":1}"#, 50),
+            (r#"{"pollInterval":30000}"#, 30_000),
+            (r#"{"pollIntervalMs":12000}"#, 12_000),
+            (r#"{"pollIntervalMs":9e9}"#, 60_000),
+        ] {
+            let task = RawJson::parse(task).expect("it is JSON");
+            assert_eq!(
+                State::read(&task).pause,
+                Duration::from_millis(expected),
+                "{task}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_task_is_looked_at_before_the_time_of_its_call_is_over() {
+        let seconds = Duration::from_secs_f64;
+        for (wanted, left, expected) in [
+            (20.0, None, 20.0),
+            (20.0, Some(60.0), 20.0),
+            (20.0, Some(15.0), 14.0),
+            (20.0, Some(1.2), 0.5),
+            (0.1, Some(1.2), 0.1),
+        ] {
+            let pause = pause_within(seconds(wanted), left.map(seconds));
+            assert_eq!(pause, seconds(expected), "{wanted} {left:?}");
+        }
+    }
 }

@@ -45,6 +45,8 @@ pub struct Defaults {
     pub connect_timeout: Duration,
     /// How long a server may take to start: 20 s.
     pub start_timeout: Duration,
+    /// How often lists of servers are read again that tell of no changes: 5 min.
+    pub refresh_interval: Duration,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
     /// How many bytes the answers of all tools may take that are kept: 64 MiB.
@@ -66,6 +68,7 @@ impl Default for Defaults {
             attempt_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             start_timeout: Duration::from_secs(20),
+            refresh_interval: Duration::from_secs(300),
             max_result_bytes: 16 << 20,
             cache_bytes: 64 << 20,
             overrides: Overrides::default(),

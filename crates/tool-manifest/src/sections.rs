@@ -16,7 +16,7 @@ use crate::{
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     partial::PartialField,
     place::{Cx, Place},
-    server::patterns,
+    server::{patterns, refresh_interval},
     units::{Bytes, Listen, Period},
 };
 
@@ -34,6 +34,9 @@ pub(crate) struct DefaultsBody {
     connect_timeout: Field<Period>,
     /// How long a server may take to start; 20s if it is not given.
     start_timeout: Field<Period>,
+    /// How often lists of servers are read again that tell of no changes; 5m if it is not given. That of a server is in its
+    /// place.
+    refresh_interval: Field<Period>,
     /// How large a result may be; 16MiB if it is not given.
     max_result_bytes: Field<Bytes>,
     /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
@@ -173,6 +176,9 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
             );
         }
         *limit = period;
+    }
+    if let Some(interval) = refresh_interval(cx, body.refresh_interval) {
+        defaults.refresh_interval = interval;
     }
     if let Some((at, Bytes(bytes))) = body.max_result_bytes.located() {
         if bytes == 0 {

@@ -61,6 +61,8 @@ pub struct ServerSpec {
     pub health: ServerHealthSpec,
     /// Whether the gateway is ready only when it is.
     pub required: bool,
+    /// How often its lists are read again of whose changes it does not tell; the default of the configuration if absent.
+    pub refresh_interval: Option<Duration>,
     /// Where the server takes idempotency keys; nowhere if absent.
     pub key_place: Option<KeyPlace>,
 }
@@ -162,6 +164,7 @@ impl ServerSpec {
             max_connections: None,
             health: ServerHealthSpec::default(),
             required: false,
+            refresh_interval: None,
             key_place: None,
         }
     }
@@ -254,6 +257,9 @@ pub(crate) struct ServerBody {
     /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
     /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
     pub(crate) max_connections: Field<u32>,
+    /// How often those of its lists are read again of whose changes it does not tell, in the place of what `defaults` say.
+    /// What it says itself of how long they stay as they are (`ttlMs`) goes before.
+    pub(crate) refresh_interval: Field<Period>,
     /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; as `health.server_interval` says if
     /// it is not given, and never with `0s`. A server that has failed is started again by it.
     pub(crate) health_check_interval: Field<Period>,
@@ -289,6 +295,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
             arguments: body.health_check_arguments,
         },
     );
+    let refresh_interval = refresh_interval(cx, body.refresh_interval);
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
     let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
@@ -349,6 +356,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         max_connections,
         health,
         required: body.required.get().unwrap_or_default(),
+        refresh_interval,
         key_place,
     })
 }
@@ -374,6 +382,16 @@ pub(crate) fn milliseconds(cx: Cx<'_>, field: Field<u64>) -> Option<Duration> {
         return None;
     }
     Some(Duration::from_millis(value))
+}
+
+/// How often lists are read again.
+pub(crate) fn refresh_interval(cx: Cx<'_>, field: Field<Period>) -> Option<Duration> {
+    let (at, Period(period)) = field.located()?;
+    if period < Duration::from_secs(10) {
+        cx.error(at, "lists are read again every 10 s at most", "write `5m`");
+        return None;
+    }
+    Some(period)
 }
 
 fn max_connections(cx: Cx<'_>, field: Field<u32>) -> Option<usize> {

@@ -27,7 +27,7 @@ use crate::{
 /// How long to wait until a task is looked at again, if its server does not say.
 const USUAL_PAUSE: Duration = Duration::from_millis(500);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How many tasks a page of the list holds.
 const PAGE: usize = 32;
 /// How long a server may take to say how a task is that is listed.

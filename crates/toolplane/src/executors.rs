@@ -271,6 +271,7 @@ fn server_settings(
     let mut settings = ServerSettings::new(spec.name.as_str(), target);
     settings.timeout = spec.timeout;
     settings.start_timeout = spec.start_timeout.unwrap_or(defaults.start_timeout);
+    settings.refresh_interval = spec.refresh_interval.unwrap_or(defaults.refresh_interval);
     settings.include = spec.include.clone();
     settings.exclude = spec.exclude.clone();
     settings.rename = spec.rename.clone();

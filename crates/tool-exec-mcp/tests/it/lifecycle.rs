@@ -330,3 +330,96 @@ async fn a_check_starts_a_server_again_that_has_ended() {
     assert_eq!(fixture.notes("starts").len(), 2);
     server.shutdown().await;
 }
+
+/// Lets time pass for those who wait for it, and not for what the server needs.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+async fn lists(fixture: &Fixture, n: usize) {
+    let listed = async {
+        while fixture.notes("lists").len() < n {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, listed).await.unwrap();
+}
+
+#[tokio::test]
+async fn lists_are_read_again_when_their_time_is_over() {
+    // What a server says of its list, and how long it is left alone at most then.
+    for (mode, ttl, is_told, wait) in [
+        ("", None, false, 330),
+        ("modern", None, false, 330),
+        ("modern", Some("0"), false, 11),
+        ("modern", Some("20000"), false, 22),
+        ("modern", Some("0"), true, 66),
+    ] {
+        let fixture = Fixture::new(&[tool("old")]);
+        fixture.offers(&json!({"tools": {"listChanged": is_told}}));
+        if let Some(ttl) = ttl {
+            fixture.has("ttl", ttl);
+        }
+        let server = fixture.server(mode);
+        load(&server).await;
+        // Long before, nobody asks; a list that says the same again is no change.
+        pass(Duration::from_secs(wait * 8 / 10)).await;
+        Call::new(&server, "echo", json!({})).make().await.unwrap();
+        assert_eq!(fixture.notes("lists").len(), 1, "{mode} {ttl:?} {is_told}");
+        pass(Duration::from_secs(wait * 2 / 10 + 1)).await;
+        lists(&fixture, 2).await;
+        Call::new(&server, "echo", json!({})).make().await.unwrap();
+        assert_eq!(server.source().snapshot().revision, 1);
+        fixture.lists(&[tool("new")]);
+        pass(Duration::from_secs(wait + 1)).await;
+        let source = server.source();
+        tokio::time::timeout(LIMIT, source.changed(1)).await.unwrap();
+        assert_eq!(&*source.snapshot().tools[0].name, "box__new");
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_whose_changes_the_server_tells_is_left_alone() {
+    let fixture = Fixture::new(&[tool("old")]);
+    let server = fixture.server("");
+    load(&server).await;
+    for _ in 0..3 {
+        pass(Duration::from_secs(400)).await;
+        Call::new(&server, "echo", json!({})).make().await.unwrap();
+    }
+    assert_eq!(fixture.notes("lists").len(), 1);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn no_server_is_started_to_list_again() {
+    let fixture = Fixture::new(&[tool("old")]);
+    fixture.offers(&json!({"tools": {}}));
+    let server = fixture.server("");
+    load(&server).await;
+    Call::new(&server, "exit", json!({})).make().await.unwrap_err();
+    pass(Duration::from_secs(400)).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(fixture.notes("starts").len(), 1);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_read_again_stays_as_it_was() {
+    let fixture = Fixture::new(&[tool("old")]);
+    fixture.offers(&json!({"tools": {}}));
+    let server = fixture.server("");
+    load(&server).await;
+    fs::remove_file(fixture.path("tools.json")).unwrap();
+    pass(Duration::from_secs(331)).await;
+    lists(&fixture, 2).await;
+    Call::new(&server, "echo", json!({})).make().await.unwrap();
+    let source = server.source();
+    assert_eq!(&*source.snapshot().tools[0].name, "box__old");
+    fixture.lists(&[tool("new")]);
+    tokio::time::timeout(LIMIT, source.changed(1)).await.unwrap();
+    server.shutdown().await;
+}

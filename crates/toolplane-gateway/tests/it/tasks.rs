@@ -541,3 +541,16 @@ async fn a_task_that_nobody_watches_any_more_is_left_alone() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(tasking.asked().len(), looked);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_looked_at_as_often_as_its_server_wants() {
+    let slow = |status| state(status).replace(r#""pollInterval":1"#, r#""pollInterval":30000"#);
+    let looks = [slow("working"), slow("working"), slow("completed")];
+    let tasking = Tasking::with(&looks.each_ref().map(String::as_str));
+    let mut client = Client::on(gateway(&tasking));
+    client.initialize("{}").await;
+    let id = make(&mut client).await;
+    let start = tokio::time::Instant::now();
+    client.result("tasks/result", &of(&id)).await;
+    assert_eq!(start.elapsed().as_secs(), 30);
+}

@@ -111,7 +111,11 @@ impl Server {
         note(&self.folder, "lists", method)?;
         match fs::read_to_string(self.folder.join(format!("{key}.json"))) {
             Ok(list) if list == "silence" => Ok(()),
-            Ok(list) => result(id, &format!(r#"{{"{key}":{}}}"#, list.trim())),
+            Ok(list) => {
+                let ttl = fs::read_to_string(self.folder.join("ttl.json"));
+                let ttl = ttl.map_or(String::new(), |ttl| format!(r#","ttlMs":{ttl}"#));
+                result(id, &format!(r#"{{"{key}":{}{ttl}}}"#, list.trim()))
+            }
             Err(_) if key == "tools" => {
                 error(id, r#"{"code":-32603,"message":"the tools are being written"}"#)
             }
