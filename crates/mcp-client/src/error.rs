@@ -1,6 +1,6 @@
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
-use mcp_wire::RpcError;
+use mcp_wire::{RpcError, code};
 
 /// Why a request, or a server as a whole, failed.
 ///
@@ -141,6 +141,20 @@ impl Error {
     pub(crate) fn refuses_transport(&self) -> bool {
         self.http_status()
             .is_some_and(|(status, _)| matches!(status, 400 | 404 | 405))
+    }
+
+    /// Whether the server may have refused the request because it speaks another era of the protocol by now. Such a
+    /// refusal looks at no request: what was refused has not run. [`Upstream::finds_other_era`](crate::Upstream::finds_other_era)
+    /// finds out.
+    #[must_use]
+    pub fn may_be_other_era(&self) -> bool {
+        if let Some(code::UNSUPPORTED_PROTOCOL_VERSION | code::HEADER_MISMATCH) =
+            self.as_rpc().map(|error| error.code)
+        {
+            return true;
+        }
+        let status = self.http_status().map(|(status, _)| status);
+        matches!(status, Some(400 | 404 | 405)) && !self.is_answer
     }
 
     /// What went wrong.

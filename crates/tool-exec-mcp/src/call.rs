@@ -272,39 +272,51 @@ impl Invoke for McpCall {
 
 impl McpCall {
     async fn make(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let connection = self.server.connection_for(cx).await?;
-        let server = &self.server.settings().name;
-        // Taken apart, so that the future has no room for what the request takes with it.
-        let Ready {
-            method,
-            params,
-            options,
-            is_task,
-            may_insist,
-            answered,
-        } = self.ready(cx, connection.connection.server())?;
-        let era = connection.connection.server().era();
-        if is_task {
-            // Rare, and the future of every call would have room for it.
-            let result = Box::pin(drive(cx, server, &connection, params)).await?;
-            return self.outcome(cx, era, &result);
-        }
-        let again = may_insist.then(|| params.clone());
-        let result = connection.request(method, params, options).await;
-        if let Err(error) = &result
-            && let Some(params) = again
-            && task::is_insisted_on(error)
-        {
-            let result = Box::pin(drive(cx, server, &connection, params)).await?;
-            return self.outcome(cx, era, &result);
-        }
-        if let Some(answered) = answered.filter(|_| was_answered(&result)) {
-            answered();
-        }
-        let result = result.map_err(|error| tool_error(cx, server, error))?;
-        match self.made(cx, &connection, &result) {
-            Some(handle) => Ok(Outcome::Task(Box::new(handle))),
-            None => self.outcome(cx, era, &result),
+        let mut has_moved = false;
+        loop {
+            let connection = self.server.connection_for(cx).await?;
+            let server = &self.server.settings().name;
+            // Taken apart, so that the future has no room for what the request takes with it.
+            let Ready {
+                method,
+                params,
+                options,
+                is_task,
+                may_insist,
+                answered,
+            } = self.ready(cx, connection.connection.server())?;
+            let era = connection.connection.server().era();
+            if is_task {
+                // Rare, and the future of every call would have room for it.
+                let result = Box::pin(drive(cx, server, &connection, params)).await?;
+                return self.outcome(cx, era, &result);
+            }
+            let again = may_insist.then(|| params.clone());
+            let result = connection.request(method, params, options).await;
+            if let Err(error) = &result
+                && let Some(params) = again
+                && task::is_insisted_on(error)
+            {
+                let result = Box::pin(drive(cx, server, &connection, params)).await?;
+                return self.outcome(cx, era, &result);
+            }
+            if let Err(error) = &result
+                && !has_moved
+                && error.may_be_other_era()
+                && Box::pin(connection.finds_other_era()).await
+            {
+                // What was refused has not run.
+                has_moved = true;
+                continue;
+            }
+            if let Some(answered) = answered.filter(|_| was_answered(&result)) {
+                answered();
+            }
+            let result = result.map_err(|error| tool_error(cx, server, error))?;
+            return match self.made(cx, &connection, &result) {
+                Some(handle) => Ok(Outcome::Task(Box::new(handle))),
+                None => self.outcome(cx, era, &result),
+            };
         }
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind as Fault, Handlers, OnStatus,
-    RequestOptions, StartBudget, Upstream, UpstreamOptions,
+    Connection, ConnectionOptions, Endpoint, Error, ErrorKind as Fault, Handlers, OnStatus, RequestOptions,
+    StartBudget, Upstream, UpstreamOptions,
 };
 use mcp_wire::{Era, Params, RpcError, code};
 use raw_json::RawJson;
@@ -60,6 +60,11 @@ impl Checkout {
     /// Where the connection is kept.
     pub(crate) fn line(&self) -> &Arc<Line> {
         &self.line
+    }
+
+    /// Whether the server speaks another era by now, in which another checkout is then.
+    pub(crate) async fn finds_other_era(&self) -> bool {
+        self.line.upstream.finds_other_era(&self.connection).await
     }
 
     /// Makes a request for the call, see [`Connection::request`]. Questions and log messages that the server has
@@ -172,7 +177,7 @@ impl Connections {
             None => {
                 let endpoint = self.endpoint().await?;
                 let open = || async {
-                    let mut options = self.options(self.settings.era);
+                    let mut options = self.options();
                     if matches!(self.settings.isolation, Isolation::Session | Isolation::Principal) {
                         options.connection.handlers = listing_only();
                     }
@@ -233,7 +238,7 @@ impl Connections {
         let endpoint = self.endpoint().await.map_err(explained)?;
         let keeps_roots = matches!(client.key, ClientKey::Session(_));
         let open = || {
-            let (options, updates) = (self.options(self.era()), self.updates.clone());
+            let (options, updates) = (self.options(), self.updates.clone());
             Line::own(endpoint.clone(), options, updates, capabilities, keeps_roots)
         };
         let most = self.settings.max_connections;
@@ -312,20 +317,12 @@ impl Connections {
             .await
     }
 
-    /// The era to open a connection in: the one that the shared connection has found out, if it has.
-    fn era(&self) -> EraChoice {
+    /// How a connection is opened: in the era that the shared connection has found out, if it has.
+    fn options(&self) -> UpstreamOptions {
         let known = self.known().and_then(|upstream| upstream.status().server);
-        match (self.settings.era, known.map(|server| server.era())) {
-            (EraChoice::Auto | EraChoice::Newest, Some(Era::Legacy)) => EraChoice::Legacy,
-            (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
-            (choice, _) => choice,
-        }
-    }
-
-    fn options(&self, era: EraChoice) -> UpstreamOptions {
         let connection = ConnectionOptions {
             client_name: "toolplane".to_owned(),
-            era,
+            era: self.settings.era,
             start_timeout: self.settings.start_timeout,
             max_message: self.settings.max_message,
             ..ConnectionOptions::default()
@@ -336,6 +333,7 @@ impl Connections {
                 .settings
                 .check_at_start
                 .then(|| self.settings.health_check.clone()),
+            era: known.map(|server| server.era()),
             budget: Some(self.budget.clone()),
             ..UpstreamOptions::default()
         }

@@ -14,7 +14,10 @@ use std::{
 
 use mcp_wire::{Era, Params};
 use raw_json::RawJson;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Mutex as AsyncMutex, watch},
+    time::Instant,
+};
 
 use self::supervision::{Outcome, Phase, Supervision, interrupted};
 pub use self::{
@@ -46,6 +49,8 @@ pub struct UpstreamOptions {
     pub connection: ConnectionOptions,
     /// What the jitter of pauses is computed from; chosen at random when not set.
     pub jitter_seed: Option<u64>,
+    /// The era that the server is known to speak: it is tried first where [`ConnectionOptions::era`] leaves it open.
+    pub era: Option<Era>,
     /// How often it is started, where it shares that with other connections to the same server.
     pub budget: Option<StartBudget>,
     /// What the server is asked whenever it was started: one that does not answer within
@@ -76,7 +81,12 @@ struct Inner {
     budget: StartBudget,
     changes: ChangeSink,
     supervision: Mutex<Supervision>,
+    /// When the era was found out anew the last time; held while it is.
+    era_found: AsyncMutex<Option<Instant>>,
 }
+
+/// How long after the era was found out anew it is not doubted again.
+const DOUBT: Duration = Duration::from_secs(10);
 
 /// What a caller is to do.
 enum Step {
@@ -91,7 +101,8 @@ impl Upstream {
         let is_followed = options.on_status.is_some();
         let budget = options.budget;
         let budget = budget.unwrap_or_else(|| StartBudget::new(options.jitter_seed));
-        let supervision = Supervision::new(budget.clone(), options.on_status);
+        let mut supervision = Supervision::new(budget.clone(), options.on_status);
+        supervision.era = options.era;
         Self(Arc::new(Inner {
             endpoint: Mutex::new(endpoint),
             options: options.connection,
@@ -100,6 +111,7 @@ impl Upstream {
             budget,
             changes: ChangeSink::default(),
             supervision: Mutex::new(supervision),
+            era_found: AsyncMutex::default(),
         }))
     }
 
@@ -127,6 +139,40 @@ impl Upstream {
         match supervision.phase() {
             Phase::Ready { connection } => Some(connection.clone()),
             _ => None,
+        }
+    }
+
+    /// Finds out, after an error that [may say so](Error::may_be_other_era) of a request on this connection, whether the
+    /// server speaks another era by now. If it does, whoever needs it from now on has a connection of that era, which is
+    /// known from then on; the request has not run, and can be made there. Only an endpoint over HTTP changes without its
+    /// connection noticing, and only an era that is not chosen by [`ConnectionOptions::era`] is doubted.
+    pub async fn finds_other_era(&self, refused: &Connection) -> bool {
+        let is_open = matches!(self.0.options.era, EraChoice::Auto | EraChoice::Newest);
+        if !is_open || matches!(self.0.endpoint(), Endpoint::Stdio(_)) {
+            return false;
+        }
+        let era = refused.server().era();
+        let mut found = self.0.era_found.lock().await;
+        // Somebody else may have found out meanwhile.
+        if let Some(now) = self.ready()
+            && now.server().era() != era
+        {
+            return true;
+        }
+        if found.is_some_and(|found| found.elapsed() < DOUBT) {
+            return false;
+        }
+        *found = Some(Instant::now());
+        match self.0.open(None).await {
+            Ok(connection) if connection.server().era() != era => self.0.replace(connection),
+            Ok(connection) => {
+                connection.shutdown().await;
+                false
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the era of a server could not be found out anew");
+                false
+            }
         }
     }
 
@@ -256,8 +302,13 @@ impl Inner {
     }
 
     async fn connect(&self) -> Result<Connection, Error> {
-        let (mut options, changes) = (self.options.clone(), self.changes.clone());
         let known = self.supervision().era;
+        self.open(known).await
+    }
+
+    /// Opens a connection in the era that is known, or finds out which it is.
+    async fn open(&self, known: Option<Era>) -> Result<Connection, Error> {
+        let (mut options, changes) = (self.options.clone(), self.changes.clone());
         options.era = match (options.era, known) {
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Legacy)) => EraChoice::Legacy,
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
@@ -274,6 +325,21 @@ impl Inner {
             asked.map_err(|error| connection.check_failed(error))?;
         }
         Ok(connection)
+    }
+
+    /// Puts a connection of another era in the place of the present one. Requests under way there are answered there.
+    fn replace(&self, connection: Connection) -> bool {
+        let mut supervision = self.supervision();
+        if !matches!(supervision.phase(), Phase::Ready { .. }) {
+            return false;
+        }
+        let era = connection.server().era();
+        tracing::info!(?era, "a server speaks another era of the protocol by now");
+        supervision.server = Some(connection.server().clone());
+        supervision.era = Some(era);
+        supervision.enter(Phase::Ready { connection });
+        self.changes.opened_anew();
+        true
     }
 
     /// Takes note of the end of a connection when it comes. Whoever waits here keeps nothing open.

@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -333,6 +333,118 @@ async fn a_server_that_refuses_the_key_is_reached_with_another() {
         }
         assert_eq!(kept.0.load(Ordering::SeqCst), 1);
         Call::new(&server, "echo", json!({})).make().await.unwrap();
+        server.shutdown().await;
+    }
+}
+
+/// A server that is one of these from the first request on, and another from when it is told: it refuses what the other
+/// era asks as the text says, and runs a tool in its own.
+struct Switching {
+    is_modern: AtomicBool,
+    refusal: &'static str,
+    n_runs: AtomicUsize,
+}
+
+impl Switching {
+    fn answer(&self, line: &str, body: &Value) -> String {
+        let is_modern = self.is_modern.load(Ordering::SeqCst);
+        let id = &body["id"];
+        let asked = &body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        let fits = match body["method"].as_str() {
+            _ if !line.starts_with("POST") => return bare("405 Method Not Allowed"),
+            Some("initialize") => !is_modern,
+            Some("server/discover") => is_modern,
+            _ if id.is_null() => return bare("202 Accepted"),
+            _ => asked.is_null() != is_modern,
+        };
+        if !fits {
+            return self.refuse(id, is_modern);
+        }
+        match body["method"].as_str() {
+            Some("initialize") => result(
+                id,
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}"#,
+            ),
+            Some("server/discover") => result(
+                id,
+                r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
+            ),
+            Some("tools/call") => {
+                self.n_runs.fetch_add(1, Ordering::SeqCst);
+                result(id, r#"{"content":[],"resultType":"complete"}"#)
+            }
+            _ => result(id, r#"{"tools":[]}"#),
+        }
+    }
+
+    fn refuse(&self, id: &Value, is_modern: bool) -> String {
+        if self.refusal != "named" {
+            return bare(self.refusal);
+        }
+        let supported = if is_modern { "2026-07-28" } else { "2025-11-25" };
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": {
+            "code": -32022, "message": "Unsupported protocol version", "data": {"supported": [supported]},
+        }});
+        let body = body.to_string();
+        let length = body.len();
+        format!(
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_another_era_by_now_is_found_out() {
+    for (was_modern, refusal) in [
+        (true, "400 Bad Request"),
+        (true, "404 Not Found"),
+        (true, "named"),
+        (false, "400 Bad Request"),
+        (false, "404 Not Found"),
+        (false, "named"),
+    ] {
+        let switching = Arc::new(Switching {
+            is_modern: AtomicBool::new(was_modern),
+            refusal,
+            n_runs: AtomicUsize::new(0),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = switching.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let serving = serving.clone();
+                tokio::spawn(async move {
+                    let mut stream = BufReader::new(stream);
+                    while let Some((line, body)) = read_request(&mut stream).await {
+                        let answer = serving.answer(&line, &body);
+                        if stream.write_all(answer.as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        let target = ServerTarget::Http {
+            url: Template::parse(&format!("http://{address}/mcp")).unwrap(),
+            headers: [].into(),
+            transport: HttpTransport::Streamable,
+        };
+        let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));
+        let is_modern = || {
+            let status = server.status().unwrap();
+            status.server.unwrap().era() == mcp_wire::Era::Modern
+        };
+        Call::new(&server, "echo", json!({})).make().await.unwrap();
+        assert_eq!(is_modern(), was_modern);
+        switching.is_modern.store(!was_modern, Ordering::SeqCst);
+        Call::new(&server, "echo", json!({})).make().await.unwrap();
+        assert_eq!(is_modern(), !was_modern, "{refusal}");
+        assert_eq!(switching.n_runs.load(Ordering::SeqCst), 2, "{refusal}");
+        // It is not asked again and again: what it refuses now is not a matter of eras.
+        switching.is_modern.store(was_modern, Ordering::SeqCst);
+        Call::new(&server, "echo", json!({})).make().await.unwrap_err();
+        assert_eq!(switching.n_runs.load(Ordering::SeqCst), 2);
         server.shutdown().await;
     }
 }
