@@ -10,6 +10,7 @@ mod legacy_rounds;
 mod lists;
 mod modern_rounds;
 mod operator;
+mod sessions;
 mod support;
 mod tasks;
 mod watching;
