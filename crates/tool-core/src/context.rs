@@ -48,6 +48,8 @@ pub struct CallContext {
     pub resume: Option<Arc<Resume>>,
     /// What the caller says beside the arguments, as one object that is passed on as it is.
     pub meta: Option<RawJson>,
+    /// What the caller says beside all that is known of a call, an object: it reaches what runs the tool as it is.
+    pub beside: Option<RawJson>,
     /// Whether the caller can follow the call as a task, or wants to; it must have an answer at once if absent.
     pub task: Option<TaskWish>,
     /// The tools that failed before the present one, which stands in their place; nothing in a call of its own.
@@ -160,6 +162,7 @@ impl CallContext {
             ask: None,
             resume: None,
             meta: None,
+            beside: None,
             task: None,
             instead_of: None,
             observers: Observers::default(),
@@ -364,6 +367,7 @@ impl CallContext {
             ask: self.ask.clone(),
             resume: self.resume.clone(),
             meta: self.meta.clone(),
+            beside: self.beside.clone(),
             task: self.task.clone(),
             instead_of: self.instead_of.clone(),
             observers: self.observers.clone(),

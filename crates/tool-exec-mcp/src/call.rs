@@ -47,6 +47,20 @@ const OF_ONE_HOP: [&str; 10] = [
     meta_key::RELATED_TASK,
 ];
 
+/// The members of a request that are said by us.
+const SAID: [&str; 10] = [
+    "name",
+    "arguments",
+    "uri",
+    "ref",
+    "argument",
+    "context",
+    "task",
+    "inputResponses",
+    "requestState",
+    "_meta",
+];
+
 impl McpCall {
     /// The method, and its parameters with the caller's own text in them.
     fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, Params), ToolError> {
@@ -82,7 +96,14 @@ impl McpCall {
             members.extend(resume.state.clone().map(|state| ("requestState", state)));
         }
         members.extend(self.meta(cx).map(|meta| ("_meta", meta)));
-        Ok((method, members.into()))
+        let Some(beside) = beside(cx) else {
+            return Ok((method, members.into()));
+        };
+        let mut params = Params::from(beside);
+        for (key, value) in members {
+            params.push(key, value);
+        }
+        Ok((method, params))
     }
 
     /// The caller's arguments, and the idempotency key if the tool takes it as one.
@@ -134,7 +155,10 @@ impl McpCall {
         let mut members = vec![("ref", reference)];
         members.extend(rest.map(|(key, value)| (&**key, value.clone())));
         members.extend(meta(cx).map(|meta| ("_meta", meta)));
-        object(&members)
+        let beside = beside(cx).unwrap_or(RawJson::object());
+        beside
+            .with_members(&members)
+            .expect("what is passed on is an object")
     }
 
     /// What came of the call, as the result says.
@@ -354,6 +378,13 @@ pub(crate) fn options(cx: &CallContext) -> RequestOptions {
         options.log_level = ask.client().log_level();
     }
     options
+}
+
+/// What the caller says beside all that is known of a call, without what is said by us.
+fn beside(cx: &CallContext) -> Option<RawJson> {
+    let beside = cx.beside.as_ref()?;
+    let beside = beside.without_members(&SAID).ok()?;
+    beside.members().next().is_some().then_some(beside)
 }
 
 /// What goes with the call beside its arguments: what the caller sent, and its trace.

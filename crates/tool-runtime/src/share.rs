@@ -358,6 +358,9 @@ fn alone(cx: &CallContext) -> Option<&'static str> {
     if cx.idempotency_key.is_some() {
         return Some("the call has a key of its own");
     }
+    if cx.beside.is_some() {
+        return Some("the call says more than its arguments");
+    }
     let said = cx.meta.as_ref().and_then(|meta| meta.get(Share::META_KEY))?;
     (said.string().as_deref() == Some(Share::BYPASS)).then_some("the caller wants an answer of its own")
 }

@@ -67,11 +67,11 @@ async fn run(
         task_requests::welcome(gateway, request, cx)
     };
     if modern::is_dialogue(request, cx) {
-        let call = complete(gateway, subject.call(request, cx)?, cx, wish)?;
+        let call = complete(gateway, (subject, request), cx, wish)?;
         return Box::pin(modern::run(gateway, request, cx, call)).await;
     }
     let call = || -> Result<_, Failure> {
-        let call = complete(gateway, subject.call(request, cx)?, cx, wish.clone())?;
+        let call = complete(gateway, (subject, request), cx, wish.clone())?;
         Ok(match Direct::of(cx) {
             Some(ask) => call.ask(ask),
             None => call,
@@ -92,15 +92,19 @@ async fn run(
 /// The call with what the connection knows of it.
 fn complete(
     gateway: &Gateway,
-    call: CallRequest,
+    (subject, request): (&Subject, &Request),
     cx: &RequestContext,
     wish: Option<TaskWish>,
-) -> Result<CallRequest, ToolError> {
-    let mut call = call
+) -> Result<CallRequest, Failure> {
+    let mut call = subject
+        .call(request, cx)?
         .caller(gateway.caller(cx.principal()))
         .client(client::key(cx));
     if cx.progress().is_wanted() {
         call = call.progress(Arc::new(Reports(cx.progress().clone())));
+    }
+    if let Some(beside) = subject.beside(request) {
+        call = call.beside(beside);
     }
     if let Some(wish) = wish {
         call = call.task_wish(wish);

@@ -17,6 +17,9 @@ pub(crate) enum Subject {
     Completion,
 }
 
+/// Members of any request that makes a call.
+const OF_ALL: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+
 impl Subject {
     /// Reads a request that makes a call, whatever it calls.
     pub(crate) fn of(request: &Request, cx: &RequestContext) -> Result<Self, RpcError> {
@@ -43,6 +46,23 @@ impl Subject {
             Some(arguments) => Ok(call.checked(arguments.clone())?),
             None => Ok(call),
         }
+    }
+
+    /// The members of the request that are none of those which make the call: whoever answers in the end may know them.
+    pub(crate) fn beside(&self, request: &Request) -> Option<RawJson> {
+        let own: &[&str] = match self {
+            Self::Tool => &["name", "arguments", "task"],
+            Self::Prompt => &["name", "arguments"],
+            Self::Resource(_) => &["uri"],
+            Self::Completion => &["ref", "argument", "context"],
+        };
+        let params = request.params.as_ref()?;
+        let is_known = |key: &str| own.contains(&key) || OF_ALL.contains(&key);
+        if params.parts().all(|(key, _)| is_known(&key)) {
+            return None;
+        }
+        let known: Vec<&str> = own.iter().chain(&OF_ALL).copied().collect();
+        params.without_members(&known).ok()
     }
 
     /// The URI, of a resource.
@@ -97,4 +117,29 @@ fn completion(request: &Request) -> Result<CallRequest, Failure> {
         return Err(invalid("`argument` must be an object").into());
     }
     Ok(call.checked(object(&arguments))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_the_call_is_nothing_beside_it() {
+        for (params, expected) in [
+            (r#"{"name":"t","arguments":{},"task":{},"_meta":{}}"#, None),
+            (r#"{"name":"t","inputResponses":{},"requestState":"s"}"#, None),
+            (
+                r#"{"x":{ "n":1e2 },"name":"t","uri":"a:b"}"#,
+                Some(r#"{"x":{ "n":1e2 },"uri":"a:b"}"#),
+            ),
+        ] {
+            let raw = |text: &str| RawJson::parse(text.to_owned()).expect("it is JSON");
+            let request = Request {
+                id: 1_u64.into(),
+                method: method::TOOLS_CALL.to_owned(),
+                params: Some(raw(params)),
+            };
+            assert_eq!(Subject::Tool.beside(&request), expected.map(raw), "{params}");
+        }
+    }
 }

@@ -291,6 +291,7 @@ impl Toolplane {
         cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
         cx.resume = request.resume;
         cx.meta = request.meta;
+        cx.beside = request.beside;
         cx.idempotency_key = request.idempotency_key;
         cx.task = request.task;
         cx

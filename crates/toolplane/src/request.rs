@@ -28,6 +28,7 @@ pub(crate) struct Requested {
     pub(crate) ask: Option<Arc<dyn Ask>>,
     pub(crate) resume: Option<Arc<Resume>>,
     pub(crate) meta: Option<RawJson>,
+    pub(crate) beside: Option<RawJson>,
     pub(crate) task: Option<TaskWish>,
     pub(crate) idempotency_key: Option<Arc<str>>,
 }
@@ -107,6 +108,7 @@ impl CallRequest {
             ask: None,
             resume: None,
             meta: None,
+            beside: None,
             task: None,
             idempotency_key: None,
         }))
@@ -190,6 +192,12 @@ impl CallRequest {
     #[inline]
     pub fn meta(mut self, meta: RawJson) -> Self {
         self.0.meta = Some(meta);
+        self
+    }
+
+    /// Passes the members of this object on beside all others, as those of an MCP request that nobody here knows.
+    pub fn beside(mut self, members: RawJson) -> Self {
+        self.0.beside = Some(members);
         self
     }
 

@@ -444,3 +444,29 @@ fn any_server_may_have_a_resource() {
     assert!(source.may_hold(Feature::Prompt, "box__p"));
     assert!(!source.may_hold(Feature::Prompt, "other__p"));
 }
+
+#[tokio::test]
+async fn what_nobody_here_knows_reaches_the_server_as_it_is() {
+    for mode in ["", "modern"] {
+        let fixture = everything();
+        let server = fixture.server(mode);
+        let catalogue = load(&server).await;
+        let prompt = only(&catalogue, Feature::Prompt);
+        let calls = [
+            Call::new(&server, "echo", json!({"a": 1})),
+            Call::of(&server, prompt.clone(), json!({"a": "1"})).to(Target::Prompt),
+            Call::of(&server, prompt, json!({"argument": {"name": "a", "value": ""}})).to(Target::Completion),
+        ];
+        for mut call in calls {
+            let beside = r#"{"vendor":{ "n":1e2 },"name":"other","ref":7,"_meta":{"x":1},"z":null}"#;
+            call.cx.beside = Some(RawJson::parse(beside).unwrap());
+            let reply = call.make().await.unwrap();
+            let params = reply.raw().get("params").unwrap_or(reply.raw().clone());
+            let text = params.as_str();
+            assert!(text.starts_with(r#"{"vendor":{ "n":1e2 },"z":null,"#), "{text}");
+            let said = ["other", "ref\":7", "\"x\":1"];
+            assert!(!said.iter().any(|said| text.contains(said)), "{text}");
+        }
+        server.shutdown().await;
+    }
+}

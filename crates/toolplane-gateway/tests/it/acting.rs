@@ -119,6 +119,7 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
         )
         .await])),
         "roots" => Ok(said(&[ask(cx, "roots/list", "{}").await])),
+        "beside" => Ok(said(&[cx.beside.clone().unwrap_or_default().to_string()])),
         "who" => {
             let capabilities = cx.ask.as_ref().map(|ask| ask.client().capabilities().to_string());
             let meta = cx.meta.as_ref().map(RawJson::to_string);
@@ -182,6 +183,10 @@ fn beside(target: &Target, cx: &CallContext) -> Result<Outcome, ToolError> {
         Target::Prompt(prompt) if &**prompt.name() == "broken" => {
             return Err(rpc(r#"{"code":-7,"message":"own words","data":{"n":1e2}}"#));
         }
+        _ if cx.beside.is_some() => format!(
+            r#"{{"contents":[],"messages":[],"beside":{}}}"#,
+            cx.beside.clone().unwrap_or_default()
+        ),
         Target::Prompt(prompt) => format!(
             r#"{{ "messages":[],"of":"{}","given":{},"n":1e2 }}"#,
             prompt.name(),

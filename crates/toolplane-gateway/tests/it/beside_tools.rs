@@ -308,3 +308,28 @@ async fn each_kind_of_list_is_news_of_its_own() {
     let news = listener.receive().await;
     assert!(news.contains("notifications/prompts/list_changed"), "{news}");
 }
+
+#[tokio::test]
+async fn what_no_layer_knows_of_a_request_is_passed_on_as_it_is() {
+    let mut client = client();
+    for (method, params) in [
+        ("prompts/get", r#""name":"greet","arguments":{}"#),
+        ("resources/read", r#""uri":"test://a""#),
+        (
+            "completion/complete",
+            r#""ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"a","value":""}"#,
+        ),
+    ] {
+        for era in ["", MODERN] {
+            let separator = if era.is_empty() { "" } else { "," };
+            let params = format!(r#""vendor":{{ "n":1e2 }},{params},"z":null{separator}{era}"#);
+            let result = client.result(method, &params).await;
+            let beside = raw(&result).get("beside");
+            assert_eq!(
+                beside,
+                Some(raw(r#"{"vendor":{ "n":1e2 },"z":null}"#)),
+                "{method}: {result}"
+            );
+        }
+    }
+}
