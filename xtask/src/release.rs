@@ -20,6 +20,9 @@ use crate::repository::Repository;
 /// What is shipped.
 const PROGRAM: &str = "toolplane";
 
+/// The first version of the GNU C library that reads packed relocations.
+const PACKED_SINCE: (u32, u32) = (2, 36);
+
 /// Between the flags in the variable of cargo that holds them.
 const BETWEEN_FLAGS: &str = "\u{1f}";
 
@@ -54,7 +57,7 @@ pub fn release(repository: &Repository) -> Result<()> {
     say("release: 3 of 3: building it by the profile (10 minutes) ...");
     let mut by_profile = OsString::from("-Cprofile-use=");
     by_profile.push(&profile);
-    let built = compiler.build(repository, &[by_profile])?;
+    let built = compiler.build(repository, &[vec![by_profile], compiler.link_flags()].concat())?;
     let shipped = folder.join(PROGRAM);
     fs::copy(&built, &shipped).with_context(|| format!("failed to write `{}`", shipped.display()))?;
     say(format_args!("release: `{}` is built", shipped.display()));
@@ -138,6 +141,18 @@ impl Compiler {
         output(Command::new(program).arg("--version")).is_ok_and(|said| version(&said) == Some(self.llvm))
     }
 
+    /// How the program is linked that is shipped: with packed relocations (`DT_RELR` of the generic ABI) where the C library
+    /// of this machine reads them. They are a megabyte otherwise, which every start reads.
+    fn link_flags(&self) -> Vec<OsString> {
+        let said = output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
+        let reads_packed = said.is_ok_and(|said| library(&said) >= Some(PACKED_SINCE));
+        let is_for_it = self.host.ends_with("-linux-gnu");
+        (is_for_it && reads_packed)
+            .then(|| "-Clink-arg=-Wl,-z,pack-relative-relocs".into())
+            .into_iter()
+            .collect()
+    }
+
     /// Builds the program with more flags for the compiler.
     ///
     /// The target is named, so that scripts of builds and macros, which run here, do without them.
@@ -171,6 +186,12 @@ fn version(said: &str) -> Option<u32> {
     major(said.split_once("LLVM version ")?.1)
 }
 
+/// The version in what `getconf GNU_LIBC_VERSION` says.
+fn library(said: &str) -> Option<(u32, u32)> {
+    let (first, rest) = said.trim().strip_prefix("glibc ")?.split_once('.')?;
+    Some((first.parse().ok()?, major(rest)?))
+}
+
 fn major(version: &str) -> Option<u32> {
     version.split('.').next()?.trim().parse().ok()
 }
@@ -194,6 +215,9 @@ mod tests {
             Some(14)
         );
         assert_eq!(version("no version"), None);
+        assert_eq!(library("glibc 2.36\n"), Some((2, 36)));
+        assert_eq!(library("glibc 2.36.9"), Some((2, 36)));
+        assert_eq!(library("musl 1.2"), None);
         let error = Compiler::from_words("rustc 1.95.0\nhost: x", "/rust").unwrap_err();
         assert_eq!(error.to_string(), "`rustc -vV` does not say its `LLVM version`");
     }
