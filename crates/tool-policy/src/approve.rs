@@ -340,6 +340,12 @@ impl<S: Invoke> Invoke for Approving<S> {
             cx.note("approve", || format!("would ask for approval, because {reason}"));
             return self.inner.invoke(cx).await;
         }
+        // An approval is for the arguments: nobody was shown this.
+        if cx.beside.take().is_some() {
+            cx.note("approve", || {
+                "what stands beside the arguments is left out".to_owned()
+            });
+        }
         // Boxed, so that calls which need no approval carry nothing of it.
         let standing = Box::pin(self.settings.stand(cx, reason.into_owned())).await;
         let granted = match standing {

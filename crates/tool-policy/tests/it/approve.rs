@@ -155,8 +155,10 @@ async fn what_is_approved_is_called_once() {
     assert_ne!(bench.pending(6).await, handle);
     bench.decide(&handle, ApprovalVerdict::Approve).await;
     let mut cx = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
+    cx.beside = Some(RawJson::from(json!({"limit": "none"})));
     assert_eq!(kind(bench.call(&mut cx).await), None);
     assert_eq!(cx.meta.unwrap().as_str(), r#"{"other":1}"#, "the handle is ours");
+    assert_eq!(cx.beside, None, "nobody approved that");
     let mut again = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
     assert_eq!(kind(bench.call(&mut again).await), Some(ErrorKind::Denied));
     assert_eq!(bench.script.n_calls(), 1);
