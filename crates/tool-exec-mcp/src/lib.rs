@@ -30,6 +30,7 @@ mod kept;
 mod life;
 mod line;
 mod listing;
+mod pace;
 mod place;
 mod pool;
 mod server;

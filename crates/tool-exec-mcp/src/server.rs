@@ -10,7 +10,7 @@ use mcp_client::{Changes, Connection, Listed, RequestOptions, State, Status, Ups
 use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep_until},
 };
 use tool_core::{
     BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus, ToolError,
@@ -24,13 +24,9 @@ use crate::{
     freshness::Freshness,
     life::Life,
     listing,
+    pace::Pace,
     updates::Updates,
 };
-
-/// How long a list that changed is left alone before it is read again, so that a storm of changes is one change.
-const COALESCE: Duration = Duration::from_secs(1);
-/// How long a list that could not be read is left alone at most before it is tried again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long the first list of tools waits for the lists beside it, which are tried again without hurry.
 const LONGEST_BESIDE: Duration = Duration::from_secs(5);
@@ -242,6 +238,31 @@ impl McpServer {
         Ok(unread)
     }
 
+    /// Reads the lists that are due. A server that does not run is not started for one that could not be read before: it
+    /// tells of a change when it is started again.
+    async fn read_due(&self, pace: &mut Pace) {
+        if !self.is_ready() {
+            pace.give_up();
+        }
+        let mut due = pace.take_due(Instant::now());
+        for feature in self.stale() {
+            if !due.contains(&feature) {
+                due.push(feature);
+            }
+        }
+        if due.is_empty() {
+            return;
+        }
+        let unread = self.list(&due, Duration::MAX).await.unwrap_or_else(|reason| {
+            tracing::warn!(
+                server = self.settings.name,
+                "the list of tools may have changed and cannot be read: {reason}"
+            );
+            due.clone()
+        });
+        pace.tried(&due, &unread, Instant::now());
+    }
+
     fn freshness(&self) -> MutexGuard<'_, Freshness> {
         self.freshness.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -261,9 +282,9 @@ impl McpServer {
     }
 }
 
-/// Reads lists again whenever the server says that they changed, at most once a second, and when their time is over, for
+/// Reads lists again whenever the server says that they changed, at the [`Pace`] of each, and when their time is over, for
 /// as long as the server is held by anyone else. `unread` are those that could not be read at first.
-async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
+async fn follow(server: Weak<McpServer>, unread: Vec<Feature>) {
     let Some(mut changes) = server
         .upgrade()
         .and_then(|server| Some(server.connections.known()?.changes()))
@@ -272,46 +293,27 @@ async fn follow(server: Weak<McpServer>, mut unread: Vec<Feature>) {
     };
     // Counted from the start of the server: what changed while the first lists were read counts as well.
     let mut seen = Changes::default();
-    let mut pause = COALESCE;
+    let mut pace = Pace::new(Instant::now());
+    for feature in unread {
+        pace.failed(feature, Instant::now());
+    }
     loop {
-        if unread.is_empty() && seen == *changes.borrow_and_update() {
-            let Some(next) = server.upgrade().map(|server| server.freshness().next()) else {
-                return;
-            };
-            tokio::select! {
-                changed = changes.changed() => if changed.is_err() {
-                    return;
-                },
-                () = at(next) => unread = server.upgrade().map_or(Vec::new(), |server| server.stale()),
-            }
-            continue;
-        }
-        sleep(pause).await;
         let now = *changes.borrow_and_update();
-        if now == seen && !server.upgrade().is_some_and(|server| server.is_ready()) {
-            unread.clear();
-            continue;
+        for feature in listing::changed(seen, now) {
+            pace.changed(feature, Instant::now());
         }
-        let mut due = listing::changed(seen, now);
-        unread.retain(|feature| !due.contains(feature));
-        due.append(&mut unread);
         seen = now;
-        let Some(server) = server.upgrade() else { return };
-        unread = server.list(&due, Duration::MAX).await.unwrap_or_else(|reason| {
-            tracing::warn!(
-                server = server.settings.name,
-                "the list of tools may have changed and cannot be read: {reason}"
-            );
-            due
-        });
-        if unread.is_empty() {
-            pause = COALESCE;
-            continue;
-        }
-        pause = (2 * pause).min(LONGEST_PAUSE);
-        // A server that runs is asked again. One that does not tells of a change when it is started again.
-        if server.status().is_none_or(|status| status.state != State::Ready) {
-            unread.clear();
+        let Some(stale) = server.upgrade().map(|server| server.freshness().next()) else {
+            return;
+        };
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() {
+                return;
+            },
+            () = at([pace.next(), stale].into_iter().flatten().min()) => {
+                let Some(server) = server.upgrade() else { return };
+                server.read_due(&mut pace).await;
+            }
         }
     }
 }
