@@ -76,8 +76,20 @@ fn is_state(state: &str) -> bool {
 /// As a `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Each call of a server is told this, so the digits are not formatted as numbers are.
+        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
+        write_hex(&mut text[3..35], self.trace_id);
+        write_hex(&mut text[36..52], self.span_id.into());
         // Of the flags only those that are known: what the others mean is not known either.
-        let flags = self.flags & 3;
-        write!(f, "00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.span_id)
+        write_hex(&mut text[53..], (self.flags & 3).into());
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Fills a place with the lowest hexadecimal digits of a number.
+fn write_hex(place: &mut [u8], mut number: u128) {
+    for digit in place.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(number & 0xf) as usize];
+        number >>= 4;
     }
 }

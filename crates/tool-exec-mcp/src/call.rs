@@ -394,22 +394,23 @@ fn meta(cx: &CallContext) -> Option<RawJson> {
     }
     let sent = cx.meta.as_ref().filter(|meta| meta.kind() == Kind::Object);
     let sent = sent.map(|meta| meta.without_members(&OF_ONE_HOP).expect("an object"));
-    let meta = sent.unwrap_or(RawJson::object());
-    let mut trace = Vec::new();
-    if let Some(context) = &cx.trace {
-        // In the place of the caller's: the server's spans belong to the attempt.
-        trace.push((
-            meta_key::TRACE_PARENT,
-            RawJson::from(context.to_string().as_str()),
-        ));
-        trace.extend(
-            context
-                .tracestate
-                .as_deref()
-                .map(|state| (meta_key::TRACE_STATE, RawJson::from(state))),
-        );
-    }
-    let meta = meta.with_members(&trace).expect("an object");
+    // In the place of the caller's: the server's spans belong to the attempt.
+    let parent = cx.trace.as_ref().map(|context| {
+        let parent = context.to_string();
+        (meta_key::TRACE_PARENT, RawJson::from(parent.as_str()))
+    });
+    let state = cx.trace.as_ref().and_then(|context| {
+        let state = context.tracestate.as_deref()?;
+        Some((meta_key::TRACE_STATE, RawJson::from(state)))
+    });
+    let mut trace = parent.into_iter().chain(state);
+    let meta = match sent {
+        Some(sent) => sent.with_members(&trace.collect::<Vec<_>>()),
+        None => trace.try_fold(RawJson::object(), |meta, (key, value)| {
+            meta.with_new_member(key, &value)
+        }),
+    };
+    let meta = meta.expect("an object");
     meta.members().next().is_some().then_some(meta)
 }
 

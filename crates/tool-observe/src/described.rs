@@ -20,15 +20,20 @@ impl EndedSpan<'_> {
     /// The span's name. There are few: none has anything of a caller's in it.
     #[must_use]
     pub fn name(&self) -> String {
+        match self.name_parts() {
+            (what, Some(subject)) => format!("{what} {subject}"),
+            (what, None) => what.to_owned(),
+        }
+    }
+
+    /// What is done, and to which tool or prompt.
+    pub(crate) fn name_parts(&self) -> (&'static str, Option<&str>) {
         let method = conventions::method(&self.cx.target);
         let what = match self.kind {
             SpanKind::Attempt if method == conventions::TOOLS_CALL => conventions::EXECUTE_TOOL,
             _ => method,
         };
-        match conventions::subject(self.cx) {
-            Some(subject) => format!("{what} {subject}"),
-            None => what.to_owned(),
-        }
+        (what, conventions::subject(self.cx))
     }
 
     /// Whether it failed, and what is said of it then: nothing that a caller sent.

@@ -7,6 +7,7 @@ mod config;
 mod exit;
 mod failure;
 mod logging;
+mod memory;
 mod output;
 mod run;
 mod runtime;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tool_core::TraceContext;
 
-use super::protobuf::{bytes, fixed32, fixed64, message, number};
+use super::protobuf::{begin, bytes, bytes_length, fixed32, fixed64, message, number, number_length};
 use crate::{AttributeValue, EndedSpan, SpanKind};
 
 /// Appends a span as a field of `ScopeSpans`, so that spans one after another are the list that is sent.
@@ -19,7 +19,15 @@ pub(super) fn span(out: &mut Vec<u8>, span: &EndedSpan<'_>) {
         if let Some(parent) = span.parent {
             bytes(out, 4, &parent.span_id.to_be_bytes());
         }
-        bytes(out, 5, span.name().as_bytes());
+        let (what, subject) = span.name_parts();
+        let name = [
+            what,
+            if subject.is_some() { " " } else { "" },
+            subject.unwrap_or_default(),
+        ];
+        begin(out, 5, name.iter().map(|part| part.len()).sum());
+        name.iter()
+            .for_each(|part| out.extend_from_slice(part.as_bytes()));
         number(out, 6, kind(span));
         let start = since_epoch(span.start);
         fixed64(out, 7, nanoseconds(start));
@@ -78,14 +86,19 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Appends a `KeyValue`, of which a call has a dozen and more.
 fn attribute(out: &mut Vec<u8>, field: u64, key: &str, value: AttributeValue<'_>) {
-    message(out, field, |out| {
-        bytes(out, 1, key.as_bytes());
-        message(out, 2, |out| match value {
-            AttributeValue::Text(text) => bytes(out, 1, text.as_bytes()),
-            AttributeValue::Number(value) => number(out, 3, value as u64),
-        });
-    });
+    let any = match value {
+        AttributeValue::Text(text) => bytes_length(text.len()),
+        AttributeValue::Number(value) => number_length(value as u64),
+    };
+    begin(out, field, bytes_length(key.len()) + bytes_length(any));
+    bytes(out, 1, key.as_bytes());
+    begin(out, 2, any);
+    match value {
+        AttributeValue::Text(text) => bytes(out, 1, text.as_bytes()),
+        AttributeValue::Number(value) => number(out, 3, value as u64),
+    }
 }
 
 /// What all spans of a process have in common: the resource, ready to be put before them.

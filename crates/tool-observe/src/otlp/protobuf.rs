@@ -9,10 +9,12 @@ enum Wire {
     Fixed32 = 5,
 }
 
+#[inline]
 fn key(out: &mut Vec<u8>, field: u64, wire: Wire) {
     varint(out, field << 3 | wire as u64);
 }
 
+#[inline]
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -22,8 +24,30 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// How many bytes a number takes.
+#[inline]
 fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// How many bytes [`number`] appends, in a field below 16.
+pub(super) fn number_length(value: u64) -> usize {
+    1 + varint_length(value)
+}
+
+/// How many bytes [`bytes`] appends for so many, in a field below 16.
+pub(super) fn bytes_length(length: usize) -> usize {
+    number_length(length as u64) + length
+}
+
+/// Begins bytes, a text or a message of this length, which the caller appends.
+#[inline]
+pub(super) fn begin(out: &mut Vec<u8>, field: u64, length: usize) {
+    // Nearly all of them: two bytes in one step.
+    if field < 16 && length < 0x80 {
+        return out.extend_from_slice(&[(field << 3) as u8 | Wire::Length as u8, length as u8]);
+    }
+    key(out, field, Wire::Length);
+    varint(out, length as u64);
 }
 
 /// Appends a number, or the number of an enum's variant.
@@ -46,8 +70,7 @@ pub(super) fn fixed32(out: &mut Vec<u8>, field: u64, value: u32) {
 
 /// Appends bytes or a text.
 pub(super) fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
-    key(out, field, Wire::Length);
-    varint(out, value.len() as u64);
+    begin(out, field, value.len());
     out.extend_from_slice(value);
 }
 

@@ -25,6 +25,7 @@ use crate::{
     config,
     exit::Exit,
     failure::Failure,
+    memory,
     output::Console,
     runtime::{Signals, block_on_all_cores},
     sockets::{self, Socket},
@@ -51,8 +52,9 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let served = async {
             tokio::select! {
                 served = serve_until(&loaded, &plane, serve, http, metrics, console, stop.clone()) => served,
-                // Never ends.
+                // These never end.
                 () = plane.watch_health() => Ok(()),
+                () = memory::give_back() => Ok(()),
             }
         };
         let mut served = std::pin::pin!(served);

@@ -11,6 +11,7 @@ mod flow;
 mod health;
 mod help;
 mod lists;
+mod memory;
 mod mock_server;
 mod operator;
 mod reload;

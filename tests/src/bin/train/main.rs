@@ -1,7 +1,7 @@
 //! What a profile of the program is taken from: calls of each kind of tool, over each way in, in both eras of MCP.
 //!
 //! `toolplane-train PROGRAM [CALLS]` starts PROGRAM as a gateway, and again as the servers behind it, makes CALLS calls
-//! (2,000 if it is not given) with each combination, and ends it all in order. `cargo xtask release` has it do so with a
+//! (2,000 if it is not given) with each combination, and some with a second gateway that exports a span of each, and ends it all in order. `cargo xtask release` has it do so with a
 //! program that counts what it executes. Which combinations there are decides what is made fast: a way that nobody goes
 //! here is laid out as one that is rarely gone.
 #![expect(
@@ -9,6 +9,8 @@
     clippy::print_stdout,
     reason = "a program says what it did, or why it failed"
 )]
+
+mod collector;
 
 use std::{
     env, fs,
@@ -21,6 +23,8 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use toolplane_tests::load::{Client, Era, Server};
+
+use crate::collector::Collector;
 
 /// How many calls each combination gets if nothing is said.
 const CALLS: usize = 2_000;
@@ -63,12 +67,13 @@ fn run() -> Result<()> {
     for era in [Era::Plain, Era::Session, Era::Modern] {
         for tool in TOOLS {
             for width in [1, MANY] {
-                n_made += site.load(era, tool, &text(100), n_calls, width)?;
+                n_made += site.gateway.load(era, tool, &text(100), n_calls, width)?;
             }
-            n_made += site.load(era, tool, &text(64 * 1024), n_large, MANY)?;
+            n_made += site.gateway.load(era, tool, &text(64 * 1024), n_large, MANY)?;
+            n_made += site.tracing.load(era, tool, &text(100), n_calls, MANY)?;
         }
-        site.list(era, n_large)?;
-        site.mistake(era)?;
+        site.gateway.list(era, n_large)?;
+        site.gateway.mistake(era)?;
     }
     n_made += site.over_stdio(n_calls)?;
     println!("{n_made} calls were served");
@@ -86,13 +91,19 @@ fn text(bytes: usize) -> String {
     text
 }
 
-/// A gateway, a server behind it, and where their files are.
+/// Two gateways, a server behind them, and where their files are.
 struct Site {
     program: PathBuf,
     folder: PathBuf,
     upstream: Server,
-    gateway: Server,
+    gateway: Gateway,
+    /// Sends spans of all its calls to the collector.
+    tracing: Gateway,
+    collector: Collector,
 }
+
+/// A gateway that listens.
+struct Gateway(Server);
 
 impl Site {
     fn start(program: &Path) -> Result<Self> {
@@ -111,72 +122,24 @@ impl Site {
             folder.join("toolplane.json"),
             configuration(program, &scenario, &url).to_string(),
         )?;
-        let gateway = Server::start(|address| {
-            let mut command = serving(program, &folder);
-            command.args(["--http", &address.to_string()]);
-            command
-        })?;
+        let collector = Collector::start()?;
+        let start = |exporter: &[(&str, String)]| {
+            let gateway = Server::start(|address| {
+                let mut command = serving(program, &folder);
+                command.args(["--http", &address.to_string()]);
+                command.envs(exporter.iter().map(|(key, value)| (key, value)));
+                command
+            });
+            gateway.map(Gateway)
+        };
         Ok(Self {
             program: program.to_owned(),
-            folder,
             upstream,
-            gateway,
+            gateway: start(&[])?,
+            tracing: start(&[("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())])?,
+            collector,
+            folder,
         })
-    }
-
-    /// Calls a tool at least so often, over so many connections, and returns how often.
-    fn load(&self, era: Era, tool: &'static str, text: &str, n_calls: usize, width: usize) -> Result<usize> {
-        let arguments = json!({"text": text, "count": 7});
-        let params = format!(r#""arguments":{arguments}"#);
-        let params = &params;
-        let work = |n_calls: usize| {
-            let mut client = Client::open(self.gateway.address(), era)?;
-            let request = client.request("tools/call", Some(tool), params);
-            for _ in 0..n_calls {
-                let answer = client.send(&request)?;
-                ensure!(
-                    answer.contains("crêpes"),
-                    "`{tool}` answered something else: {answer}"
-                );
-            }
-            Ok(n_calls)
-        };
-        let work = &work;
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..width)
-                .map(|_| scope.spawn(move || work(n_calls.div_ceil(width))))
-                .collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
-                .sum::<Result<usize>>()
-        })
-        .with_context(|| format!("calling `{tool}` failed ({era:?})"))
-    }
-
-    fn list(&self, era: Era, n_calls: usize) -> Result<()> {
-        let mut client = Client::open(self.gateway.address(), era)?;
-        let request = client.request("tools/list", None, "");
-        for _ in 0..n_calls {
-            let answer = client.send(&request)?;
-            ensure!(
-                answer.contains("over_stdio__echo"),
-                "a tool is not listed: {answer}"
-            );
-        }
-        Ok(())
-    }
-
-    /// Arguments that do not fit: rare, and still not as rare as what never happens.
-    fn mistake(&self, era: Era) -> Result<()> {
-        let mut client = Client::open(self.gateway.address(), era)?;
-        let request = client.request("tools/call", Some("mock"), r#""arguments":{"count":"x"}"#);
-        let answer = client.send(&request)?;
-        ensure!(
-            answer.contains("\"isError\":true"),
-            "wrong arguments were taken: {answer}"
-        );
-        Ok(())
     }
 
     /// The other way in: a client that starts the gateway itself.
@@ -217,10 +180,69 @@ impl Site {
     }
 
     fn end(self) -> Result<()> {
-        self.gateway.end()?;
+        self.gateway.0.end()?;
+        self.tracing.0.end()?;
         self.upstream.end()?;
+        ensure!(self.collector.n_requests() > 0, "no span was exported");
         fs::remove_dir_all(&self.folder)
             .with_context(|| format!("failed to remove `{}`", self.folder.display()))
+    }
+}
+
+impl Gateway {
+    /// Calls a tool at least so often, over so many connections, and returns how often.
+    fn load(&self, era: Era, tool: &'static str, text: &str, n_calls: usize, width: usize) -> Result<usize> {
+        let arguments = json!({"text": text, "count": 7});
+        let params = format!(r#""arguments":{arguments}"#);
+        let params = &params;
+        let work = |n_calls: usize| {
+            let mut client = Client::open(self.0.address(), era)?;
+            let request = client.request("tools/call", Some(tool), params);
+            for _ in 0..n_calls {
+                let answer = client.send(&request)?;
+                ensure!(
+                    answer.contains("crêpes"),
+                    "`{tool}` answered something else: {answer}"
+                );
+            }
+            Ok(n_calls)
+        };
+        let work = &work;
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..width)
+                .map(|_| scope.spawn(move || work(n_calls.div_ceil(width))))
+                .collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
+                .sum::<Result<usize>>()
+        })
+        .with_context(|| format!("calling `{tool}` failed ({era:?})"))
+    }
+
+    fn list(&self, era: Era, n_calls: usize) -> Result<()> {
+        let mut client = Client::open(self.0.address(), era)?;
+        let request = client.request("tools/list", None, "");
+        for _ in 0..n_calls {
+            let answer = client.send(&request)?;
+            ensure!(
+                answer.contains("over_stdio__echo"),
+                "a tool is not listed: {answer}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Arguments that do not fit: rare, and still not as rare as what never happens.
+    fn mistake(&self, era: Era) -> Result<()> {
+        let mut client = Client::open(self.0.address(), era)?;
+        let request = client.request("tools/call", Some("mock"), r#""arguments":{"count":"x"}"#);
+        let answer = client.send(&request)?;
+        ensure!(
+            answer.contains("\"isError\":true"),
+            "wrong arguments were taken: {answer}"
+        );
+        Ok(())
     }
 }
 
