@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
-use mcp_server::{Answer, AskError, InputRequired, RequestContext, ServerInfo, Service};
-use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError};
+use mcp_server::{Answer, AskError, InputRequired, Mirrored, RequestContext, ServerInfo, Service};
+use mcp_wire::{Era, Request, Revision, RpcError};
 use raw_json::RawJson;
 use tokio::time::sleep;
 
@@ -51,8 +51,9 @@ impl Service for MockService {
         self.state.capabilities()
     }
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.state.offer.find(Kind::Tool, tool)?.mirrored.clone()
+    fn mirrored(&self, tool: &str) -> Mirrored {
+        let tool = self.state.offer.find(Kind::Tool, tool);
+        tool.and_then(|tool| tool.mirrored.clone()).into()
     }
 
     async fn call(&self, request: Request, cx: &RequestContext) -> Result<Answer, RpcError> {

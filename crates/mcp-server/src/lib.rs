@@ -83,7 +83,7 @@ pub use self::{
     input_required::InputRequired,
     notices::Notices,
     progress::Progress,
-    service::{Answer, ServerInfo, Service, unknown_method},
+    service::{Answer, Mirrored, ServerInfo, Service, unknown_method},
     state_seal::StateSeal,
     stdio::{StdioOptions, serve_stdio},
 };

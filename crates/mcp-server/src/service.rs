@@ -34,11 +34,18 @@ pub trait Service: Send + Sync + 'static {
         cx: &RequestContext,
     ) -> impl Future<Output = Result<Answer, RpcError>> + Send;
 
-    /// Which arguments of a tool clients of the modern era mirror in HTTP headers, for a tool that has such; calls whose
-    /// headers say something else than their arguments are refused. Asked with every call, so it is best kept ready.
-    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+    /// Which arguments of a tool clients of the modern era mirror in HTTP headers; calls whose headers say something else
+    /// than their arguments are refused. Asked with every call, so it is best kept ready.
+    fn mirrored(&self, tool: &str) -> Mirrored {
         let _ = tool;
-        None
+        Mirrored::Nothing
+    }
+
+    /// Gets to know a tool of which [`mirrored`](Self::mirrored) knows nothing yet, as far as that can be: it is asked again
+    /// after this, and what is unknown then is not checked. Dropped when the client no longer wants its answer.
+    fn learn(&self, tool: &str) -> impl Future<Output = ()> + Send {
+        let _ = tool;
+        std::future::ready(())
     }
 
     /// Says which of these resources a modern client may watch, before its subscription is acknowledged, also when it
@@ -65,6 +72,24 @@ pub trait Service: Send + Sync + 'static {
     /// Takes note of a notification that is not the protocol's own, such as `notifications/roots/list_changed`.
     fn notified(&self, notification: &Notification, cx: &RequestContext) {
         let _ = (notification, cx);
+    }
+}
+
+/// What a service knows of the arguments of a tool that clients mirror in headers.
+#[derive(Debug, Clone, Default)]
+pub enum Mirrored {
+    /// There are none, or there is no such tool.
+    #[default]
+    Nothing,
+    /// These are.
+    Params(Arc<MirroredParams>),
+    /// It does not know the tool yet, and may come to: [`Service::learn`].
+    Unknown,
+}
+
+impl From<Option<Arc<MirroredParams>>> for Mirrored {
+    fn from(params: Option<Arc<MirroredParams>>) -> Self {
+        params.map_or(Self::Nothing, Self::Params)
     }
 }
 

@@ -2,10 +2,10 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    Answer, HttpOptions, HttpService, Notices, Principal, RequestContext, ServeOptions, ServerInfo, Service,
-    SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpOptions, HttpService, Mirrored, Notices, Principal, RequestContext, ServeOptions, ServerInfo,
+    Service, SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
-use mcp_wire::{Era, MirroredParams, Notification, Request, Revision, RpcError, code, method};
+use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -338,8 +338,15 @@ impl Service for Gateway {
         self.0.lists.page(feature, &view, &caller, params, cx.era())
     }
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.0.mirrors.of(&*self.0.plane.known_tool(tool)?)
+    fn mirrored(&self, tool: &str) -> Mirrored {
+        match self.0.plane.known_tool(tool) {
+            Some(tool) => self.0.mirrors.of(&tool).into(),
+            None => Mirrored::Unknown,
+        }
+    }
+
+    async fn learn(&self, tool: &str) {
+        self.0.plane.learn_tool(tool).await;
     }
 
     async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {

@@ -73,6 +73,12 @@ impl Toolplane {
         self.0.registry.get(name)
     }
 
+    /// Starts the servers that may have the tool of this name, if it is not known yet: for those who need
+    /// [`known_tool`](Self::known_tool) to know it.
+    pub async fn learn_tool(&self, name: &str) {
+        self.0.registry.find(name).await;
+    }
+
     fn source_of(&self, target: &Target) -> Option<Arc<dyn Source>> {
         self.0.registry.source_of(target.tool())
     }

@@ -67,7 +67,11 @@ impl<S: Service> Endpoint<S> {
         if request.method == method::INITIALIZE {
             return refused();
         }
-        match self.begin(inbound, request) {
+        let begun = match self.begin(inbound, request) {
+            Ok(begun) => begun,
+            Err(unlearned) => Box::pin(self.begin_learned(unlearned)).await,
+        };
+        match begun {
             Begun::Answered(answered) => Some(answered.into_body().into_bytes()),
             Begun::Subscription(_) => refused(),
             Begun::Exchange(mut exchange, ..) => loop {

@@ -10,6 +10,7 @@ use mcp_wire::{
     Era, Message, Notification, ParseErrorKind, Request, Response as ClientResponse, Revision, RpcError,
     code, header, method,
 };
+use raw_json::RawJson;
 use tokio::sync::mpsc;
 
 use super::{
@@ -78,6 +79,14 @@ pub(super) enum Begun {
     Answered(Box<Answered>),
     Exchange(Exchange, Accepts, Era),
     Subscription(Box<Wanted>),
+}
+
+/// A request for a tool that the service does not know yet.
+pub(super) struct Unlearned {
+    inbound: Inbound,
+    standing: Standing,
+    request: Request,
+    outline: Outline,
 }
 
 /// A subscription that a client wants.
@@ -235,7 +244,11 @@ impl<S: Service> Endpoint<S> {
     }
 
     async fn request(&self, inbound: Inbound, request: Request) -> Answered {
-        let (mut exchange, accepts, era) = match self.begin(inbound, request) {
+        let begun = match self.begin(inbound, request) {
+            Ok(begun) => begun,
+            Err(unlearned) => Box::pin(self.begin_learned(unlearned)).await,
+        };
+        let (mut exchange, accepts, era) = match begun {
             Begun::Answered(answered) => return *answered,
             Begun::Exchange(exchange, accepts, era) => (exchange, accepts, era),
             Begun::Subscription(subscription) => return Box::pin(self.subscribe(*subscription)).await,
@@ -248,22 +261,48 @@ impl<S: Service> Endpoint<S> {
         }
     }
 
-    /// Goes as far with a request as nothing has to be waited for.
-    pub(super) fn begin(&self, inbound: Inbound, request: Request) -> Begun {
+    /// Goes as far with a request as nothing has to be waited for. The error is one whose tool the service has to get to
+    /// know first, see [`begin_learned`](Self::begin_learned).
+    pub(super) fn begin(&self, inbound: Inbound, request: Request) -> Result<Begun, Box<Unlearned>> {
         let outline = Outline::of(request.params.as_ref());
         if outline.version.is_none() && request.method == method::INITIALIZE {
-            return self.initialize(&inbound, &request).into();
+            return Ok(self.initialize(&inbound, &request).into());
         }
         let standing = match &outline.version {
             Some(declared) => self.modern(&inbound.parts, declared, &outline, &request.method),
             None => self.legacy(&inbound),
         };
-        let standing = match standing {
-            Ok(standing) => standing,
-            Err((status, error)) => {
+        match standing {
+            Ok(standing) if standing.is_unlearned => Err(Box::new(Unlearned {
+                inbound,
+                standing,
+                request,
+                outline,
+            })),
+            Ok(standing) => Ok(self.begin_as(inbound, standing, request, outline)),
+            Err((status, error)) => Ok(response::error(status, Some(request.id.as_raw()), &error).into()),
+        }
+    }
+
+    /// Lets the service get to know the tool of a request, and checks what could not be checked before. A tool that it does
+    /// not know then is for the service to refuse.
+    pub(super) async fn begin_learned(&self, unlearned: Box<Unlearned>) -> Begun {
+        let Unlearned {
+            inbound,
+            standing,
+            request,
+            outline,
+        } = *unlearned;
+        if let Some(tool) = outline.name.as_ref().and_then(RawJson::text) {
+            self.core.service.learn(&tool).await;
+            if let Err((status, error)) = self.check_params(&inbound.parts, &tool, &outline) {
                 return response::error(status, Some(request.id.as_raw()), &error).into();
             }
-        };
+        }
+        self.begin_as(inbound, standing, request, outline)
+    }
+
+    fn begin_as(&self, inbound: Inbound, standing: Standing, request: Request, outline: Outline) -> Begun {
         let (revision, era) = (standing.revision, standing.revision.era());
         if era == Era::Modern && request.method == method::SUBSCRIPTIONS_LISTEN {
             let wanted = Wanted {
@@ -294,7 +333,9 @@ impl<S: Service> Endpoint<S> {
         request: Request,
         outline: Outline,
     ) -> Result<Exchange, Box<Answered>> {
-        let Standing { revision, session } = standing;
+        let Standing {
+            revision, session, ..
+        } = standing;
         let mut in_flight = None;
         if let Some(session) = &session {
             let Some(taken) = session.in_flight.begin(&request.id) else {

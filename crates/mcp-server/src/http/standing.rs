@@ -11,12 +11,14 @@ use super::{
     headers::{self, Found, Known},
     session::Session,
 };
-use crate::{Principal, Service, outline::Outline, protocol};
+use crate::{Mirrored, Principal, Service, outline::Outline, protocol};
 
 /// What a request is written in, and the session that it belongs to.
 pub(super) struct Standing {
     pub(super) revision: Revision,
     pub(super) session: Option<Arc<Session>>,
+    /// Whether the service has to get to know the tool before the headers can be checked against its arguments.
+    pub(super) is_unlearned: bool,
 }
 
 /// A request that cannot be served, and the status that says so.
@@ -63,7 +65,11 @@ impl<S: Service> Endpoint<S> {
         let revision = session
             .as_ref()
             .map_or(revision, |session| session.client.revision);
-        Ok(Standing { revision, session })
+        Ok(Standing {
+            revision,
+            session,
+            is_unlearned: false,
+        })
     }
 
     /// What a request of the modern era is written in, once its headers agree with its body.
@@ -78,16 +84,28 @@ impl<S: Service> Endpoint<S> {
         let Some(version) = declared.text() else {
             return Err(bad(protocol::missing_meta(meta_key::PROTOCOL_VERSION)));
         };
-        let headers = &parts.headers;
-        let known = Known::of(headers);
+        let known = Known::of(&parts.headers);
         let name = headers::check_mirrored(&known, &version, method, outline).map_err(bad)?;
         let revision = protocol::modern_revision(declared, outline).map_err(bad)?;
-        if method == method::TOOLS_CALL
-            && let Some(params) = name.and_then(|name| self.core.service.mirrored(&name))
-        {
-            headers::check_params(&params, headers, outline.arguments.as_ref()).map_err(bad)?;
+        let mut standing = stateless(revision);
+        if let (method::TOOLS_CALL, Some(tool)) = (method, name) {
+            standing.is_unlearned = !self.check_params(parts, &tool, outline)?;
         }
-        Ok(stateless(revision))
+        Ok(standing)
+    }
+
+    /// Checks that the headers of a call say what its arguments say, and tells whether that could be done: not when the
+    /// service does not know the tool.
+    pub(super) fn check_params(&self, parts: &Parts, tool: &str, outline: &Outline) -> Result<bool, Fault> {
+        match self.core.service.mirrored(tool) {
+            Mirrored::Nothing => Ok(true),
+            Mirrored::Params(params) => {
+                headers::check_params(&params, &parts.headers, outline.arguments.as_ref())
+                    .map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+                Ok(true)
+            }
+            Mirrored::Unknown => Ok(false),
+        }
     }
 }
 
@@ -95,5 +113,6 @@ pub(super) fn stateless(revision: Revision) -> Standing {
     Standing {
         revision,
         session: None,
+        is_unlearned: false,
     }
 }

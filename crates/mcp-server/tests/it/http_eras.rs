@@ -1,3 +1,5 @@
+use std::sync::atomic::Ordering;
+
 use mcp_server::HttpOptions;
 
 use crate::support::{Head, META, Served};
@@ -377,6 +379,35 @@ async fn mirrored_arguments_are_those_of_the_headers() {
     twice.headers.push(("Mcp-Param-Region", "us".to_owned()));
     let body = call("tools/call", r#""name":"mirrored","arguments":{"region":"us"},"#);
     assert_eq!(served.once(&twice, &body).await.status, 400);
+}
+
+/// A tool that the service does not know yet is got to know before its headers are checked; all that is wrong beside them
+/// is told without.
+#[tokio::test]
+async fn arguments_of_a_tool_that_is_known_late_are_checked_from_the_first_call() {
+    let served = Served::start(HttpOptions::default()).await;
+    let n_learned = || served.log.learning.load(Ordering::SeqCst);
+    let arguments = r#""arguments":{"region":"us"},"#;
+    for (name, told, region, status, learned) in [
+        ("late", "other", "us", 400, 0),
+        ("late", "late", "eu", 400, 1),
+        ("late", "late", "us", 200, 1),
+        ("late", "late", "", 400, 1),
+        ("late-plain", "late-plain", "", 200, 2),
+        ("late-plain", "late-plain", "", 200, 2),
+        ("late-never", "late-never", "eu", 200, 3),
+        ("late-never", "late-never", "eu", 200, 4),
+        ("mirrored", "mirrored", "eu", 400, 4),
+    ] {
+        let head = Head::modern("tools/call").with("Mcp-Name", told);
+        let head = head.with("Mcp-Param-Region", region);
+        let body = call("tools/call", &format!(r#""name":"{name}",{arguments}"#));
+        let answer = served.once(&head, &body).await;
+        assert_eq!(answer.status, status, "{name} {region}: {}", answer.body);
+        let is_mismatch = answer.body.contains("-32020");
+        assert_eq!(is_mismatch, status == 400, "{name}: {}", answer.body);
+        assert_eq!(n_learned(), learned, "{name} {region}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A service that does what a request tells it to, and clients that write bytes.
 
 use std::{
+    collections::HashSet,
     future::Future,
     net::SocketAddr,
     pin::Pin,
@@ -12,8 +13,8 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, AskError, HttpOptions, HttpService, InputRequired, RequestContext, ServeOptions, ServerInfo,
-    Service, StateSeal, serve_http, unknown_method,
+    Answer, AskError, HttpOptions, HttpService, InputRequired, Mirrored, RequestContext, ServeOptions,
+    ServerInfo, Service, StateSeal, serve_http, unknown_method,
 };
 use mcp_wire::{LogLevel, MirroredParams, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -47,6 +48,9 @@ pub(crate) struct Log {
     pub(crate) ended: Mutex<Vec<u64>>,
     /// What is offered.
     pub(crate) capabilities: Mutex<&'static str>,
+    /// The tools that were got to know late, and how often one was to be.
+    pub(crate) learned: Mutex<HashSet<String>>,
+    pub(crate) learning: AtomicUsize,
     seal: StateSeal,
 }
 
@@ -88,6 +92,8 @@ impl Scripted {
             gate: Semaphore::new(0),
             notifications: Mutex::default(),
             ended: Mutex::default(),
+            learned: Mutex::default(),
+            learning: AtomicUsize::new(0),
             capabilities: Mutex::new(r#"{"tools":{"listChanged":true}}"#),
             seal: StateSeal::new(STATE_LIFETIME).unwrap(),
         });
@@ -219,9 +225,24 @@ impl Service for Scripted {
         }
     }
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+    fn mirrored(&self, tool: &str) -> Mirrored {
+        if tool.starts_with("late") && !self.0.learned.lock().unwrap().contains(tool) {
+            return Mirrored::Unknown;
+        }
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"odd":{"type":"string","x-mcp-header":"a b"},"list":{"items":{"type":"string","x-mcp-header":"Item"}}}}"#;
-        (tool == "mirrored").then(|| Arc::new(MirroredParams::read(&raw(schema))))
+        let is_marked = matches!(tool, "mirrored" | "late");
+        is_marked
+            .then(|| Arc::new(MirroredParams::read(&raw(schema))))
+            .into()
+    }
+
+    /// Tools whose names begin with `late` are known once they were asked for, all but `late-never`.
+    async fn learn(&self, tool: &str) {
+        self.0.learning.fetch_add(1, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        if tool != "late-never" {
+            self.0.learned.lock().unwrap().insert(tool.to_owned());
+        }
     }
 
     fn disconnected(&self, connection: u64) {

@@ -1,12 +1,14 @@
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
 use raw_json::RawJson;
 use serde_json::json;
+use tokio::net::TcpListener;
 use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     Toolplane,
     core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError},
 };
+use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
 
 use crate::support::{Client, Http, MODERN, plane, raw};
 
@@ -246,6 +248,38 @@ async fn arguments_that_headers_mirror_are_checked() {
         assert_eq!(answer["error"]["code"], code, "{tool} {headers:?}: {answer}");
     }
     assert_eq!(script.n_calls(), 2);
+}
+
+/// The very first request to a gateway whose server nobody has needed yet.
+#[tokio::test]
+async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_listed() {
+    let schema =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let script = Script::new([Step::Echo]);
+    let upstream = plane(&script, [TestTool::new("mirrored").input(schema)]);
+    let upstream = Gateway::new(upstream, GatewayOptions::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (http, serve) = (HttpOptions::default(), ServeOptions::default());
+        upstream.serve_http(listener, http, serve, pending()).await
+    });
+    let mut n_calls = 0;
+    for (tool, headers, code) in [
+        ("u__mirrored", &[("mcp-param-region", "us")][..], json!(-32020)),
+        ("u__mirrored", &[], json!(-32020)),
+        ("u__mirrored", &[("mcp-param-region", "eu")], json!(null)),
+        ("u__nothing", &[], json!(-32602)),
+    ] {
+        let servers = format!("servers: {{u: {{url: \"http://{address}/mcp\"}}}}");
+        let fresh = Http::of(Toolplane::from_yaml(servers).expect("it can be set up"));
+        n_calls += usize::from(code == json!(null));
+        let answer = fresh
+            .call_with(headers, tool, r#","arguments":{"region":"eu"}"#)
+            .await;
+        assert_eq!(answer["error"]["code"], code, "{tool} {headers:?}: {answer}");
+        assert_eq!(script.n_calls(), n_calls, "{tool} {headers:?}: {answer}");
+    }
 }
 
 #[tokio::test]
