@@ -52,7 +52,7 @@ pub use self::{
     id::{Id, id_in_head, integer},
     lines::{Line, LineDecoder},
     log_level::{LogLevel, UnknownLogLevel},
-    message::{MAX_BATCH, Message, Notification, Request, Response, batch},
+    message::{MAX_BATCH, Message, Notification, Request, Response, batch, batch_from_server},
     meta::{cancelled_params, meta, progress_token, with_meta, without_progress_token},
     mirrored::{MirroredParam, MirroredParams},
     params::Params,

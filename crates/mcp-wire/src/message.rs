@@ -75,13 +75,25 @@ impl Message {
 pub const MAX_BATCH: usize = 64;
 
 /// Takes a batch of a client apart into the texts of its messages, for [`Message::from_client`] to read: 2025-03-26 lets
-/// clients send arrays, and no other revision does.
+/// both sides send arrays, and no other revision does.
 ///
 /// # Errors
 /// When the bytes are no array of at most [`MAX_BATCH`] values, or something in it is what the strict reader refuses
 /// wherever it stands, such as a key that stands twice.
 pub fn batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
-    let text = Parsed::parse(bytes, Limits::STRICT).map_err(ParseError::json)?;
+    split(bytes.into(), Limits::STRICT)
+}
+
+/// Takes a batch of a server apart as [`batch`] does with a client's, for [`Message::from_server`] to read.
+///
+/// # Errors
+/// When the bytes are no array of at most [`MAX_BATCH`] values, or nested too deep.
+pub fn batch_from_server(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
+    split(bytes.into(), Limits::RELAY)
+}
+
+fn split(bytes: Bytes, limits: Limits) -> Result<Vec<Bytes>, ParseError> {
+    let text = Parsed::parse(bytes, limits).map_err(ParseError::json)?;
     let text = text.raw();
     if text.kind() != Kind::Array {
         return Err(ParseError::new(ParseErrorKind::NotAnObject));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
-use mcp_wire::{Message, Response, SseDecoder, SseItem, id_in_head, integer};
+use mcp_wire::{Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer};
 use raw_json::RawJson;
 use tokio::time::sleep;
 
@@ -43,24 +43,27 @@ pub(super) async fn read(
     }
     if is_json {
         let body = collect(&mut answer, shared.limit).await?;
-        return one(body, id, exchange, shared);
+        return one(&body, id, exchange, shared);
     }
     let first = answer.chunk().await?.unwrap_or_default();
     // Some servers and proxies call a plain body a stream.
-    let begins_json = first
-        .iter()
-        .find(|byte| !byte.is_ascii_whitespace())
-        .is_some_and(|byte| *byte == b'{');
+    let begins_json = match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => true,
+        Some(b'[') => shared.session().takes_batches(),
+        _ => false,
+    };
     if begins_json {
         let body = gather(&mut answer, first, shared.limit).await?;
-        return one(body, id, exchange, shared);
+        return one(&body, id, exchange, shared);
     }
     let stream = Stream {
         answer,
-        id,
-        exchange,
-        shared,
-        others: 0,
+        sought: Sought {
+            id,
+            exchange,
+            shared,
+            others: 0,
+        },
         resumable,
         last_event: None,
         retry: None,
@@ -117,8 +120,8 @@ async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<B
 }
 
 /// Takes a body that must be the answer.
-fn one(body: Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, Error> {
-    match Message::from_server(body) {
+fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, Error> {
+    match Message::from_server(body.clone()) {
         Ok(Message::Response(response)) => {
             if is_about(&response, id) {
                 return finish(response, exchange);
@@ -129,6 +132,16 @@ fn one(body: Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result
             ))
         }
         Ok(_) => Err(Error::protocol("the body is a message but no answer")),
+        Err(error) if *error.kind() == ParseErrorKind::Batch && shared.session().takes_batches() => {
+            let mut sought = Sought {
+                id,
+                exchange,
+                shared,
+                others: 0,
+            };
+            let outcome = sought.take(body);
+            outcome.unwrap_or_else(|| Err(Error::protocol("the body is a batch without the answer")))
+        }
         Err(error) => {
             shared.incoming.counting.garbage.add();
             Err(Error::protocol("the answer is no valid message").because(error))
@@ -151,14 +164,19 @@ fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, Error> {
         .map_err(|error| Error::new(ErrorKind::Rpc(error)))
 }
 
-/// A stream of events in which the answer is looked for.
-struct Stream<'a> {
-    answer: HttpAnswer,
+/// The answer that is looked for among other messages, which are taken on the way.
+struct Sought<'a> {
     id: u64,
     exchange: &'a Exchange,
     shared: &'a HttpShared,
     /// How many answers to other requests there were.
     others: usize,
+}
+
+/// A stream of events in which the answer is looked for.
+struct Stream<'a> {
+    answer: HttpAnswer,
+    sought: Sought<'a>,
     /// Whether the stream may be opened again behind the last event, as a legacy server lets us.
     resumable: bool,
     last_event: Option<String>,
@@ -173,7 +191,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Stream<'_> {
     async fn read(mut self, first: Bytes) -> Result<RawJson, Error> {
-        let mut decoder = SseDecoder::new(self.shared.limit);
+        let mut decoder = SseDecoder::new(self.sought.shared.limit);
         let mut chunk = Ok(Some(first));
         loop {
             match chunk {
@@ -189,7 +207,7 @@ impl Stream<'_> {
                     if !self.resume().await {
                         return Err(ended.err().unwrap_or_else(|| self.unanswered()));
                     }
-                    decoder = SseDecoder::new(self.shared.limit);
+                    decoder = SseDecoder::new(self.sought.shared.limit);
                 }
             }
             chunk = self.answer.chunk().await;
@@ -197,7 +215,7 @@ impl Stream<'_> {
     }
 
     fn unanswered(&self) -> Error {
-        Error::protocol(match self.others {
+        Error::protocol(match self.sought.others {
             0 => "the stream ended without an answer",
             _ => "the stream ended with answers to other requests only",
         })
@@ -212,7 +230,7 @@ impl Stream<'_> {
         let mut pause = self.retry.unwrap_or(PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         loop {
             sleep(pause).await;
-            match self.shared.listen(Some(last_event)).await {
+            match self.sought.shared.listen(Some(last_event)).await {
                 Ok(answer) if answer.status() == 200 => {
                     self.answer = answer;
                     return true;
@@ -234,16 +252,33 @@ impl Stream<'_> {
                 event.data
             }
             SseItem::Oversize { head, .. } => {
-                self.shared.incoming.counting.oversize.add();
-                let other = id_in_head(&head).is_some_and(|id| id != self.id);
-                return (!other).then(|| {
-                    Err(Error::new(ErrorKind::TooLarge {
-                        limit: self.shared.limit,
-                    }))
-                });
+                let Sought { id, shared, .. } = self.sought;
+                shared.incoming.counting.oversize.add();
+                let other = id_in_head(&head).is_some_and(|other| other != id);
+                return (!other).then(|| Err(Error::new(ErrorKind::TooLarge { limit: shared.limit })));
             }
         };
-        match Message::from_server(data.clone()) {
+        self.sought.take(&data)
+    }
+}
+
+impl Sought<'_> {
+    /// Takes what came in one piece; gives the outcome if the answer is in it.
+    fn take(&mut self, data: &Bytes) -> Option<Result<RawJson, Error>> {
+        let (shared, mut outcome) = (self.shared, None);
+        shared.read(data, |text, message| {
+            let taken = self.message(text, message);
+            outcome = outcome.take().or(taken);
+        });
+        outcome
+    }
+
+    fn message(
+        &mut self,
+        text: &[u8],
+        message: Result<Message, ParseError>,
+    ) -> Option<Result<RawJson, Error>> {
+        match message {
             Ok(Message::Response(response)) if is_about(&response, self.id) => {
                 return Some(finish(response, self.exchange));
             }
@@ -263,7 +298,7 @@ impl Stream<'_> {
             },
             Err(error) => {
                 self.shared.incoming.counting.garbage.add();
-                if error.id().and_then(integer).or_else(|| id_in_head(&data)) == Some(self.id) {
+                if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
                         Error::protocol("the answer is no valid message").because(error)
                     ));

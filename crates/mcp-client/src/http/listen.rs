@@ -3,7 +3,7 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use http::header::CONTENT_TYPE;
-use mcp_wire::{Message, Params, SseDecoder, SseItem, integer, method};
+use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer, method};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
@@ -157,18 +157,26 @@ async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>) ->
             if event.data.is_empty() {
                 continue;
             }
-            match Message::from_server(event.data) {
-                Ok(Message::Notification(note)) => shared.incoming.note(note),
-                Ok(Message::Request(request)) => shared.reply(request, None),
-                Ok(Message::Response(response))
-                    if id.is_some() && response.id.as_ref().and_then(integer) == id =>
-                {
-                    return end;
-                }
-                Ok(Message::Response(_)) => shared.incoming.counting.unmatched.add(),
-                Err(_) => shared.incoming.counting.garbage.add(),
+            let mut is_over = false;
+            shared.read(&event.data, |_, message| is_over |= hear(shared, id, message));
+            if is_over {
+                return end;
             }
         }
     }
     end
+}
+
+/// Takes what a stream brings; tells whether it is the answer to the request that opened it.
+fn hear(shared: &HttpShared, id: Option<u64>, message: Result<Message, ParseError>) -> bool {
+    match message {
+        Ok(Message::Notification(note)) => shared.incoming.note(note),
+        Ok(Message::Request(request)) => shared.reply(request, None),
+        Ok(Message::Response(response)) if id.is_some() && response.id.as_ref().and_then(integer) == id => {
+            return true;
+        }
+        Ok(Message::Response(_)) => shared.incoming.counting.unmatched.add(),
+        Err(_) => shared.incoming.counting.garbage.add(),
+    }
+    false
 }

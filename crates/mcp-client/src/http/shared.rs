@@ -11,7 +11,7 @@ use http::{
     HeaderName, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use mcp_wire::{Era, Params, Request, Revision, header, method};
+use mcp_wire::{Era, Message, Params, ParseError, ParseErrorKind, Request, Revision, header, method};
 use raw_json::RawJson;
 use tokio::{
     sync::{Mutex, mpsc, watch},
@@ -112,6 +112,22 @@ impl HttpShared {
 
     pub(super) fn era(&self) -> Era {
         self.session().era()
+    }
+
+    /// Reads what the server sent in one piece and hands it on: a message, or each one of a batch where what was agreed on
+    /// knows those. A batch in a batch is no message.
+    pub(super) fn read(&self, data: &Bytes, mut take: impl FnMut(&Bytes, Result<Message, ParseError>)) {
+        match Message::from_server(data.clone()) {
+            Err(error) if *error.kind() == ParseErrorKind::Batch && self.session().takes_batches() => {
+                match mcp_wire::batch_from_server(data.clone()) {
+                    Ok(messages) => messages
+                        .iter()
+                        .for_each(|text| take(text, Message::from_server(text.clone()))),
+                    Err(error) => take(data, Err(error)),
+                }
+            }
+            message => take(data, message),
+        }
     }
 
     /// Notes what was agreed on, and how to agree on it again.
@@ -298,6 +314,11 @@ impl Session {
 
     pub(super) fn era(&self) -> Era {
         self.revision.map_or(Era::Legacy, Revision::era)
+    }
+
+    /// Whether the server may send several messages in one array.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.revision == Some(Revision::V2025_03_26)
     }
 
     /// What a request says of itself beside its body.

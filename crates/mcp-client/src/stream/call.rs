@@ -11,6 +11,8 @@ type Answer = Result<RawJson, Error>;
 pub(super) struct Call {
     pub(super) id: u64,
     pub(super) exchange: Exchange,
+    /// Whether its answer opens the connection in the legacy era.
+    pub(super) opens: bool,
     state: Mutex<State>,
 }
 
@@ -21,13 +23,24 @@ struct State {
 }
 
 impl Call {
-    pub(super) fn new(id: u64, frame: Vec<u8>, exchange: Exchange) -> (Self, oneshot::Receiver<Answer>) {
+    pub(super) fn new(
+        id: u64,
+        frame: Vec<u8>,
+        exchange: Exchange,
+        opens: bool,
+    ) -> (Self, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
         let state = Mutex::new(State {
             frame: Some(frame),
             answer: Some(sender),
         });
-        (Self { id, exchange, state }, receiver)
+        let call = Self {
+            id,
+            exchange,
+            opens,
+            state,
+        };
+        (call, receiver)
     }
 
     pub(super) fn take_frame(&self) -> Option<Vec<u8>> {

@@ -80,7 +80,7 @@ impl StreamLink {
     ) -> Result<Waiting<'_>, Error> {
         let frame = line(mcp_wire::request(id, method, params));
         let is_small = frame.len() <= BATCH_BYTES;
-        let (call, answer) = Call::new(id, frame, Exchange::new(options));
+        let (call, answer) = Call::new(id, frame, Exchange::new(options), method == method::INITIALIZE);
         let call = Arc::new(call);
         let is_alone = self.shared.register(&call)?;
         let mut waiting = Waiting {

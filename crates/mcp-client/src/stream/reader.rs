@@ -1,7 +1,9 @@
 use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use mcp_wire::{Line, LineDecoder, Message, ParseErrorKind, Response, id_in_head, integer};
+use mcp_wire::{
+    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, Revision, id_in_head, integer,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     time::sleep,
@@ -12,7 +14,9 @@ use super::{
     outbox::{Outbox, Outgoing},
     shared::{CloseOnPanic, Shared},
 };
-use crate::{ConnectionOptions, Error, ErrorKind, incoming, process::Stop, unbuffered::read_into};
+use crate::{
+    ConnectionOptions, Error, ErrorKind, ServerInfo, incoming, process::Stop, unbuffered::read_into,
+};
 
 /// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
 /// it, but not without end.
@@ -27,6 +31,8 @@ pub(super) struct Reading {
     /// How many more lines in a row may be no message.
     patience: u32,
     max_garbage: u32,
+    /// Whether what was agreed on knows batches.
+    takes_batches: bool,
     /// How long to read on after the connection was closed, so that a child which shuts down is not stuck.
     linger: Duration,
 }
@@ -45,6 +51,7 @@ impl Reading {
             limit: options.max_message,
             patience: options.max_garbage,
             max_garbage: options.max_garbage,
+            takes_batches: false,
             linger,
         }
     }
@@ -125,49 +132,71 @@ impl Reading {
     /// fails as all others do, by the end of the connection.
     fn rest(&mut self, line: Line) {
         match &line {
-            Line::Complete(text) if Message::from_server(text.clone()).is_err() => {
+            Line::Complete(text)
+                if Message::from_server(text.clone()).is_err_and(|error| !self.is_batch(&error)) =>
+            {
                 self.shared.incoming.counting.garbage.add();
             }
             _ => self.line(line),
         }
     }
 
+    fn is_batch(&self, error: &ParseError) -> bool {
+        self.takes_batches && *error.kind() == ParseErrorKind::Batch
+    }
+
     fn message(&mut self, line: &Bytes) {
         match Message::from_server(line.clone()) {
-            Ok(message) => {
-                self.patience = self.max_garbage;
-                match message {
-                    Message::Response(response) => self.response(response),
-                    Message::Notification(note) => match incoming::progress_of(&note) {
-                        Some((id, params)) => match self.shared.get(id) {
-                            Some(call) => call.exchange.progress(params.clone()),
-                            None => self.shared.incoming.counting.notifications.add(),
-                        },
-                        None => self.shared.incoming.note(note),
-                    },
-                    Message::Request(request) => {
-                        let outbox = Arc::clone(&self.outbox);
-                        self.shared
-                            .incoming
-                            .request(request, None, move |frame| send(&outbox, frame));
-                    }
-                }
-            }
-            Err(error) => {
-                // A log line may be JSON and have an id as well: only what resembles an answer is taken for one.
-                let resembles = *error.kind() != ParseErrorKind::Empty;
-                let id = error
-                    .id()
-                    .and_then(integer)
-                    .or_else(|| id_in_head(line))
-                    .filter(|_| resembles);
-                let call = id.and_then(|id| self.shared.remove(id));
-                self.garbage(call.as_deref(), error);
+            Ok(message) => self.take(message),
+            Err(error) if self.is_batch(&error) => match mcp_wire::batch_from_server(line.clone()) {
+                Ok(messages) => messages.iter().for_each(|message| self.batched(message)),
+                Err(error) => self.no_message(line, error),
+            },
+            Err(error) => self.no_message(line, error),
+        }
+    }
+
+    /// A message of a batch, as if it had come alone. A batch in it is none.
+    fn batched(&mut self, text: &Bytes) {
+        match Message::from_server(text.clone()) {
+            Ok(message) => self.take(message),
+            Err(error) => self.no_message(text, error),
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        self.patience = self.max_garbage;
+        match message {
+            Message::Response(response) => self.response(response),
+            Message::Notification(note) => match incoming::progress_of(&note) {
+                Some((id, params)) => match self.shared.get(id) {
+                    Some(call) => call.exchange.progress(params.clone()),
+                    None => self.shared.incoming.counting.notifications.add(),
+                },
+                None => self.shared.incoming.note(note),
+            },
+            Message::Request(request) => {
+                let outbox = Arc::clone(&self.outbox);
+                self.shared
+                    .incoming
+                    .request(request, None, move |frame| send(&outbox, frame));
             }
         }
     }
 
-    fn response(&self, response: Response) {
+    fn no_message(&mut self, text: &[u8], error: ParseError) {
+        // A log line may be JSON and have an id as well: only what resembles an answer is taken for one.
+        let resembles = *error.kind() != ParseErrorKind::Empty;
+        let id = error
+            .id()
+            .and_then(integer)
+            .or_else(|| id_in_head(text))
+            .filter(|_| resembles);
+        let call = id.and_then(|id| self.shared.remove(id));
+        self.garbage(call.as_deref(), error);
+    }
+
+    fn response(&mut self, response: Response) {
         let id = response.id.as_ref().and_then(integer);
         let call = match &response.id {
             Some(_) => id.and_then(|id| self.shared.remove(id)),
@@ -183,6 +212,12 @@ impl Reading {
             tracing::debug!("an answer to no request that is under way");
             return;
         };
+        if call.opens {
+            // Here and not where the answer is waited for: the next line may be a batch.
+            let opened = response.outcome.as_ref().ok().map(ServerInfo::from_initialize);
+            self.takes_batches =
+                matches!(opened, Some(Ok(server)) if server.revision == Revision::V2025_03_26);
+        }
         call.exchange.mark_answered();
         call.finish(
             response
@@ -192,7 +227,7 @@ impl Reading {
     }
 
     /// A line that is no message: fails the call that it is about, if that can be told.
-    fn garbage(&mut self, call: Option<&Call>, error: mcp_wire::ParseError) {
+    fn garbage(&mut self, call: Option<&Call>, error: ParseError) {
         self.shared.incoming.counting.garbage.add();
         self.patience = self.patience.saturating_sub(1);
         tracing::debug!(%error, "a line of the server is no message");

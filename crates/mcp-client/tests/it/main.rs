@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod asked;
+mod batches;
 mod events;
 mod hostile;
 mod http;

@@ -325,4 +325,14 @@ fn a_batch_is_taken_apart() {
     ] {
         assert_eq!(texts(&text), Err(kind), "{text}");
     }
+    // A server's is bounded alike, and what its messages hold is its own affair.
+    let odd = r#"[{"a":{"b":1,"b":2}}]"#;
+    assert_eq!(
+        mcp_wire::batch_from_server(odd),
+        Ok(vec![bytes::Bytes::from(&odd[1..odd.len() - 1])])
+    );
+    for refused in [of(0), of(mcp_wire::MAX_BATCH + 1)] {
+        let error = mcp_wire::batch_from_server(refused).unwrap_err();
+        assert_eq!(error.kind(), &ParseErrorKind::BatchLength);
+    }
 }
