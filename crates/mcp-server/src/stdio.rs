@@ -1,4 +1,10 @@
-use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, future::Abortable, stream::FuturesUnordered};
@@ -84,7 +90,7 @@ where
 /// Serves one connection of a service that may have others; `session` is what it is known by.
 pub(crate) async fn serve<S, R, W>(
     core: Arc<Core<S>>,
-    session: Option<Arc<str>>,
+    session: Option<Arc<OldSession>>,
     reader: R,
     writer: W,
     options: StdioOptions,
@@ -134,9 +140,35 @@ const QUEUE: usize = 256;
 /// How many requests may wait for their turn.
 const WAITING: usize = 1024;
 
+/// What those who hand a connection its messages know of it.
+#[derive(Debug)]
+pub(crate) struct OldSession {
+    pub(crate) id: Arc<str>,
+    revision: OnceLock<Revision>,
+}
+
+impl OldSession {
+    pub(crate) fn new(id: Arc<str>) -> Self {
+        Self {
+            id,
+            revision: OnceLock::new(),
+        }
+    }
+
+    /// Whether its client may send several messages in one array.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.revision.get().copied().is_some_and(knows_batches)
+    }
+}
+
+/// One revision demands that batches are taken; those before it are silent, those after it forbid them.
+pub(crate) fn knows_batches(revision: Revision) -> bool {
+    revision == Revision::V2025_03_26
+}
+
 struct Connection<S> {
     core: Arc<Core<S>>,
-    session: Option<Arc<str>>,
+    session: Option<Arc<OldSession>>,
     in_flight: Arc<InFlight>,
     /// What opened the connection in the legacy era.
     client: Option<Arc<Client>>,
@@ -212,10 +244,9 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// One revision knows batches.
     fn takes_batches(&self) -> bool {
         let client = self.client.as_ref();
-        client.is_some_and(|client| client.revision == Revision::V2025_03_26)
+        client.is_some_and(|client| knows_batches(client.revision))
     }
 
     /// Works on the messages of a batch as if they had come one by one, and answers its requests together.
@@ -300,6 +331,10 @@ impl<S: Service> Connection<S> {
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
         let (client, result) = self.core.initialize(request)?;
+        if let Some(session) = &self.session {
+            // Nobody else sets it, and a connection is opened once.
+            let _ = session.revision.set(client.revision);
+        }
         self.client = Some(Arc::new(client));
         Ok(result)
     }
@@ -414,7 +449,7 @@ impl<S: Service> Connection<S> {
             revision,
             outline,
             client: self.client.clone(),
-            session: self.session.clone(),
+            session: self.session.as_ref().map(|session| Arc::clone(&session.id)),
             connection: Some(self.presence.number()),
             connection_name: Some(self.presence.name()),
             principal: self.options.principal.clone(),

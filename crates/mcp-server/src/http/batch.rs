@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::StatusCode;
-use mcp_wire::{Message, Request, Revision, RpcError, code, method};
+use mcp_wire::{Message, Request, RpcError, code, method};
 
 use super::{
     endpoint::{Answered, Begun, Endpoint, Inbound},
@@ -11,13 +11,13 @@ use super::{
     headers::Accepts,
     response,
 };
-use crate::Service;
+use crate::{Service, stdio::knows_batches};
 
 impl<S: Service> Endpoint<S> {
     /// Whether a request is of a session that has agreed on the one revision that knows batches.
     pub(super) fn takes_batches(&self, inbound: &Inbound) -> bool {
         let session = self.legacy(inbound).ok().and_then(|standing| standing.session);
-        session.is_some_and(|session| session.client.revision == Revision::V2025_03_26)
+        session.is_some_and(|session| knows_batches(session.client.revision))
     }
 
     /// Answers the messages of a batch, which are worked on at the same time, in one piece. Each is taken as if it had come

@@ -18,7 +18,11 @@ use tokio::{
 };
 
 use super::session::random_id;
-use crate::{Principal, Service, StdioOptions, protocol::Core, stdio};
+use crate::{
+    Principal, Service, StdioOptions,
+    protocol::Core,
+    stdio::{self, OldSession},
+};
 
 /// The clients of the old transport, each with a stream that is open.
 #[derive(Debug)]
@@ -33,6 +37,7 @@ pub(super) struct OldClients {
 #[derive(Debug)]
 pub(super) struct OldClient {
     principal: Principal,
+    session: Arc<OldSession>,
     /// Whole lines, so that a POST that breaks off leaves no part of one.
     input: mpsc::Sender<Bytes>,
 }
@@ -84,8 +89,10 @@ impl OldClients {
             lines,
             rest: Bytes::new(),
         };
+        let session = Arc::new(OldSession::new(Arc::clone(&id)));
         let client = OldClient {
             principal: options.principal.clone(),
+            session: Arc::clone(&session),
             input,
         };
         {
@@ -100,10 +107,9 @@ impl OldClients {
             // Nothing is ever to be had here: it fails when the server stops.
             let _ = ending.acquire().await;
         };
-        let session = Some(Arc::clone(&id));
         let connection = tokio::spawn(async move {
             // It ends with an error when the stream was lost, which nobody needs to know.
-            let _ = stdio::serve(core, session, reader, writer, options, shutdown).await;
+            let _ = stdio::serve(core, Some(session), reader, writer, options, shutdown).await;
         });
         let endpoint = format!("{path}?session={id}");
         Some(OldStream {
@@ -133,6 +139,11 @@ impl OldClients {
 }
 
 impl OldClient {
+    /// Whether it may send several messages in one array.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.session.takes_batches()
+    }
+
     /// Hands a message to the connection; tells whether it is still there.
     pub(super) async fn send(&self, message: &[u8]) -> bool {
         let line = mcp_wire::into_line(message.to_vec());

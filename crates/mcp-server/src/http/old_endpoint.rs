@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, StatusCode, request::Parts};
 use hyper::body::Body;
-use mcp_wire::{Message, RpcError, code};
+use mcp_wire::{Message, ParseError, ParseErrorKind, RpcError, code};
 use tokio::time::timeout;
 
 use super::{
@@ -81,16 +81,20 @@ impl<S: Service> Endpoint<S> {
             Ok(bytes) => bytes,
             Err(fault) => return response::body_fault(fault, limit),
         };
-        let params = match Message::from_client(bytes.clone()) {
-            Ok(Message::Request(request)) => request.params,
-            Ok(Message::Notification(notification)) => notification.params,
-            Ok(Message::Response(_)) => None,
+        let is_modern = match Message::from_client(bytes.clone()) {
+            Err(error) if *error.kind() == ParseErrorKind::Batch && client.takes_batches() => {
+                holds_modern(bytes.clone())
+            }
+            message => message.map(is_modern),
+        };
+        let is_modern = match is_modern {
+            Ok(is_modern) => is_modern,
             Err(error) => {
                 return response::error(StatusCode::BAD_REQUEST, error.answer_id(), &error.to_rpc_error());
             }
         };
         // What is modern has headers to be checked, which this transport does not know.
-        if Outline::of(params.as_ref()).version.is_some() {
+        if is_modern {
             let error = RpcError::new(
                 code::INVALID_REQUEST,
                 "this revision is not spoken on this transport",
@@ -103,4 +107,22 @@ impl<S: Service> Endpoint<S> {
             _ => response::refuse(StatusCode::SERVICE_UNAVAILABLE, "the connection takes no more"),
         }
     }
+}
+
+fn is_modern(message: Message) -> bool {
+    let params = match message {
+        Message::Request(request) => request.params,
+        Message::Notification(notification) => notification.params,
+        Message::Response(_) => None,
+    };
+    Outline::of(params.as_ref()).version.is_some()
+}
+
+/// Whether a message of a batch is modern. What is no message in it is for the connection to answer.
+fn holds_modern(batch: Bytes) -> Result<bool, ParseError> {
+    let messages = mcp_wire::batch(batch)?;
+    Ok(messages
+        .into_iter()
+        .filter_map(|text| Message::from_client(text).ok())
+        .any(is_modern))
 }

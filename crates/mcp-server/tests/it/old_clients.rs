@@ -93,6 +93,49 @@ async fn everything_goes_over_the_one_stream() {
     assert_eq!(post(&served, "/other", WAIT).await, 404);
 }
 
+/// As over stdio: of one revision, bounded, and answered in one piece.
+#[tokio::test]
+async fn batches_are_taken_from_clients_of_the_revision_that_knows_them() {
+    let (served, _) = start().await;
+    let ping = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let pong = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    let of = |count: usize| format!("[{}]", (1..=count).map(ping).collect::<Vec<_>>().join(","));
+    let (mut stream, place) = open(&served).await;
+    // Nothing is agreed on yet.
+    assert_eq!(post(&served, &place, &of(1)).await, 400);
+    let initialize = INITIALIZE.replace("2024-11-05", "2025-03-26");
+    assert_eq!(post(&served, &place, &initialize).await, 202);
+    let opened = stream.event().await.unwrap();
+    assert!(opened.contains(r#""protocolVersion":"2025-03-26""#), "{opened}");
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
+    let batch = format!("[{},\n{told}, 7,[{}],{}]", ping(1), ping(2), ping(3));
+    assert_eq!(post(&served, &place, &batch).await, 202);
+    let answer = stream.event().await.unwrap();
+    assert!(answer.starts_with("event: message\ndata: [{"), "{answer}");
+    for part in [&*pong(1), &pong(3), "no JSON object", "batches are not supported"] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    assert!(!answer.contains(&pong(2)), "{answer}");
+    assert_eq!(
+        *served.log.notifications.lock().unwrap(),
+        ["notifications/roots/list_changed"]
+    );
+    let modern = format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{{META}}}}}"#);
+    for refused in [of(0), of(65), format!("[{},{modern}]", ping(1)), "[".to_owned()] {
+        assert_eq!(post(&served, &place, &refused).await, 400, "{refused}");
+    }
+    assert_eq!(post(&served, &place, &of(64)).await, 202);
+    assert!(stream.event().await.unwrap().contains(&pong(64)));
+    for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+        let (served, _) = start().await;
+        let (mut stream, place) = open(&served).await;
+        let initialize = INITIALIZE.replace("2024-11-05", revision);
+        assert_eq!(post(&served, &place, &initialize).await, 202);
+        stream.event().await.unwrap();
+        assert_eq!(post(&served, &place, &of(1)).await, 400, "{revision}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_no_message_of_a_session_is_refused() {
     let (served, _) = start().await;
