@@ -22,7 +22,7 @@ pub trait Invoke: Send + Sync {
         ready(false)
     }
 
-    /// The protocol that is spoken with what runs the tool, if it is one that traces have words for: `mcp`.
+    /// The protocol that is spoken with what runs the tool, such as `mcp` or `http`; nothing if it runs in this process.
     ///
     /// It is asked of what runs a tool; layers do not pass it on.
     fn protocol(&self) -> Option<&'static str> {

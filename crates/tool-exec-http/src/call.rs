@@ -99,6 +99,10 @@ impl Invoke for HttpTool {
         self.is_changed(*refused).await
     }
 
+    fn protocol(&self) -> Option<&'static str> {
+        Some("http")
+    }
+
     /// The clients, unless values come in that may be others under another configuration.
     fn runner(&self) -> Option<usize> {
         let is_fixed = self.plan.references.is_empty();

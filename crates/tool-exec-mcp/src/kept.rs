@@ -96,6 +96,10 @@ impl Invoke for Place {
             result: result.map(reply),
         })))
     }
+
+    fn protocol(&self) -> Option<&'static str> {
+        Some("mcp")
+    }
 }
 
 impl Place {

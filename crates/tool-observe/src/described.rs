@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use tool_core::Target;
+
 use crate::{EndedSpan, SpanKind, conventions, log};
 
 /// The value of an attribute.
@@ -102,6 +104,14 @@ impl EndedSpan<'_> {
     fn is_of_mcp(&self, method: &str) -> bool {
         self.kind == SpanKind::Call
             || method != conventions::TOOLS_CALL
-            || self.cx.tool().executor().spoken_protocol() == Some("mcp")
+            || self.spoken_protocol() == Some("mcp")
+    }
+
+    /// The protocol that is spoken with what runs the tool, or works on the task; nothing if that is in this process.
+    pub(crate) fn spoken_protocol(&self) -> Option<&'static str> {
+        match &self.cx.target {
+            Target::Task { task, .. } => task.runner.spoken_protocol(),
+            target => target.tool().executor().spoken_protocol(),
+        }
     }
 }

@@ -2,7 +2,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::Executor;
 
-use crate::support::{Values, descriptor, executor, prepare_by, problems};
+use crate::support::{Values, descriptor, executor, prepare, prepare_by, problems};
 
 #[expect(clippy::needless_pass_by_value, reason = "a table reads better without `&`")]
 fn check(config: Value, expected: &[&str]) {
@@ -73,6 +73,12 @@ fn every_problem_is_told_with_its_place() {
             "/body_template: is another name of `body`",
         ],
     );
+}
+
+#[test]
+fn what_runs_an_http_tool_speaks_http() {
+    let tool = prepare(json!({"url": "https://{host}.example/"}));
+    assert_eq!(tool.invoke().spoken_protocol(), Some("http"));
 }
 
 #[test]

@@ -62,6 +62,12 @@ async fn a_latency_is_waited_for() {
     assert_eq!(start.elapsed(), Duration::from_millis(250));
 }
 
+#[test]
+fn a_mock_speaks_with_nobody() {
+    let (mock, _) = context(json!({"result": 1}), json!({}));
+    assert_eq!(mock.spoken_protocol(), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_marks_say_how_far_a_call_got() {
     let (mock, mut cx) = context(json!({"result": 1, "latency_ms": 1_000}), json!({}));

@@ -65,7 +65,9 @@ const IS_REMOTE: u32 = 0x200;
 
 fn kind(span: &EndedSpan<'_>) -> u64 {
     match span.kind {
-        SpanKind::Attempt => KIND_CLIENT,
+        SpanKind::Attempt if span.spoken_protocol().is_some() => KIND_CLIENT,
+        // Nothing leaves the process.
+        SpanKind::Attempt => KIND_INTERNAL,
         // It came over a connection.
         SpanKind::Call if span.cx.client.is_some() => KIND_SERVER,
         SpanKind::Call => KIND_INTERNAL,

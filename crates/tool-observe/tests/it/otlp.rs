@@ -22,7 +22,8 @@ use tokio::{
     time::timeout,
 };
 use tool_core::{
-    CallContext, ClientKey, ErrorKind, Event, Invoke, Layers, Outcome, Secret, ToolError, TraceContext,
+    CallContext, ClientKey, ErrorKind, Event, Invoke, Layers, Outcome, Secret, Target, Task, TaskRequest,
+    ToolError, TraceContext,
 };
 use tool_observe::{Otlp, OtlpEnvironment, OtlpSettings, Sampler, Tracer, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
@@ -190,7 +191,7 @@ async fn a_call_and_its_attempt_arrive_as_parent_and_child() {
     );
     assert_eq!(
         (call.kind(), attempt.kind()),
-        (SpanKind::Server, SpanKind::Client)
+        (SpanKind::Server, SpanKind::Internal)
     );
     assert_eq!((call.flags, attempt.flags), (0x301, 0x101));
     assert_eq!(call.trace_state, "a=b");
@@ -203,6 +204,55 @@ async fn a_call_and_its_attempt_arrive_as_parent_and_child() {
     assert_eq!(number(&call.attributes, "toolplane.result.bytes"), Some(2));
     assert_eq!(text(&attempt.attributes, "toolplane.dispatch"), Some("answered"));
     assert_eq!((&call.status, &attempt.status), (&None, &None));
+}
+
+/// What runs a tool, or works on a task, by this protocol, or in this process.
+#[derive(Clone, Copy)]
+struct Spoken(Option<&'static str>);
+
+impl Invoke for Spoken {
+    async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
+        Err(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
+    }
+
+    fn protocol(&self) -> Option<&'static str> {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
+    for (protocol, expected) in [
+        (Some("http"), SpanKind::Client),
+        (Some("mcp"), SpanKind::Client),
+        (None, SpanKind::Internal),
+    ] {
+        let spoken = Spoken(protocol);
+        // The tool is another's by now: it is the task that is asked about.
+        let followed = |tool| Target::Task {
+            tool,
+            task: Task {
+                id: "t1".into(),
+                runner: Arc::new(spoken),
+            },
+            request: TaskRequest::Look,
+        };
+        let others = if protocol.is_some() { None } else { Some("mcp") };
+        let [own, other] = [spoken, Spoken(others)].map(|runs| TestTool::new("echo").build(runs));
+        for target in [Target::Tool(own), followed(other)] {
+            let mut collector = Collector::start([]).await;
+            let otlp = Otlp::start(collector.settings());
+            let tracer = otlp.tracer(Sampler::DEFAULT);
+            let tool = target.tool().clone();
+            let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
+            cx.target = target;
+            let stack = Layers::outermost(WatchAttempt::default().tracer(Some(tracer))).around(spoken);
+            stack.invoke(&mut cx).await.unwrap_err();
+            otlp.shutdown(LONG).await;
+            let received = collector.next().await;
+            assert_eq!(received.spans()[0].kind(), expected, "{protocol:?}");
+        }
+    }
 }
 
 /// Tells of 33 pauses before it fails.
