@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 
-use crate::{Descriptor, DynInvoke};
+use crate::{Descriptor, DynInvoke, Settings};
 
 /// A primitive that runs tools: it turns a descriptor's settings into something that can be called.
 pub trait Executor: Send + Sync {
@@ -28,6 +28,13 @@ pub trait Executor: Send + Sync {
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
         let _ = descriptor;
         false
+    }
+
+    /// What of a tool's executor settings never has an effect beside the settings that hold for all kinds of tools: each with
+    /// its place and what to change. It does not keep the tool from being used.
+    fn warnings(&self, descriptor: &Descriptor, settings: &Settings) -> Vec<PrepareError> {
+        let _ = (descriptor, settings);
+        Vec::new()
     }
 
     /// The JSON Schema of its settings, for editors and the reference.

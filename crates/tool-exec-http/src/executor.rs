@@ -1,8 +1,9 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
+use serde_json::Value;
 use tokio::sync::Mutex;
-use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Trust};
+use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Settings, Trust};
 
 use crate::{HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
 
@@ -106,10 +107,42 @@ impl Executor for HttpExecutor {
         is_told && descriptor.origin.trust == Trust::Operator
     }
 
+    /// Limits of time that are longer than an attempt may take: that one always ends first.
+    fn warnings(&self, descriptor: &Descriptor, settings: &Settings) -> Vec<PrepareError> {
+        let limits = [
+            (
+                settings.attempt_timeout,
+                "an attempt",
+                "raise the tool's own `timeout_ms`, or `attempt_timeout` in `defaults`",
+            ),
+            (
+                settings.call_timeout,
+                "a call",
+                "raise `call_timeout` of the tool, or in `defaults`",
+            ),
+        ];
+        let [attempt, call] = limits;
+        let (limit, what, advice) = if call.0 < attempt.0 { call } else { attempt };
+        let name = &descriptor.name;
+        let longer = TIME_LIMITS.into_iter().filter_map(|key| {
+            let value = descriptor.executor.config.get(key).and_then(Value::as_u64)?;
+            let value = Duration::from_millis(value);
+            (value > limit).then(|| {
+                let message =
+                    format!("`{key}` is {value:?}, but {what} of `{name}` is over after {limit:?}: it never has an effect");
+                PrepareError::at(format!("/{key}"), message).with_hint(format!("{advice}, or shorten this"))
+            })
+        });
+        longer.collect()
+    }
+
     fn config_schema(&self) -> RawJson {
         settings_schema()
     }
 }
+
+/// The settings that limit how long something takes.
+const TIME_LIMITS: [&str; 3] = ["timeout_ms", "connect_timeout_ms", "read_timeout_ms"];
 
 /// Scheme and host of a URL in which both are written out.
 fn origin(url: &str) -> Option<String> {

@@ -152,11 +152,17 @@ impl Loaded {
     /// A problem that an executor found in a tool's settings, with its place.
     #[must_use]
     pub fn diagnose(&self, tool: &str, problem: &PrepareError) -> Diagnostic {
-        let diagnostic = Diagnostic::error(problem.message.clone()).with_location(self.locate(
-            tool,
-            Part::Settings,
-            &problem.pointer,
-        ));
+        self.located(Diagnostic::error(problem.message.clone()), tool, problem)
+    }
+
+    /// What an executor says of a tool's settings that can be used all the same, with its place.
+    #[must_use]
+    pub fn warning(&self, tool: &str, problem: &PrepareError) -> Diagnostic {
+        self.located(Diagnostic::warning(problem.message.clone()), tool, problem)
+    }
+
+    fn located(&self, diagnostic: Diagnostic, tool: &str, problem: &PrepareError) -> Diagnostic {
+        let diagnostic = diagnostic.with_location(self.locate(tool, Part::Settings, &problem.pointer));
         match &problem.hint {
             Some(hint) => diagnostic.with_hint(hint.clone()),
             None => diagnostic,

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -182,7 +182,7 @@ pub(crate) struct Parts {
     pub(crate) version: Option<String>,
     pub(crate) input_schema: Option<(Option<NodeId>, RawJson)>,
     pub(crate) output_schema: Option<(NodeId, RawJson)>,
-    pub(crate) timeout: Option<std::time::Duration>,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) executor: Option<(ExecutorSpec, Settings)>,
     pub(crate) metadata: Metadata,
     pub(crate) overrides: Overrides,
@@ -237,10 +237,22 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     })
 }
 
+/// Warns of a limit of attempts that the call never lives to see.
+fn outlasted(cx: Cx<'_>, at: Option<NodeId>, attempt: Option<Duration>, call: Option<Duration>) {
+    if let (Some(at), Some(attempt), Some(call)) = (at, attempt, call)
+        && attempt > call
+    {
+        let message = format!(
+            "an attempt may take {attempt:?}, but a call is over after {call:?}: this never has an effect"
+        );
+        cx.warning(at, message, "raise `call_timeout` of the tool, or shorten this");
+    }
+}
+
 /// Makes a tool from our own spelling.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
-    let cache_at = body.cache.given();
+    let (cache_at, timeout_at) = (body.cache.given(), body.timeout_ms.given());
     let ladder = ladder::of_tool(cx, name, body.on_failure, &body.fallbacks);
     let mut parts = Parts {
         name: name.to_owned(),
@@ -293,6 +305,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
             },
         ),
     };
+    outlasted(cx, timeout_at, parts.timeout, parts.overrides.call_timeout);
     cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
     parts.overrides.hedge = hedge::hedge(cx, body.hedge, &parts.metadata, parts.timeout);
     let mut draft = assemble(cx, parts)?;

@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tool_core::{
-    Descriptor, Executor, Feature, OnUpdate, Settings, Source, SourceState, SourceStatus, Target, Tool,
-    Upstream,
+    Descriptor, Executor, Feature, OnUpdate, PrepareError, Settings, Source, SourceState, SourceStatus,
+    Target, Tool, Trust, Upstream,
 };
 
 use crate::{Snapshot, follow, resolve::Resolver};
@@ -244,6 +244,23 @@ impl Registry {
             let is_missing = matches!(status.state, SourceState::Failed(_) | SourceState::Stopped);
             is_missing.then(|| (source.name().to_owned(), status))
         })
+    }
+
+    /// What is to be said of the executor settings that operators wrote, by the tool's name: see [`Executor::warnings`].
+    #[must_use]
+    pub fn warnings(&self) -> Vec<(Arc<str>, PrepareError)> {
+        let parts = self.0.parts.load();
+        let snapshot = self.snapshot();
+        let tools = snapshot.list(Feature::Tool).iter();
+        let written = tools.filter(|tool| tool.descriptor().origin.trust == Trust::Operator);
+        let warned = written.flat_map(|tool| {
+            let descriptor = tool.descriptor();
+            let executor = parts.executors.get(&descriptor.executor.kind);
+            let warnings = executor.map(|executor| executor.warnings(descriptor, tool.settings()));
+            let warnings = warnings.unwrap_or_default().into_iter();
+            warnings.map(|warning| (tool.name().clone(), warning))
+        });
+        warned.collect()
     }
 
     /// The source that this comes from, if it still has it.

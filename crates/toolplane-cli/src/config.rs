@@ -43,6 +43,13 @@ pub(crate) fn read(files: Vec<PathBuf>, console: Console) -> Result<Loaded, Fail
     Ok(loaded)
 }
 
+/// Says what only whoever runs the tools finds strange in their settings.
+pub(crate) fn warn(loaded: &Loaded, plane: &Toolplane, console: Console) {
+    for (tool, warning) in plane.warnings() {
+        console.warn(&loaded.warning(&tool, &warning).to_string());
+    }
+}
+
 /// Begins the toolplane of a configuration, whose secrets no log tells.
 pub(crate) fn builder(loaded: &Loaded) -> Builder {
     Toolplane::builder().loaded(loaded).redactor(logging::redactor())
@@ -57,6 +64,7 @@ pub(crate) fn open(
 ) -> Result<(Loaded, Toolplane), Failure> {
     let loaded = read(files(options)?, console)?;
     let plane = telemetry.of(builder(&loaded).chaos(chaos)).build()?;
+    warn(&loaded, &plane, console);
     Ok((loaded, plane))
 }
 

@@ -12,8 +12,8 @@ use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
     Arguments, Asker, CallContext, Caller, Clock, CorrelationId, Disabled, DynInvoke, ErrorKind, Event,
-    Feature, Instant, Ledger, LedgerEntry, Note, Observers, Outcome, SourceState, SourceStatus, Target, Tool,
-    ToolError,
+    Feature, Instant, Ledger, LedgerEntry, Note, Observers, Outcome, PrepareError, SourceState, SourceStatus,
+    Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules, Surface};
@@ -447,6 +447,13 @@ impl Toolplane {
     #[must_use]
     pub fn refused(&self) -> Vec<Refused> {
         self.0.registry.snapshot().refused().to_vec()
+    }
+
+    /// What of the executor settings of tools never has an effect, by the tool's name:
+    /// [`Loaded::warning`](tool_manifest::Loaded::warning) knows the places.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<(Arc<str>, PrepareError)> {
+        self.0.registry.warnings()
     }
 
     /// Tells when the tools have changed, by the revision of the new ones.

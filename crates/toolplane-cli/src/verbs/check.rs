@@ -73,6 +73,8 @@ fn problems(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
     let mut problems = loaded.diagnostics.clone();
     let plane = Toolplane::builder().loaded(loaded).build()?;
     find::refused(loaded, &plane, &mut problems);
+    let warned = plane.warnings().into_iter();
+    problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
     find::schemas(loaded, &mut problems);
     find::references(loaded, &mut problems);
     // In the order of the files, whoever found them.

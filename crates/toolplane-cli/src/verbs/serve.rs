@@ -45,6 +45,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let telemetry = Telemetry::start(console);
         let builder = config::builder(&loaded).chaos(chaos);
         let plane = telemetry.of(metrics.count(builder)).build()?;
+        config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
         let reloads = reload::follow(&loaded, &plane, http.allowed.clone(), files, serve, console)?;
         let reloads = AbortOnDrop(tokio::spawn(reloads));

@@ -132,6 +132,82 @@ tools:
 }
 
 #[test]
+fn a_limit_of_an_executor_that_never_has_an_effect_is_warned_of() {
+    let tool = |more: &str, limits: &str| {
+        let text = format!(
+            "
+defaults: {{call_timeout: 40s}}
+tools:
+  one:
+    description: One
+    input_schema: {{type: object}}{more}
+    executor:
+      kind: http
+      url: https://api.example.com/
+{limits}"
+        );
+        Place::with(&text)
+    };
+    for (more, limits, expected) in [
+        // The default for all tools is 30 s.
+        ("", "      timeout_ms: 30000\n", ""),
+        (
+            "",
+            "      timeout_ms: 30001\n",
+            "30.001s, but an attempt of `one` is over after 30s",
+        ),
+        (
+            "",
+            "      read_timeout_ms: 31000\n",
+            "`read_timeout_ms` is 31s, but an attempt",
+        ),
+        (
+            "",
+            "      connect_timeout_ms: 31000\n",
+            "`connect_timeout_ms` is 31s, but an attempt",
+        ),
+        ("\n    timeout_ms: 31000", "      timeout_ms: 31000\n", ""),
+        (
+            "\n    timeout_ms: 5000",
+            "      timeout_ms: 6000\n",
+            "but an attempt of `one` is over after 5s",
+        ),
+        (
+            "\n    call_timeout: 20s",
+            "      timeout_ms: 25000\n",
+            "but a call of `one` is over after 20s",
+        ),
+        ("\n    timeout_ms: 25000", "", ""),
+        (
+            "\n    timeout_ms: 25000\n    call_timeout: 20s",
+            "",
+            "an attempt may take 25s, but a call is over after 20s",
+        ),
+    ] {
+        let place = tool(more, limits);
+        let run = place.run(&["check"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        if expected.is_empty() {
+            assert_eq!(run.stderr, "");
+            continue;
+        }
+        assert!(run.stderr.contains("never has an effect"), "{run:?}");
+        assert!(run.stderr.contains(expected), "{expected}: {run:?}");
+        let line = 6 + usize::from(more.contains("timeout_ms")) + usize::from(more.contains("call_timeout"));
+        let line = if limits.is_empty() { 7 } else { line + 4 };
+        assert!(
+            run.stderr.contains(&format!("toolplane.yaml:{line}:")),
+            "{line}: {run:?}"
+        );
+        assert_eq!(run.stderr.matches("warning: ").count(), 1, "{run:?}");
+        // Whatever loads it says so as well, where it is the executor that knows.
+        let listed = place.run(&["tools", "ls"]);
+        assert_eq!(listed.code, 0);
+        assert!(listed.stderr.contains(expected), "{listed:?}");
+    }
+}
+
+#[test]
 fn a_callback_that_nobody_signs_is_warned_of() {
     let check = |callback: &str| {
         let place = Place::with(&format!(

@@ -92,6 +92,23 @@ fn what_waits_for_another_start_is_named() {
 }
 
 #[test]
+fn what_never_has_an_effect_is_warned_of_when_it_is_loaded_again() {
+    let place = Place::with(&tool("one"));
+    let mut served = Served::start_with(&place, &["--no-reload"]);
+    let config = "{kind: http, url: 'https://api.example.com/', timeout_ms: 31000}";
+    place.write(
+        "toolplane.yaml",
+        format!("tools: {{one: {{description: d, executor: {config}}}}}\n"),
+    );
+    signal(served.child.id(), Signal::HUP);
+    let said = said(&mut served);
+    assert!(
+        said.contains("`timeout_ms` is 31s, but an attempt of `one` is over after 30s"),
+        "{said}"
+    );
+}
+
+#[test]
 fn hosts_and_origins_change_with_the_configuration() {
     let with = |hosts: &str| format!("{}gateway: {{metrics: true, {hosts}}}\n", tool("one"));
     let place = Place::with(&with("allowed_hosts: [before.example.com]"));

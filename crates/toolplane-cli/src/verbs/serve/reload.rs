@@ -151,6 +151,7 @@ impl Serving {
         let console = self.console;
         let reloaded = config::read(files.to_owned(), console).and_then(|loaded| {
             self.plane.reload(&loaded)?;
+            config::warn(&loaded, &self.plane, console);
             self.allowed.store(super::allowed(&loaded.configuration.gateway));
             Ok(loaded)
         });
