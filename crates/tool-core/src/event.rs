@@ -58,6 +58,15 @@ pub enum Event<'a> {
         /// What was changed.
         adapted: &'a Adapted,
     },
+    /// A layer has refused the call for what it is, who makes it or what was called before, whatever its tool would do.
+    Refused {
+        /// The call.
+        cx: &'a CallContext,
+        /// Which layer, by the name that it has where a call is explained.
+        layer: &'static str,
+        /// Why, in one of few words: nothing of a caller's.
+        reason: &'static str,
+    },
     /// A failed attempt is about to be followed by another.
     Retried {
         /// The call.

@@ -39,6 +39,7 @@ pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
 pub(crate) mod events {
     pub(crate) const ARGUMENTS_CHANGED: &str = "toolplane.arguments_changed";
     pub(crate) const CACHE: &str = "toolplane.cache";
+    pub(crate) const REFUSED: &str = "toolplane.refused";
     pub(crate) const REPLAYED: &str = "toolplane.replayed";
     pub(crate) const RATE_LIMITED: &str = "toolplane.rate_limited";
     pub(crate) const QUEUED: &str = "toolplane.queued";
@@ -53,6 +54,8 @@ pub(crate) mod events {
     pub(crate) const CHANGES: &str = "toolplane.changes";
     pub(crate) const CACHE_OUTCOME: &str = "toolplane.cache.outcome";
     pub(crate) const BREAKER_STATE: &str = "toolplane.breaker.state";
+    pub(crate) const LAYER: &str = "toolplane.layer";
+    pub(crate) const REASON: &str = "toolplane.reason";
     pub(crate) const SCOPE: &str = "toolplane.scope";
     pub(crate) const WAITED: &str = "toolplane.waited_ms";
     pub(crate) const PAUSE: &str = "toolplane.pause_ms";

@@ -104,6 +104,10 @@ fn described<'a>(event: &Event<'a>) -> Option<(&'a CallContext, &'static str, [O
             let outcome = text(events::CACHE_OUTCOME, outcome.as_str());
             (cx, events::CACHE, [outcome, None])
         }
+        Event::Refused { cx, layer, reason } => {
+            let layer = text(events::LAYER, layer);
+            (cx, events::REFUSED, [layer, text(events::REASON, reason)])
+        }
         Event::Replayed { cx } => (cx, events::REPLAYED, [None, None]),
         Event::RateLimited { cx, scope } => (cx, events::RATE_LIMITED, [of(scope), None]),
         Event::Queued { cx, waited } => (cx, events::QUEUED, [time(events::WAITED, waited), None]),

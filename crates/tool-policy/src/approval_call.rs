@@ -11,6 +11,20 @@ use tool_core::{
 /// How many bytes of arguments may be kept for somebody to look at.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 
+/// Why a call is not approved: an error for the caller, and one of few words for traces.
+#[derive(Debug)]
+pub(crate) struct Unapproved {
+    pub(crate) error: ToolError,
+    pub(crate) reason: &'static str,
+}
+
+impl Unapproved {
+    pub(crate) fn denied(reason: &'static str, message: impl Into<String>) -> Self {
+        let error = ToolError::new(ErrorKind::Denied, message);
+        Self { error, reason }
+    }
+}
+
 /// The call as it is to be approved.
 pub(crate) fn of(
     cx: &CallContext,
@@ -18,13 +32,13 @@ pub(crate) fn of(
     policy_digest: [u8; 32],
     by_another: bool,
     lifetime: Duration,
-) -> Result<ApprovalCall, ToolError> {
+) -> Result<ApprovalCall, Unapproved> {
     let arguments = cx.arguments.raw();
     if arguments.len() > MAX_ARGUMENTS {
         let message = format!(
             "the call needs approval, and its arguments have more than the {MAX_ARGUMENTS} bytes that somebody can look at"
         );
-        return Err(ToolError::new(ErrorKind::Denied, message));
+        return Err(Unapproved::denied("large_arguments", message));
     }
     let tool = cx.tool();
     let asked_at = cx.clock.wall();
@@ -46,35 +60,41 @@ pub(crate) fn of(
 }
 
 /// What is no longer as it was approved, if anything: an error for whoever comes with the approval.
-pub(crate) fn check(approved: &ApprovalCall, now: &ApprovalCall, handle: &str) -> Result<(), ToolError> {
-    let error = |kind, what: &str| Err(ToolError::new(kind, format!("the approval `{handle}` {what}")));
+pub(crate) fn check(approved: &ApprovalCall, now: &ApprovalCall, handle: &str) -> Result<(), Unapproved> {
+    let denied = |reason, what: &str| {
+        Err(Unapproved::denied(
+            reason,
+            format!("the approval `{handle}` {what}"),
+        ))
+    };
     // Of somebody else's approval, nothing is told.
     if approved.principal != now.principal || approved.tenant != now.tenant {
         return Err(unknown(handle));
     }
     if approved.tool != now.tool {
-        return error(ErrorKind::Denied, "is for another tool");
+        return denied("other_tool", "is for another tool");
     }
     if approved.arguments_digest != now.arguments_digest {
-        return error(ErrorKind::Denied, "is for other arguments");
+        return denied("other_arguments", "is for other arguments");
     }
     if approved.tool_digest != now.tool_digest {
-        return error(
-            ErrorKind::ToolChanged,
-            "is for the tool as it was before it changed",
-        );
+        let message = format!("the approval `{handle}` is for the tool as it was before it changed");
+        return Err(Unapproved {
+            error: ToolError::new(ErrorKind::ToolChanged, message),
+            reason: "tool_changed",
+        });
     }
     if approved.policy_digest != now.policy_digest || approved.by_another != now.by_another {
-        return error(ErrorKind::Denied, "is from before the policy changed");
+        return denied("policy_changed", "is from before the policy changed");
     }
     Ok(())
 }
 
-pub(crate) fn unknown(handle: &str) -> ToolError {
+pub(crate) fn unknown(handle: &str) -> Unapproved {
     let message = format!(
         "there is no approval `{handle}` for this call: it has expired, was used, or was never asked for; call without it to ask for another"
     );
-    ToolError::new(ErrorKind::Denied, message)
+    Unapproved::denied("unknown", message)
 }
 
 /// What identifies a tool as somebody knows it who approves a call: its definition, and what runs it. A secret is not

@@ -3,12 +3,13 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use tool_core::{
     Approval, ApprovalCall, ApprovalState, ApprovalsError, Asker, CallContext, DispatchState, ErrorKind,
-    InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
+    Event, InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
 };
 use uuid::Uuid;
 
 use crate::{
-    ApprovalDesk, SharedRules, approval_call,
+    ApprovalDesk, SharedRules,
+    approval_call::{self, Unapproved},
     approval_text::{approval_json, question},
 };
 
@@ -96,7 +97,7 @@ impl Approve {
         self
     }
 
-    async fn stand(&self, cx: &mut CallContext, reason: String) -> Result<Standing, ToolError> {
+    async fn stand(&self, cx: &mut CallContext, reason: String) -> Result<Standing, Unapproved> {
         // One set of rules for all of it, whatever is put in its place meanwhile.
         let rules = Arc::clone(&self.rules.load());
         let (by_another, lifetime) = (rules.approval.separate_approver, rules.approval.expires_after);
@@ -136,7 +137,7 @@ impl Approve {
         handle: &str,
         call: &ApprovalCall,
         cx: &CallContext,
-    ) -> Result<Approval, ToolError> {
+    ) -> Result<Approval, Unapproved> {
         let found = self.desk.approvals().get(handle).await.map_err(not_kept)?;
         let approval = found.ok_or_else(|| approval_call::unknown(handle))?;
         approval_call::check(&approval.call, call, handle)?;
@@ -152,7 +153,7 @@ impl Approve {
         cx: &mut CallContext,
         approval: Approval,
         brought: Brought,
-    ) -> Result<Standing, ToolError> {
+    ) -> Result<Standing, Unapproved> {
         if let Some(round) = brought.round {
             cx.resume = Some(Arc::new(Resume {
                 responses: brought.resume.responses.clone(),
@@ -170,7 +171,7 @@ impl Approve {
     }
 
     /// What follows from how far an approval is: what is not decided is asked.
-    async fn decided(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, ToolError> {
+    async fn decided(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, Unapproved> {
         match approval.state.clone() {
             state @ ApprovalState::Approved { .. } => self.pass(cx, &state, approval, 0).await,
             state if state.is_undecided() => self.ask(cx, approval).await,
@@ -179,7 +180,7 @@ impl Approve {
     }
 
     /// Asks the person at the client where that is possible, or else says what is waited for.
-    async fn ask(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, ToolError> {
+    async fn ask(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, Unapproved> {
         if let Some((asker, message)) = way_to_ask(cx, &approval) {
             let params = form(&message);
             if asker.client().takes_rounds() {
@@ -213,7 +214,7 @@ impl Approve {
         cx: &mut CallContext,
         approval: Approval,
         answer: &RawJson,
-    ) -> Result<Standing, ToolError> {
+    ) -> Result<Standing, Unapproved> {
         // Others may have decided while the person looked at it.
         let known = self.known(&approval.handle, &approval.call, cx).await?;
         if !known.state.is_undecided() && !matches!(known.state, ApprovalState::Approved { .. }) {
@@ -240,7 +241,7 @@ impl Approve {
         self.replace(&known.state.clone(), known, ApprovalState::Ended)
             .await?;
         cx.note("approve", || "refused: its client said no".to_owned());
-        Err(denied(format!("the user {why}")))
+        Err(Unapproved::denied("declined", format!("the user {why}")))
     }
 
     /// Takes the approval, which only one call can.
@@ -250,7 +251,7 @@ impl Approve {
         from: &ApprovalState,
         approval: Approval,
         round: u32,
-    ) -> Result<Standing, ToolError> {
+    ) -> Result<Standing, Unapproved> {
         let by = match from {
             ApprovalState::Approved { by } => by.clone(),
             _ => cx.caller.principal.clone(),
@@ -270,7 +271,7 @@ impl Approve {
         from: &ApprovalState,
         approval: Approval,
         state: ApprovalState,
-    ) -> Result<Option<Approval>, ToolError> {
+    ) -> Result<Option<Approval>, Unapproved> {
         let new = Approval { state, ..approval };
         let is_done = self.desk.approvals().replace(from, new.clone()).await;
         Ok(is_done.map_err(not_kept)?.then_some(new))
@@ -282,7 +283,7 @@ impl Approve {
         cx: &CallContext,
         granted: Granted,
         result: &mut Result<Outcome, ToolError>,
-    ) -> Result<(), ToolError> {
+    ) -> Result<(), Unapproved> {
         let Granted { approval, by, round } = granted;
         let running = ApprovalState::Running { round };
         let is_untouched = cx.attempt <= 1 && cx.dispatch().state() == DispatchState::NotSent;
@@ -334,7 +335,7 @@ impl<S: Invoke> Invoke for Approving<S> {
                 instead_of.first()
             );
             cx.note("approve", || "refused: it stands in for another".to_owned());
-            return Err(denied(message));
+            return Err(told(cx, Unapproved::denied("stand_in", message)));
         }
         if self.settings.is_dry {
             cx.note("approve", || format!("would ask for approval, because {reason}"));
@@ -351,15 +352,15 @@ impl<S: Invoke> Invoke for Approving<S> {
         let granted = match standing {
             Ok(Standing::Approved(granted)) => granted,
             Ok(Standing::Open(outcome)) => return Ok(outcome),
-            Err(error) => {
-                cx.note("approve", || format!("refused: {error}"));
-                return Err(error);
+            Err(unapproved) => {
+                cx.note("approve", || format!("refused: {}", unapproved.error));
+                return Err(told(cx, unapproved));
             }
         };
         let mut result = self.inner.invoke(cx).await;
         let settled = self.settings.settle(cx, granted, &mut result);
         // What the call came to is told in any case; an approval that cannot be settled stays used.
-        if let Err(error) = Box::pin(settled).await {
+        if let Err(Unapproved { error, .. }) = Box::pin(settled).await {
             cx.note("approve", || {
                 format!("the approval could not be settled: {error}")
             });
@@ -462,12 +463,19 @@ fn pending(approval: &Approval) -> Outcome {
     }))
 }
 
-fn denied(message: String) -> ToolError {
-    ToolError::new(ErrorKind::Denied, message)
+/// The error of a refused call, of which observers are told.
+fn told(cx: &CallContext, unapproved: Unapproved) -> ToolError {
+    let Unapproved { error, reason } = unapproved;
+    cx.observers.tell(&Event::Refused {
+        cx,
+        layer: "approve",
+        reason,
+    });
+    error
 }
 
 /// Why a call cannot be made with this approval.
-fn refused(approval: &Approval) -> ToolError {
+fn refused(approval: &Approval) -> Unapproved {
     let ApprovalState::Denied { by, reason } = &approval.state else {
         return used(approval);
     };
@@ -475,23 +483,28 @@ fn refused(approval: &Approval) -> ToolError {
         .as_ref()
         .map(|reason| format!(": {reason}"))
         .unwrap_or_default();
-    denied(format!("`{by}` denied the call{reason}"))
+    Unapproved::denied("denied", format!("`{by}` denied the call{reason}"))
 }
 
-fn used(approval: &Approval) -> ToolError {
-    denied(format!(
+fn used(approval: &Approval) -> Unapproved {
+    let message = format!(
         "the approval `{}` was used already; it is good for one call",
         approval.handle
-    ))
+    );
+    Unapproved::denied("used", message)
 }
 
 /// Where approvals cannot be kept, nothing is approved.
-fn not_kept(error: ApprovalsError) -> ToolError {
+fn not_kept(error: ApprovalsError) -> Unapproved {
     let kind = match error {
         ApprovalsError::Full { .. } => ErrorKind::Overloaded,
         _ => ErrorKind::Unavailable,
     };
-    ToolError::new(kind, format!("the call needs approval, but {error}")).with_source(error)
+    let message = format!("the call needs approval, but {error}");
+    Unapproved {
+        error: ToolError::new(kind, message).with_source(error),
+        reason: "not_kept",
+    }
 }
 
 fn object(members: &[(&str, RawJson)]) -> RawJson {

@@ -79,6 +79,7 @@ pub(crate) enum Exceeded {
     NoRoom,
 }
 
+const TURN: &str = "turn";
 const MAX_CONVERSATIONS: usize = 16_384;
 const MAX_OF_OWNER: usize = 1_024;
 const MAX_TURNS: usize = 16;
@@ -87,6 +88,20 @@ const MAX_IDENTITIES: usize = 64;
 const OVER: Duration = Duration::from_secs(24 * 60 * 60);
 /// After what time without a call a conversation may make room for another.
 const IDLE: Duration = Duration::from_secs(5 * 60);
+
+impl Exceeded {
+    /// Which limit, by its name in the configuration.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Calls(_, TURN) => "calls_per_turn",
+            Self::Calls(..) => "calls_per_conversation",
+            Self::Identical(_) => "identical_calls",
+            Self::Cost { of: TURN, .. } => "cost_per_turn",
+            Self::Cost { .. } => "cost_per_conversation",
+            Self::NoRoom => "conversations",
+        }
+    }
+}
 
 impl Ledger {
     /// Counts a call, unless it would exceed a limit.
@@ -214,7 +229,7 @@ impl Conversation {
         let per_turn = |limit: Option<u32>| limit.filter(|_| key.turn.is_some());
         let cost_per_turn = limits.cost_per_turn.filter(|_| key.turn.is_some());
         for (used, calls, cost, of) in [
-            (in_turn, per_turn(limits.calls_per_turn), cost_per_turn, "turn"),
+            (in_turn, per_turn(limits.calls_per_turn), cost_per_turn, TURN),
             (
                 self.used,
                 limits.calls_per_conversation,

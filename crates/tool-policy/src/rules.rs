@@ -94,6 +94,20 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// In one word, for traces: nothing of a caller's or of a tool's.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NoTools => "tool_choice",
+            Self::Blocked { .. } => "blocklist",
+            Self::NotAllowed { .. } => "allowlist",
+            Self::Unclear { .. } => "unclear_uri",
+            Self::Lacks { .. } => "permission",
+        }
+    }
+}
+
 impl Rules {
     /// Decides whether a caller may see and call a tool.
     ///

@@ -65,6 +65,7 @@ pub use self::{
     health::Readiness,
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
+    stack::LAYERS,
     turn::Turn,
     usage::{CacheUse, ConnectionUse, HttpUse},
     view::View,

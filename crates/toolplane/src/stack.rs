@@ -14,6 +14,33 @@ use tool_policy::{
 };
 use tool_runtime::{Concurrency, Deadline, Degrade, Hedge, Idempotency, Retry, Share, Timeout};
 
+/// The names under which the layers of the stack explain what they decided about a call, in their order, and that of the
+/// executor within them. A breaker is asked twice, and speaks under the same name.
+pub const LAYERS: [&str; 22] = [
+    "watch",
+    "deadline",
+    "admit",
+    "validate",
+    "idempotency",
+    "allowance",
+    "approve",
+    "degrade",
+    "cache",
+    "retry",
+    "credentials",
+    "hedge",
+    "rate limit",
+    "concurrency",
+    "breaker",
+    "attempt",
+    "timeout",
+    "redact",
+    "validate result",
+    "partial",
+    "chaos",
+    "executor",
+];
+
 /// Who watches calls: nobody in a dry run.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {

@@ -124,6 +124,14 @@ fn explain_tells_what_each_layer_decided() {
     ] {
         assert!(run.stderr.contains(layer), "{layer}: {run:?}");
     }
+    let last = run.stderr.lines().last();
+    assert_eq!(
+        last,
+        Some(
+            "nothing from: idempotency, allowance, approve, degrade, cache, retry, credentials, hedge, rate limit, concurrency, \
+             breaker, redact, partial, chaos"
+        )
+    );
 
     let run = place.run(&["call", "exact", "--explain", "-o", "json"]);
     assert!(

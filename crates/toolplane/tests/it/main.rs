@@ -31,5 +31,7 @@ mod signs;
 #[cfg(feature = "exec-mcp")]
 mod sources;
 mod spans;
+#[cfg(feature = "exec-mock")]
+mod spans_refused;
 mod stack;
 mod turns;

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
-    CallRequest, RawJson, Toolplane,
-    core::{Caller, ErrorKind, Event, Metadata, Observe, Outcome, Pattern, Reply, ToolError},
+    CallRequest, LAYERS, RawJson, Toolplane,
+    core::{
+        BreakerSettings, CacheSettings, Caller, ConcurrencyLimit, ErrorKind, Event, Metadata, Observe,
+        Outcome, Pattern, RateLimit, Reply, ToolError,
+    },
     manifest::Configuration,
 };
 
@@ -87,6 +90,41 @@ async fn every_layer_decides_in_its_order() {
             "validate result"
         ]
     );
+}
+
+#[tokio::test]
+async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
+    let script = Script::new([Step::Echo]);
+    let mut tool = TestTool::new("echo")
+        .output(json!({"type": "object"}))
+        .metadata(Metadata {
+            idempotent: Some(true),
+            read_only: Some(true),
+            rate_limit: Some(RateLimit {
+                requests: 10,
+                period: Duration::from_secs(60),
+                burst: None,
+                per_principal: None,
+            }),
+            concurrency: Some(ConcurrencyLimit::new(1)),
+            ..Metadata::default()
+        });
+    tool.descriptor.overrides.breaker = Some(BreakerSettings::default());
+    tool.descriptor.overrides.cache = Some(CacheSettings::default());
+    let plane = plane(&script, tool);
+    let explained = plane.call_explained(request("echo", &json!({}))).await;
+    let mut spoke: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    // What they say of the answer comes on its way back.
+    let answered = spoke
+        .iter()
+        .position(|layer| *layer == "executor")
+        .expect("it ran")
+        + 1;
+    assert_eq!(spoke.split_off(answered), ["validate result", "cache"]);
+    let named = LAYERS.into_iter().filter(|layer| spoke.contains(layer));
+    assert_eq!(named.collect::<Vec<_>>(), spoke);
+    assert_eq!(spoke.len(), 11, "{spoke:?}");
+    assert!(LAYERS.contains(&"validate result"));
 }
 
 #[tokio::test]

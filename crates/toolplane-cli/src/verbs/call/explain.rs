@@ -1,7 +1,7 @@
 //! What the layers decided about a call.
 
 use serde_json::{Value, json};
-use toolplane::{RawJson, core::Note};
+use toolplane::{LAYERS, RawJson, core::Note};
 
 use super::elapsed;
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
     text::{self, table::Table},
 };
 
-/// The notes as a table, in the order in which the layers decided.
+/// The notes as a table, in the order in which the layers decided, and the names of those that had nothing to decide or
+/// were not reached.
 pub(super) fn table(notes: &[Note]) -> String {
     let Some(first) = notes.first() else {
         return "no layer was reached".to_owned();
@@ -20,10 +21,19 @@ pub(super) fn table(notes: &[Note]) -> String {
         let decision = text::printable(&note.decision).into_owned();
         [text::time(elapsed(note, first)), note.layer.to_owned(), decision]
     });
-    Table::new(false, text::terminal_width())
+    let table = Table::new(false, text::terminal_width())
         .header(["AFTER", "LAYER", "DECISION"])
-        .rows(rows)
-        .to_string()
+        .rows(rows);
+    let is_silent = |layer: &&str| !notes.iter().any(|note| note.layer == *layer);
+    let silent: Vec<&str> = LAYERS.into_iter().filter(is_silent).collect();
+    if silent.is_empty() {
+        return table.to_string();
+    }
+    format!(
+        "{}\nnothing from: {}",
+        table.to_string().trim_end(),
+        silent.join(", ")
+    )
 }
 
 pub(super) fn json(notes: &[Note]) -> RawJson {
