@@ -37,6 +37,7 @@
 //! | does not read | the call its deadline, and the connection after [`ConnectionOptions::write_stall`] |
 //! | answers with too much | the call; a message holds [`ConnectionOptions::max_message`] bytes |
 //! | writes what is no message | nothing, and the connection after [`ConnectionOptions::max_garbage`] lines in a row |
+//! | sends a batch, where 2025-03-26 was agreed on | [`mcp_wire::MAX_BATCH`] messages, each as if it had come alone; elsewhere it is no message |
 //! | lists without end | the list; see [`ListLimits`] |
 //! | tells without end | those of its [`Events`] that come while too many wait |
 //! | asks without end | the questions beyond 64 that are open |

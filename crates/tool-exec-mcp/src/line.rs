@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use mcp_client::{Connection, Endpoint, Error, Event, RequestOptions, Upstream, UpstreamOptions};
-use mcp_wire::{Era, LogLevel, Params, method};
+use mcp_wire::{Era, LogLevel, Params, meta, meta_key, method};
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
 use tool_core::{Asker, Update};
@@ -225,7 +225,10 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(3600);
 /// Takes what a server tells: log messages, news of resources, and what is for those who follow a task or were sent to a
 /// page.
 fn take(event: &Event, updates: &Updates, addressees: &Addressees, log: impl FnOnce(&RawJson)) {
-    let Some(params) = &event.params else { return };
+    let Some(params) = event.params.as_ref().map(unmarked) else {
+        return;
+    };
+    let params = &params;
     match event.method.as_str() {
         method::LOG_MESSAGE => log(params),
         method::RESOURCES_UPDATED => updates.tell(&Update::Resource(params.clone())),
@@ -235,4 +238,18 @@ fn take(event: &Event, updates: &Updates, addressees: &Addressees, log: impl FnO
             }
         }
     }
+}
+
+/// What a modern server tells, without the mark of our subscription: clients have subscriptions of their own, or none.
+fn unmarked(params: &RawJson) -> RawJson {
+    let Some(marked) = meta(params).filter(|meta| meta.get(meta_key::SUBSCRIPTION_ID).is_some()) else {
+        return params.clone();
+    };
+    let rest = marked.without_members(&[meta_key::SUBSCRIPTION_ID]);
+    let rest = rest.expect("`_meta` is an object");
+    let unmarked = match rest.parts().next() {
+        Some(_) => params.with_members(&[("_meta", rest)]),
+        None => params.without_members(&["_meta"]),
+    };
+    unmarked.expect("what has `_meta` is an object")
 }

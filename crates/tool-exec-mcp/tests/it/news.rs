@@ -56,6 +56,38 @@ async fn news_of_a_resource_come_with_their_own_bytes_until_nobody_wants_them() 
 }
 
 #[tokio::test]
+async fn news_do_not_say_which_subscription_of_ours_they_came_by() {
+    let fixture = Fixture::new(&[]);
+    let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
+    let source = server.source();
+    let news = listening(&*source);
+    source.subscribe("note:a").await.unwrap();
+    for meta in [
+        json!({"io.modelcontextprotocol/subscriptionId": 7}),
+        json!({"a": 1, "io.modelcontextprotocol/subscriptionId": 7, "b": 2}),
+        json!({}),
+    ] {
+        let params = json!({"uri": "note:a", "_meta": meta});
+        let arguments = json!({"method": "notifications/resources/updated", "params": params});
+        Call::new(&server, "tell", arguments).make().await.unwrap();
+    }
+    let told = news.lock().unwrap().clone();
+    let told: Vec<serde_json::Value> = told
+        .iter()
+        .map(|told| serde_json::from_str(told).unwrap())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            json!({"uri": "note:a"}),
+            json!({"uri": "note:a", "_meta": {"a": 1, "b": 2}}),
+            json!({"uri": "note:a", "_meta": {}}),
+        ]
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_server_that_ended_is_started_again_for_the_news_that_are_wanted() {
     let fixture = Fixture::new(&[]);
     let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
