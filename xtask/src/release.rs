@@ -1,9 +1,12 @@
 //! The program as it is shipped: built twice, the second time by what calls were seen to execute.
 //!
 //! Profile-guided optimization, as in the book of rustc: a program that counts is trained by `toolplane-train`, and the
-//! compiler lays out the second one by the counts. What is executed often stands together, so less of the program is
-//! fetched for each call and less of it is in memory; `docs/performance.md` has the figures.
+//! compiler lays out the second one by the counts. The first one also notes in which order its functions were first executed
+//! (temporal profiling, as `llvm-profdata` calls it), and the linker places those of the second one so. What
+//! is executed stands together, so less of the program is fetched for each call and less of it is in memory;
+//! `docs/performance.md` has the figures.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +25,12 @@ const PROGRAM: &str = "toolplane";
 
 /// The first version of the GNU C library that reads packed relocations.
 const PACKED_SINCE: (u32, u32) = (2, 36);
+
+/// Where rustc links by LLVM's linker unless it is told otherwise: the one that takes an order of functions.
+const LINKED_BY_LLVM: &str = "x86_64-unknown-linux-gnu";
+
+/// How the line begins behind which the functions of one process stand.
+const TRACE: &str = "Temporal Profile Trace ";
 
 /// Between the flags in the variable of cargo that holds them.
 const BETWEEN_FLAGS: &str = "\u{1f}";
@@ -45,19 +54,34 @@ pub fn release(repository: &Repository) -> Result<()> {
     say("release: 1 of 3: building the program with counters (10 minutes on two cores) ...");
     let mut counting = OsString::from("-Cprofile-generate=");
     counting.push(&counts);
-    let counting = compiler.build(repository, &[counting, "-Cdebuginfo=0".into()])?;
+    let order = "-Cllvm-args=-pgo-temporal-instrumentation";
+    let counting = compiler.build(repository, &[counting, order.into(), "-Cdebuginfo=0".into()])?;
 
     say("release: 2 of 3: training it ...");
-    run(Command::new(&trainer).arg(&counting))?;
+    run(Command::new(&trainer)
+        // A file for each process: what is noted of the order cannot be added up while they run.
+        .env("LLVM_PROFILE_FILE", counts.join("%p.profraw"))
+        .arg(&counting))?;
     let profile = folder.join("calls.profdata");
-    run(Command::new(reader)
+    run(Command::new(&reader)
         .args(["merge", "--output"])
         .args([&profile, &counts]))?;
+    let traces = output(
+        Command::new(reader)
+            .args(["show", "--temporal-profile-traces"])
+            .arg(&profile),
+    )?;
+    let order = folder.join("calls.order");
+    fs::write(&order, order_of_use(&traces))
+        .with_context(|| format!("failed to write `{}`", order.display()))?;
 
     say("release: 3 of 3: building it by the profile (10 minutes) ...");
     let mut by_profile = OsString::from("-Cprofile-use=");
     by_profile.push(&profile);
-    let built = compiler.build(repository, &[vec![by_profile], compiler.link_flags()].concat())?;
+    let built = compiler.build(
+        repository,
+        &[vec![by_profile], compiler.link_flags(&order)].concat(),
+    )?;
     let shipped = folder.join(PROGRAM);
     fs::copy(&built, &shipped).with_context(|| format!("failed to write `{}`", shipped.display()))?;
     say(format_args!("release: `{}` is built", shipped.display()));
@@ -69,6 +93,32 @@ fn clear(folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| format!("failed to clear `{}`", folder.display()))?;
     }
     Ok(())
+}
+
+/// The functions that were executed, a line each, from what `llvm-profdata show` says of the traces: as the process went that
+/// executed most, from its start on, and then what only others did.
+///
+/// `llvm-profdata order` balances all traces against each other, and an idle gateway has half a megabyte more of that.
+fn order_of_use(said: &str) -> String {
+    let mut traces: Vec<Vec<&str>> = Vec::new();
+    for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if line.starts_with(TRACE) {
+            traces.push(Vec::new());
+        } else if let Some(trace) = traces.last_mut() {
+            // A function that is not seen outside of its module has the name of that in front.
+            trace.push(line.rsplit(';').next().unwrap_or(line));
+        }
+    }
+    traces.sort_by_key(|trace| std::cmp::Reverse(trace.len()));
+    let mut seen = HashSet::new();
+    let mut order = String::new();
+    for function in traces.into_iter().flatten() {
+        if seen.insert(function) {
+            order.push_str(function);
+            order.push('\n');
+        }
+    }
+    order
 }
 
 /// The compiler that cargo uses here.
@@ -141,16 +191,25 @@ impl Compiler {
         output(Command::new(program).arg("--version")).is_ok_and(|said| version(&said) == Some(self.llvm))
     }
 
-    /// How the program is linked that is shipped: with packed relocations (`DT_RELR` of the generic ABI) where the C library
-    /// of this machine reads them. They are a megabyte otherwise, which every start reads.
-    fn link_flags(&self) -> Vec<OsString> {
+    /// How the program is linked that is shipped, where that can be: with its functions in this order by LLVM's linker, and
+    /// with packed relocations (`DT_RELR` of the generic ABI) by a C library that reads them. They are a megabyte otherwise,
+    /// which every start reads.
+    fn link_flags(&self, order: &Path) -> Vec<OsString> {
+        let mut flags = Vec::new();
+        if self.host == LINKED_BY_LLVM {
+            let mut in_order = OsString::from("-Clink-arg=--symbol-ordering-file=");
+            in_order.push(order);
+            let to_linker = || OsString::from("-Clink-arg=-Xlinker");
+            // Some of what was executed is inlined in the second program.
+            let quietly = "-Clink-arg=--no-warn-symbol-ordering".into();
+            flags.extend([to_linker(), in_order, to_linker(), quietly]);
+        }
         let said = output(Command::new("getconf").arg("GNU_LIBC_VERSION"));
         let reads_packed = said.is_ok_and(|said| library(&said) >= Some(PACKED_SINCE));
-        let is_for_it = self.host.ends_with("-linux-gnu");
-        (is_for_it && reads_packed)
-            .then(|| "-Clink-arg=-Wl,-z,pack-relative-relocs".into())
-            .into_iter()
-            .collect()
+        if self.host.ends_with("-linux-gnu") && reads_packed {
+            flags.push("-Clink-arg=-Wl,-z,pack-relative-relocs".into());
+        }
+        flags
     }
 
     /// Builds the program with more flags for the compiler.
@@ -199,6 +258,13 @@ fn major(version: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_stand_in_the_order_of_the_process_that_did_most() {
+        let said = "Total functions: 9\nTemporal Profile Traces (samples=2 seen=2):\n  Temporal Profile Trace 0 (weight=1 count=2):\n    main\n    only_here\n\n  Temporal Profile Trace 1 (weight=1 count=3):\n    main\n    a.1-cgu.0;serve\n    call\n\n";
+        assert_eq!(order_of_use(said), "main\nserve\ncall\nonly_here\n");
+        assert_eq!(order_of_use("Total functions: 9\n"), "");
+    }
 
     #[test]
     fn a_profile_is_read_by_the_compilers_llvm() {

@@ -9,6 +9,7 @@ use tool_core::{ApprovalRule, ArgumentHandling, BreakerSettings, Overrides, Reda
 use crate::{
     cache::{self, CacheBody},
     field::Field,
+    node::NodeId,
     partial::{self, PartialField},
     place::Cx,
     units::{Percent, Period},
@@ -179,5 +180,17 @@ pub(crate) fn period(cx: Cx<'_>, field: Field<Period>, slot: &mut Duration) {
             cx.error(at, "this must be longer than 0", "leave it out for the usual one");
         }
         *slot = period;
+    }
+}
+
+/// Warns of a limit of attempts that the call never lives to see.
+pub(crate) fn outlasted(cx: Cx<'_>, at: Option<NodeId>, attempt: Option<Duration>, call: Option<Duration>) {
+    if let (Some(at), Some(attempt), Some(call)) = (at, attempt, call)
+        && attempt > call
+    {
+        let message = format!(
+            "an attempt may take {attempt:?}, but a call is over after {call:?}: this never has an effect"
+        );
+        cx.warning(at, message, "raise `call_timeout` beside it, or shorten this");
     }
 }

@@ -283,6 +283,7 @@ pub(crate) struct ServerBody {
 pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Option<ServerSpec> {
     check_name(cx, name, at);
     let include = body.include.given().is_some().then(|| patterns(body.include));
+    let timeout_at = body.timeout_ms.given();
     let timeout = milliseconds(cx, body.timeout_ms);
     let start_timeout = milliseconds(cx, body.start_timeout_ms);
     let max_connections = max_connections(cx, body.max_connections);
@@ -299,17 +300,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
     let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
-    if let (Some(at), Some(Era::Modern), Some("sse")) = (
-        body.era.given(),
-        body.era.as_ref(),
-        body.transport.as_ref().map(String::as_str),
-    ) {
-        cx.error(
-            at,
-            "no server speaks this era over `sse`",
-            "remove one of the two lines",
-        );
-    }
+    check_era(cx, &body.era, &body.transport);
     let written = Written {
         command: body.command,
         args: body.args,
@@ -319,31 +310,33 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         headers: body.headers,
         kind: body.transport,
     };
+    let overrides = Overrides {
+        key_ttl,
+        disabled_for: body.disabled_for.get().map(|Period(period)| period),
+        on_failure: ladder::of_many(cx, body.on_failure),
+        ..overrides::overrides(
+            cx,
+            OverrideFields {
+                call_timeout: body.call_timeout,
+                retry: body.retry,
+                breaker: body.breaker,
+                cache: body.cache,
+                arguments: body.arguments,
+                redaction: body.redaction,
+                redact: body.redact,
+                approval: body.approval,
+                partial: body.partial,
+            },
+        )
+    };
+    overrides::outlasted(cx, timeout_at, timeout, overrides.call_timeout);
     Some(ServerSpec {
         name: name.to_owned(),
         origin: cx.place(at).origin(),
         transport: transport(cx, at, written)?,
         timeout,
         start_timeout,
-        overrides: Overrides {
-            key_ttl,
-            disabled_for: body.disabled_for.get().map(|Period(period)| period),
-            on_failure: ladder::of_many(cx, body.on_failure),
-            ..overrides::overrides(
-                cx,
-                OverrideFields {
-                    call_timeout: body.call_timeout,
-                    retry: body.retry,
-                    breaker: body.breaker,
-                    cache: body.cache,
-                    arguments: body.arguments,
-                    redaction: body.redaction,
-                    redact: body.redact,
-                    approval: body.approval,
-                    partial: body.partial,
-                },
-            )
-        },
+        overrides,
         rate_limit: limits::rate_limit(cx, body.rate_limit),
         concurrency: limits::concurrency(cx, body.concurrency),
         include,
@@ -368,6 +361,19 @@ pub(crate) fn items<T>(field: Field<Vec<Field<T>>>) -> impl Iterator<Item = Fiel
 /// The usable items of a list as patterns.
 pub(crate) fn patterns(field: Field<Vec<Field<String>>>) -> Vec<Pattern> {
     items(field).filter_map(Field::get).map(Pattern::new).collect()
+}
+
+/// The transport of 2024-11-05 is of the legacy era alone.
+fn check_era(cx: Cx<'_>, era: &Field<Era>, transport: &Field<String>) {
+    if let (Some(at), Some(Era::Modern), Some("sse")) =
+        (era.given(), era.as_ref(), transport.as_ref().map(String::as_str))
+    {
+        cx.error(
+            at,
+            "no server speaks this era over `sse`",
+            "remove one of the two lines",
+        );
+    }
 }
 
 /// A time in milliseconds, which cannot be zero.

@@ -237,18 +237,6 @@ pub(crate) fn assemble(cx: Cx<'_>, parts: Parts) -> Option<ToolDraft> {
     })
 }
 
-/// Warns of a limit of attempts that the call never lives to see.
-fn outlasted(cx: Cx<'_>, at: Option<NodeId>, attempt: Option<Duration>, call: Option<Duration>) {
-    if let (Some(at), Some(attempt), Some(call)) = (at, attempt, call)
-        && attempt > call
-    {
-        let message = format!(
-            "an attempt may take {attempt:?}, but a call is over after {call:?}: this never has an effect"
-        );
-        cx.warning(at, message, "raise `call_timeout` of the tool, or shorten this");
-    }
-}
-
 /// Makes a tool from our own spelling.
 pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: ToolBody) -> Option<ToolDraft> {
     let input_schema = schema_field::either(cx, body.input_schema, body.parameters);
@@ -305,7 +293,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
             },
         ),
     };
-    outlasted(cx, timeout_at, parts.timeout, parts.overrides.call_timeout);
+    overrides::outlasted(cx, timeout_at, parts.timeout, parts.overrides.call_timeout);
     cache::check(cx, cache_at, parts.overrides.cache, &parts.metadata);
     parts.overrides.hedge = hedge::hedge(cx, body.hedge, &parts.metadata, parts.timeout);
     let mut draft = assemble(cx, parts)?;

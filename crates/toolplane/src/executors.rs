@@ -269,7 +269,9 @@ fn server_settings(
         },
     };
     let mut settings = ServerSettings::new(spec.name.as_str(), target);
-    settings.timeout = spec.timeout;
+    // What the operator says of the whole call goes before what is said of one attempt.
+    let call_timeout = spec.overrides.call_timeout.unwrap_or(std::time::Duration::MAX);
+    settings.timeout = spec.timeout.map(|timeout| timeout.min(call_timeout));
     settings.start_timeout = spec.start_timeout.unwrap_or(defaults.start_timeout);
     settings.refresh_interval = spec.refresh_interval.unwrap_or(defaults.refresh_interval);
     settings.include = spec.include.clone();
@@ -321,4 +323,30 @@ pub fn config_schema() -> raw_json::RawJson {
         .map(|executor| (executor.kind(), executor.config_schema()))
         .collect();
     tool_manifest::config_schema(&schemas)
+}
+
+#[cfg(all(test, feature = "exec-mcp"))]
+mod tests {
+    use std::time::Duration;
+
+    use tool_manifest::{LoadOptions, Syntax};
+
+    use super::*;
+
+    /// The limit of an attempt raises the limit of a call where nobody has said one.
+    #[test]
+    fn what_is_said_of_a_call_goes_before_what_is_said_of_an_attempt() {
+        for (said, expected) in [
+            ("timeout_ms: 5000", Some(5)),
+            ("timeout_ms: 5000, call_timeout: 1s", Some(1)),
+            ("timeout_ms: 5000, call_timeout: 9s", Some(5)),
+            ("call_timeout: 1s", None),
+        ] {
+            let text = format!("servers: {{web: {{url: \"http://127.0.0.1:9/mcp\", {said}}}}}");
+            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
+            let configuration = tool_manifest::load(&options).expect("usable").configuration;
+            let settings = server_settings(&configuration.servers[0], &configuration.defaults);
+            assert_eq!(settings.timeout, expected.map(Duration::from_secs), "{said}");
+        }
+    }
 }

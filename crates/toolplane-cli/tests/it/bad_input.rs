@@ -208,6 +208,20 @@ tools:
 }
 
 #[test]
+fn a_limit_of_a_server_that_never_has_an_effect_is_warned_of() {
+    for (said, is_warned_of) in [("1s", true), ("5s", false)] {
+        let place = Place::with(&format!(
+            "servers:\n  web:\n    url: http://127.0.0.1:9/mcp\n    timeout_ms: 5000\n    call_timeout: {said}\n"
+        ));
+        let run = place.run(&["check"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        let expected = "an attempt may take 5s, but a call is over after 1s: this never has an effect";
+        assert_eq!(run.stderr.contains(expected), is_warned_of, "{run:?}");
+        assert_eq!(run.stderr.contains("toolplane.yaml:4:"), is_warned_of, "{run:?}");
+    }
+}
+
+#[test]
 fn a_callback_that_nobody_signs_is_warned_of() {
     let check = |callback: &str| {
         let place = Place::with(&format!(
