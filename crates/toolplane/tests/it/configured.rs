@@ -265,7 +265,7 @@ async fn fields_are_hidden_that_are_named_by_default_for_a_server_or_for_a_tool(
     #[cfg(feature = "exec-mcp")]
     use mcp_mock::{MockServer, Tool};
 
-    let mut yaml = "
+    let yaml = "
 defaults: {redact: [ssn]}
 tools:
   usual: {description: d, executor: {kind: mock, result: {ssn: 1, iban: 2}}}
@@ -273,7 +273,7 @@ tools:
   open: {description: d, redact: [], executor: {kind: mock, result: {ssn: 1, iban: 2}}}
 "
     .to_owned();
-    let mut expected = vec![
+    let expected = vec![
         ("usual", r#"{"ssn":"[redacted]","iban":2}"#),
         ("own", r#"{"ssn":1,"iban":"[redacted]"}"#),
         ("open", r#"{"ssn":1,"iban":2}"#),
@@ -290,10 +290,13 @@ tools:
             .expect("it listens")
     };
     #[cfg(feature = "exec-mcp")]
-    {
-        yaml += &format!("servers: {{up: {{url: '{}', redact: [iban]}}}}\n", server.url());
-        expected.push(("up__look", r#"{\"iban\": \"[redacted]\"}"#));
-    }
+    let (yaml, expected) = (
+        format!(
+            "{yaml}servers: {{up: {{url: '{}', redact: [iban]}}}}\n",
+            server.url()
+        ),
+        [expected, vec![("up__look", r#"{\"iban\": \"[redacted]\"}"#)]].concat(),
+    );
     let plane = Toolplane::from_yaml(yaml).expect("usable");
     for (tool, expected) in expected {
         let outcome = plane.call(CallRequest::new(tool)).await.expect("answers");
