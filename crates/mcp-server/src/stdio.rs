@@ -157,13 +157,10 @@ impl OldSession {
 
     /// Whether its client may send several messages in one array.
     pub(crate) fn takes_batches(&self) -> bool {
-        self.revision.get().copied().is_some_and(knows_batches)
+        self.revision
+            .get()
+            .is_some_and(|revision| revision.knows_batches())
     }
-}
-
-/// One revision demands that batches are taken; those before it are silent, those after it forbid them.
-pub(crate) fn knows_batches(revision: Revision) -> bool {
-    revision == Revision::V2025_03_26
 }
 
 struct Connection<S> {
@@ -246,7 +243,7 @@ impl<S: Service> Connection<S> {
 
     fn takes_batches(&self) -> bool {
         let client = self.client.as_ref();
-        client.is_some_and(|client| knows_batches(client.revision))
+        client.is_some_and(|client| client.revision.knows_batches())
     }
 
     /// Works on the messages of a batch as if they had come one by one, and answers its requests together.

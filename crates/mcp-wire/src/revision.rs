@@ -63,6 +63,13 @@ impl Revision {
         }
     }
 
+    /// Whether both sides may send several messages in one array: one revision demands that they are taken, those before
+    /// it are silent, and those after it forbid them.
+    #[must_use]
+    pub const fn knows_batches(self) -> bool {
+        matches!(self, Self::V2025_03_26)
+    }
+
     /// The revision that a server answers `initialize` with: the one asked for if it has `initialize` and is known,
     /// else the newest of that kind.
     #[must_use]

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Feature, Instant,
+    Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Event, Feature, Instant,
     InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, TraceContext,
     Trust,
 };
@@ -340,6 +340,12 @@ impl CallContext {
                 at: self.clock.now(),
             });
         }
+    }
+
+    /// Tells observers that a layer refuses the call, and why in one of few words: see [`Event::Refused`].
+    pub fn tell_refused(&self, layer: &'static str, reason: &'static str) {
+        let cx = self;
+        self.observers.tell(&Event::Refused { cx, layer, reason });
     }
 
     /// What the layers decided so far.

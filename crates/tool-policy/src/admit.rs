@@ -1,4 +1,4 @@
-use tool_core::{CallContext, ErrorKind, Event, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
 
 use crate::SharedRules;
 
@@ -41,12 +41,7 @@ impl<S: Invoke> Invoke for Admitting<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         if let Err(refusal) = self.rules.load().admit_call(&cx.target, &cx.caller) {
             cx.note("admit", || format!("refused: {refusal}"));
-            let reason = refusal.word();
-            cx.observers.tell(&Event::Refused {
-                cx,
-                layer: "admit",
-                reason,
-            });
+            cx.tell_refused("admit", refusal.word());
             return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
         }
         let principal = cx.caller.principal.clone();

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    CallContext, ClientKey, DispatchState, ErrorKind, Event, Invoke, Layer, Outcome, Target, ToolError, Trust,
+    CallContext, ClientKey, DispatchState, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, Trust,
 };
 
 use crate::{
@@ -148,12 +148,7 @@ impl<S: Invoke> Invoke for Allowing<S> {
         };
         if let Err(refusal) = taken {
             cx.note("allowance", || format!("refused: {refusal}"));
-            let reason = refusal.word();
-            cx.observers.tell(&Event::Refused {
-                cx,
-                layer: "allowance",
-                reason,
-            });
+            cx.tell_refused("allowance", refusal.word());
             return Err(refusal.into());
         }
         cx.note("allowance", || "within the limits of its conversation".to_owned());

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use tool_core::{
     Approval, ApprovalCall, ApprovalState, ApprovalsError, Asker, CallContext, DispatchState, ErrorKind,
-    Event, InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
+    InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
 };
 use uuid::Uuid;
 
@@ -465,13 +465,8 @@ fn pending(approval: &Approval) -> Outcome {
 
 /// The error of a refused call, of which observers are told.
 fn told(cx: &CallContext, unapproved: Unapproved) -> ToolError {
-    let Unapproved { error, reason } = unapproved;
-    cx.observers.tell(&Event::Refused {
-        cx,
-        layer: "approve",
-        reason,
-    });
-    error
+    cx.tell_refused("approve", unapproved.reason);
+    unapproved.error
 }
 
 /// Why a call cannot be made with this approval.

@@ -122,11 +122,7 @@ impl<S> Renewing<S> {
         let left = disabled.until.since(now);
         let message = format!("`{}` is switched off: {}", tool.name(), disabled.reason);
         cx.note("credentials", || message.clone());
-        cx.observers.tell(&Event::Refused {
-            cx,
-            layer: "credentials",
-            reason: "switched_off",
-        });
+        cx.tell_refused("credentials", "switched_off");
         Err(ToolError::new(ErrorKind::Auth, message)
             .with_no_retry()
             .with_retry_after(left))

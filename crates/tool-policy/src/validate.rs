@@ -123,11 +123,7 @@ fn refusal(cx: &CallContext, error: CheckError) -> ToolError {
         CheckError::Mismatch(_) => "arguments",
         _ => "schema",
     };
-    cx.observers.tell(&Event::Refused {
-        cx,
-        layer: "validate",
-        reason,
-    });
+    cx.tell_refused("validate", reason);
     match &error {
         CheckError::Mismatch(mismatch) => ToolError::new(
             ErrorKind::InvalidArguments,

@@ -104,17 +104,12 @@ impl<S: Invoke> Invoke for Idempotent<S> {
 fn check(cx: &CallContext) -> Result<(), ToolError> {
     match cx.idempotency_key.as_deref().map(Claim::check_key) {
         Some(Err(problem)) => {
-            refused(cx, "key");
+            cx.tell_refused("idempotency", "key");
             let message = format!("the idempotency key {problem}");
             Err(ToolError::new(ErrorKind::InvalidArguments, message))
         }
         _ => Ok(()),
     }
-}
-
-fn refused(cx: &CallContext, reason: &'static str) {
-    let layer = "idempotency";
-    cx.observers.tell(&Event::Refused { cx, layer, reason });
 }
 
 /// Takes the call's key for it, or gives what came of the call with that key.
@@ -134,7 +129,7 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
             Claimed::Settled(entry) => return Ok(Some(entry)),
             Claimed::Conflict => {
                 cx.note("idempotency", || "refused: the key is another call's".to_owned());
-                refused(cx, "conflict");
+                cx.tell_refused("idempotency", "conflict");
                 let message = "the idempotency key was used for a call of another tool or with other \
                                arguments; take a new one";
                 return Err(ToolError::new(ErrorKind::InvalidArguments, message));

@@ -318,7 +318,7 @@ impl Session {
 
     /// Whether the server may send several messages in one array.
     pub(super) fn takes_batches(&self) -> bool {
-        self.revision == Some(Revision::V2025_03_26)
+        self.revision.is_some_and(Revision::knows_batches)
     }
 
     /// What a request says of itself beside its body.

@@ -1,9 +1,7 @@
 use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use mcp_wire::{
-    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, Revision, id_in_head, integer,
-};
+use mcp_wire::{Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     time::sleep,
@@ -215,8 +213,7 @@ impl Reading {
         if call.opens {
             // Here and not where the answer is waited for: the next line may be a batch.
             let opened = response.outcome.as_ref().ok().map(ServerInfo::from_initialize);
-            self.takes_batches =
-                matches!(opened, Some(Ok(server)) if server.revision == Revision::V2025_03_26);
+            self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.knows_batches());
         }
         call.exchange.mark_answered();
         call.finish(

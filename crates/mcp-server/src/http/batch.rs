@@ -11,13 +11,13 @@ use super::{
     headers::Accepts,
     response,
 };
-use crate::{Service, stdio::knows_batches};
+use crate::Service;
 
 impl<S: Service> Endpoint<S> {
     /// Whether a request is of a session that has agreed on the one revision that knows batches.
     pub(super) fn takes_batches(&self, inbound: &Inbound) -> bool {
         let session = self.legacy(inbound).ok().and_then(|standing| standing.session);
-        session.is_some_and(|session| knows_batches(session.client.revision))
+        session.is_some_and(|session| session.client.revision.knows_batches())
     }
 
     /// Answers the messages of a batch, which are worked on at the same time, in one piece. Each is taken as if it had come
