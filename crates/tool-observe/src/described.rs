@@ -1,8 +1,8 @@
 //! What a span says, in the words of the conventions.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
-use tool_core::Target;
+use tool_core::{CallContext, Caller, Descriptor, InsteadOf, Outcome, Target, ToolError};
 
 use crate::{EndedSpan, SpanKind, conventions, log};
 
@@ -18,51 +18,70 @@ pub enum AttributeValue<'a> {
 /// How much is said of an error.
 const MAX_REASON: usize = 256;
 
-impl EndedSpan<'_> {
-    /// The span's name. There are few: none has anything of a caller's in it.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match self.name_parts() {
-            (what, Some(subject)) => format!("{what} {subject}"),
-            (what, None) => what.to_owned(),
+/// What is the same of all spans that are of the same tool and ended alike.
+#[derive(Debug, Clone)]
+pub(crate) struct Form {
+    pub(crate) kind: SpanKind,
+    tool: Arc<Descriptor>,
+    method: &'static str,
+    names_subject: bool,
+    /// The protocol that is spoken with what runs the tool, or works on the task; nothing if that is in this process.
+    pub(crate) protocol: Option<&'static str>,
+    /// Whether the call came over a connection.
+    pub(crate) has_client: bool,
+    dispatch: &'static str,
+    outcome: &'static str,
+    error_type: Option<&'static str>,
+}
+
+/// What may be another for each span.
+#[derive(Debug, Clone)]
+pub(crate) struct Details {
+    caller: Arc<Caller>,
+    attempt: u32,
+    n_bytes: Option<i64>,
+    degraded: Option<&'static str>,
+    instead_of: Option<InsteadOf>,
+    /// What is said of an error.
+    reason: Option<Box<str>>,
+}
+
+impl Form {
+    pub(crate) fn of(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
+        Self {
+            kind,
+            tool: cx.tool().descriptor().clone(),
+            method: conventions::method(&cx.target),
+            names_subject: conventions::subject(cx).is_some(),
+            protocol: match &cx.target {
+                Target::Task { task, .. } => task.runner.spoken_protocol(),
+                target => target.tool().executor().spoken_protocol(),
+            },
+            has_client: cx.client.is_some(),
+            dispatch: conventions::dispatch(cx),
+            outcome: conventions::outcome(result),
+            error_type: conventions::error_type(result),
         }
     }
 
-    /// What is done, and to which tool or prompt.
-    pub(crate) fn name_parts(&self) -> (&'static str, Option<&str>) {
-        let method = conventions::method(&self.cx.target);
+    /// The words of the span's name: what is done, and to which tool or prompt.
+    pub(crate) fn name(&self) -> [&str; 3] {
         let what = match self.kind {
-            SpanKind::Attempt if method == conventions::TOOLS_CALL => conventions::EXECUTE_TOOL,
-            _ => method,
+            SpanKind::Attempt if self.method == conventions::TOOLS_CALL => conventions::EXECUTE_TOOL,
+            _ => self.method,
         };
-        (what, conventions::subject(self.cx))
-    }
-
-    /// Whether it failed, and what is said of it then: nothing that a caller sent.
-    #[must_use]
-    pub fn failure(&self) -> Option<Cow<'_, str>> {
-        let kind = conventions::error_type(self.result)?;
-        Some(match self.result {
-            Some(Err(error)) => {
-                let text = log::loggable(error);
-                match text.char_indices().nth(MAX_REASON) {
-                    Some((end, _)) => Cow::Owned(text[..end].to_owned()),
-                    None => text,
-                }
-            }
-            _ => Cow::Borrowed(kind),
-        })
-    }
-
-    /// Tells each attribute: neither arguments nor results are among them.
-    pub fn attributes<'a>(&'a self, mut tell: impl FnMut(&'static str, AttributeValue<'a>)) {
-        use AttributeValue::{Number, Text};
-        let cx = self.cx;
-        let method = conventions::method(&cx.target);
-        if self.is_of_mcp(method) {
-            tell(conventions::MCP_METHOD, Text(method));
+        match self.subject() {
+            Some(subject) => [what, " ", subject],
+            None => [what, "", ""],
         }
-        match (method, conventions::subject(cx)) {
+    }
+
+    pub(crate) fn attributes<'a>(&'a self, tell: &mut impl FnMut(&'static str, AttributeValue<'a>)) {
+        use AttributeValue::Text;
+        if self.is_of_mcp() {
+            tell(conventions::MCP_METHOD, Text(self.method));
+        }
+        match (self.method, self.subject()) {
             (conventions::TOOLS_CALL, Some(name)) => {
                 tell(conventions::OPERATION, Text(conventions::EXECUTE_TOOL));
                 tell(conventions::TOOL, Text(name));
@@ -71,47 +90,126 @@ impl EndedSpan<'_> {
             (_, Some(name)) => tell(conventions::TOOL, Text(name)),
             (_, None) => {}
         }
-        if let Some(kind) = conventions::error_type(self.result) {
+        if let Some(kind) = self.error_type {
             tell(conventions::ERROR_TYPE, Text(kind));
         }
         match self.kind {
-            SpanKind::Call => {
-                tell(conventions::PRINCIPAL, Text(&cx.caller.principal));
-                tell(conventions::TENANT, Text(&cx.caller.tenant));
-                tell(conventions::ATTEMPTS, Number(cx.attempt.into()));
-                tell(conventions::OUTCOME, Text(conventions::outcome(self.result)));
-                if let Some(step) = conventions::degraded(self.result) {
-                    tell(conventions::DEGRADED, Text(step));
-                }
-                if let Some(instead_of) = &cx.instead_of {
-                    tell(conventions::INSTEAD_OF, Text(instead_of.first()));
-                }
-            }
+            SpanKind::Call => tell(conventions::OUTCOME, Text(self.outcome)),
             SpanKind::Attempt => {
-                tell(conventions::ATTEMPT, Number(cx.attempt.into()));
-                tell(conventions::EXECUTOR, Text(&cx.tool().descriptor().executor.kind));
-                tell(conventions::DISPATCH, Text(conventions::dispatch(cx)));
+                tell(conventions::EXECUTOR, Text(&self.tool.executor.kind));
+                tell(conventions::DISPATCH, Text(self.dispatch));
             }
         }
-        if let Some(Ok(tool_core::Outcome::Reply(reply))) = self.result {
-            let n_bytes = i64::try_from(reply.raw().len()).unwrap_or(i64::MAX);
-            tell(conventions::RESULT_BYTES, Number(n_bytes));
-        }
+    }
+
+    fn subject(&self) -> Option<&str> {
+        self.names_subject.then_some(&*self.tool.name)
     }
 
     /// Whether MCP is spoken: with whoever calls, since all calls are put in its words, and in an attempt with what runs the tool.
     /// All but tools is MCP's own.
-    fn is_of_mcp(&self, method: &str) -> bool {
-        self.kind == SpanKind::Call
-            || method != conventions::TOOLS_CALL
-            || self.spoken_protocol() == Some("mcp")
+    fn is_of_mcp(&self) -> bool {
+        self.kind == SpanKind::Call || self.method != conventions::TOOLS_CALL || self.protocol == Some("mcp")
+    }
+}
+
+/// Two versions of a tool are two tools.
+impl PartialEq for Form {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |form: &Self| {
+            let words = (form.method, form.outcome, form.dispatch);
+            (
+                form.kind,
+                words,
+                form.error_type,
+                form.protocol,
+                form.has_client,
+                form.names_subject,
+            )
+        };
+        Arc::ptr_eq(&self.tool, &other.tool) && parts(self) == parts(other)
+    }
+}
+
+impl Details {
+    pub(crate) fn of(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
+        let n_bytes = match result {
+            Some(Ok(Outcome::Reply(reply))) => Some(i64::try_from(reply.raw().len()).unwrap_or(i64::MAX)),
+            _ => None,
+        };
+        let reason = match result {
+            Some(Err(error)) => Some(reason(error)),
+            _ => None,
+        };
+        let is_call = kind == SpanKind::Call;
+        Self {
+            caller: cx.caller.clone(),
+            attempt: cx.attempt,
+            n_bytes,
+            degraded: is_call.then(|| conventions::degraded(result)).flatten(),
+            instead_of: is_call.then(|| cx.instead_of.clone()).flatten(),
+            reason,
+        }
     }
 
-    /// The protocol that is spoken with what runs the tool, or works on the task; nothing if that is in this process.
-    pub(crate) fn spoken_protocol(&self) -> Option<&'static str> {
-        match &self.cx.target {
-            Target::Task { task, .. } => task.runner.spoken_protocol(),
-            target => target.tool().executor().spoken_protocol(),
+    pub(crate) fn attributes<'a>(
+        &'a self,
+        kind: SpanKind,
+        tell: &mut impl FnMut(&'static str, AttributeValue<'a>),
+    ) {
+        use AttributeValue::{Number, Text};
+        match kind {
+            SpanKind::Call => {
+                tell(conventions::PRINCIPAL, Text(&self.caller.principal));
+                tell(conventions::TENANT, Text(&self.caller.tenant));
+                tell(conventions::ATTEMPTS, Number(self.attempt.into()));
+            }
+            SpanKind::Attempt => tell(conventions::ATTEMPT, Number(self.attempt.into())),
         }
+        if let Some(step) = self.degraded {
+            tell(conventions::DEGRADED, Text(step));
+        }
+        if let Some(instead_of) = &self.instead_of {
+            tell(conventions::INSTEAD_OF, Text(instead_of.first()));
+        }
+        if let Some(n_bytes) = self.n_bytes {
+            tell(conventions::RESULT_BYTES, Number(n_bytes));
+        }
+    }
+}
+
+/// What is said of an error.
+fn reason(error: &ToolError) -> Box<str> {
+    let text = log::loggable(error);
+    match text.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => text[..end].into(),
+        None => text.into(),
+    }
+}
+
+impl EndedSpan {
+    /// What it is of.
+    #[must_use]
+    pub fn kind(&self) -> SpanKind {
+        self.form.kind
+    }
+
+    /// The span's name. There are few: none has anything of a caller's in it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.form.name().concat()
+    }
+
+    /// Whether it failed, and what is said of it then: nothing that a caller sent.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        let kind = self.form.error_type?;
+        Some(self.details.reason.as_deref().unwrap_or(kind))
+    }
+
+    /// Tells each attribute: neither arguments nor results are among them.
+    pub fn attributes<'a>(&'a self, mut tell: impl FnMut(&'static str, AttributeValue<'a>)) {
+        self.form.attributes(&mut tell);
+        self.details.attributes(self.form.kind, &mut tell);
     }
 }

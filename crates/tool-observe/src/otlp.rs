@@ -1,7 +1,7 @@
 //! The export of spans to an OpenTelemetry collector: OTLP over HTTP, in protobuf.
 //!
-//! A span is written as it goes over the wire when it ends, and a task sends what has come together. Nothing of this
-//! holds up a call: when the collector is slow or away, spans are lost and one line is logged.
+//! A span is kept as it is when it ends, and a task writes and sends what has come together. Nothing of this holds up a
+//! call: when the collector is slow or away, spans are lost and one line is logged.
 
 mod encode;
 mod environment;

@@ -7,7 +7,10 @@ use std::{
 
 use tool_core::{CallContext, Instant, Outcome, ToolError, TraceContext};
 
-use crate::journal::{Journal, SpanEvent};
+use crate::{
+    described::{Details, Form},
+    journal::{Journal, SpanEvent},
+};
 
 /// Makes the spans of calls and attempts, of the traces that its [`Sampler`] chooses, and hands those that have ended to
 /// whoever exports them.
@@ -22,30 +25,29 @@ pub struct Tracer {
 
 /// Where spans go.
 pub trait Spans: Send + Sync {
-    /// Takes a span that has ended. It is called on the path of every call: return at once and never block.
-    fn ended(&self, span: &EndedSpan<'_>);
+    /// Takes a span that has ended. It is called on the path of every call: return at once and never block. What the span
+    /// says can be asked of it later, when no call waits.
+    fn ended(&self, span: EndedSpan);
 }
 
-/// A span that has ended.
-#[derive(Debug)]
+/// A span that has ended, with what it says of its call.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct EndedSpan<'a> {
-    /// The call; [`CallContext::trace`] is the span's own context.
-    pub cx: &'a CallContext,
-    /// What it is of.
-    pub kind: SpanKind,
+pub struct EndedSpan {
+    /// Its trace, and its own id in it.
+    pub context: TraceContext,
     /// The span that it belongs to: the caller's, or the call's for an attempt.
-    pub parent: Option<&'a TraceContext>,
+    pub parent: Option<TraceContext>,
     /// When it began.
     pub start: SystemTime,
     /// How long it took.
     pub elapsed: Duration,
-    /// How it ended; nothing if nobody waited for the end.
-    pub result: Option<&'a Result<Outcome, ToolError>>,
     /// What layers did in the meantime, in the order of time: the first of it. An attempt has none.
-    pub events: &'a [SpanEvent],
+    pub events: Vec<SpanEvent>,
     /// How many more of these there were.
     pub n_more_events: u32,
+    pub(crate) form: Form,
+    pub(crate) details: Details,
 }
 
 /// What a span is of.
@@ -145,22 +147,23 @@ impl Tracer {
         elapsed: Duration,
         result: Option<&Result<Outcome, ToolError>>,
     ) {
-        if begun.is_recorded {
+        let own = cx.trace.take();
+        if let Some(context) = own.filter(|_| begun.is_recorded) {
             let now = cx.clock.wall();
             let (events, n_more_events) = begun
                 .journal
                 .take()
                 .map(|journal| journal.close())
                 .unwrap_or_default();
-            self.spans.ended(&EndedSpan {
-                cx,
-                kind,
-                parent: begun.outer.as_ref(),
+            self.spans.ended(EndedSpan {
+                context,
+                parent: begun.outer.clone(),
                 start: now.checked_sub(elapsed).unwrap_or(now),
                 elapsed,
-                result,
-                events: &events,
+                events,
                 n_more_events,
+                form: Form::of(cx, kind, result),
+                details: Details::of(cx, kind, result),
             });
         }
         cx.trace = begun.outer.take();

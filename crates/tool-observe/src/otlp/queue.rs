@@ -1,5 +1,4 @@
 use std::{
-    cell::RefCell,
     collections::VecDeque,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -9,11 +8,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::encode;
 use crate::{EndedSpan, Spans};
 
-/// The spans that have ended and are not sent yet, as they go over the wire. It is bounded: when the collector is too
-/// slow, spans are lost and calls go on.
+/// The spans that have ended and are not sent yet. It is bounded: when the collector is too slow, spans are lost and calls
+/// go on.
 #[derive(Debug)]
 pub(super) struct Queue {
     batches: Mutex<Batches>,
@@ -25,20 +23,9 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct Batches {
-    list: VecDeque<Batch>,
+    /// Spans that are sent together.
+    list: VecDeque<Vec<EndedSpan>>,
     n_spans: usize,
-}
-
-/// Spans that are sent together.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) spans: Vec<u8>,
-    pub(super) n_spans: usize,
-}
-
-thread_local! {
-    /// Where a span is written before it is known whether there is room for it.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Queue {
@@ -58,14 +45,14 @@ impl Queue {
     }
 
     /// The oldest spans; of those that are too few for a batch only if they are asked for.
-    pub(super) fn take(&self, also_few: bool) -> Option<Batch> {
+    pub(super) fn take(&self, also_few: bool) -> Option<Vec<EndedSpan>> {
         let mut batches = self.lock();
         let first = batches.list.front()?;
-        if first.n_spans < self.max_batch && !also_few {
+        if first.len() < self.max_batch && !also_few {
             return None;
         }
         let batch = batches.list.pop_front()?;
-        batches.n_spans -= batch.n_spans;
+        batches.n_spans -= batch.len();
         Some(batch)
     }
 
@@ -79,7 +66,13 @@ impl Queue {
         self.n_lost.fetch_add(n_spans as u64, Ordering::Relaxed);
     }
 
-    fn push(&self, span: &[u8]) {
+    fn lock(&self) -> MutexGuard<'_, Batches> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spans for Queue {
+    fn ended(&self, span: EndedSpan) {
         let mut batches = self.lock();
         if batches.n_spans >= self.max_spans {
             drop(batches);
@@ -89,33 +82,18 @@ impl Queue {
         if batches
             .list
             .back()
-            .is_none_or(|last| last.n_spans >= self.max_batch)
+            .is_none_or(|last| last.len() >= self.max_batch)
         {
-            batches.list.push_back(Batch::default());
+            batches.list.push_back(Vec::new());
         }
         let Some(last) = batches.list.back_mut() else {
             return;
         };
-        last.spans.extend_from_slice(span);
-        last.n_spans += 1;
-        let is_full = last.n_spans == self.max_batch;
+        last.push(span);
+        let is_full = last.len() == self.max_batch;
         drop(batches);
         if is_full {
             self.full.notify_one();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Batches> {
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Spans for Queue {
-    fn ended(&self, span: &EndedSpan<'_>) {
-        SCRATCH.with_borrow_mut(|scratch| {
-            scratch.clear();
-            encode::span(scratch, span);
-            self.push(scratch);
-        });
     }
 }

@@ -12,7 +12,7 @@ use reqwest::{
 };
 use tokio::{
     sync::watch,
-    task::spawn_blocking,
+    task::{spawn_blocking, yield_now},
     time::{Instant, sleep, timeout_at},
 };
 use tool_core::{RetryAfter, retry_after};
@@ -20,9 +20,10 @@ use tracing::{info, warn};
 
 use super::{
     OtlpSettings,
-    encode::Resource,
-    queue::{Batch, Queue},
+    encode::{Resource, SpanList},
+    queue::Queue,
 };
+use crate::EndedSpan;
 
 /// Sends batches to the collector, one at a time.
 pub(super) struct Sender {
@@ -36,6 +37,9 @@ pub(super) struct Sender {
 
 /// The pause before a batch is sent again for the first time; it doubles.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How many spans are written at a time: that takes some tens of microseconds.
+const AT_A_TIME: usize = 64;
 
 /// Why a batch was not taken.
 enum Refused {
@@ -92,9 +96,10 @@ impl Sender {
     }
 
     /// Sends a batch, again if the collector may take it later, within the time limit.
-    async fn deliver(&mut self, batch: Batch, ending: &mut watch::Receiver<bool>) {
+    async fn deliver(&mut self, batch: Vec<EndedSpan>, ending: &mut watch::Receiver<bool>) {
         let end = Instant::now() + self.settings.timeout;
-        let body = self.body(&batch);
+        let n_spans = batch.len();
+        let body = self.body(batch).await;
         let mut pause = PAUSE;
         let reason = loop {
             let sent = timeout_at(end, self.send(body.clone())).await;
@@ -119,7 +124,7 @@ impl Sender {
                 }
             }
         };
-        self.queue.lose(batch.n_spans);
+        self.queue.lose(n_spans);
         if !self.is_failing {
             // Once, however long it lasts: calls go on, and their logs matter more.
             warn!(collector = %self.settings.shown(), "traces cannot be exported: {reason}");
@@ -140,8 +145,17 @@ impl Sender {
         }
     }
 
-    fn body(&self, batch: &Batch) -> bytes::Bytes {
-        let request = self.resource.request(&batch.spans);
+    /// The request as it goes over the wire. Spans are written here, many at once, and not where a call waits for it.
+    async fn body(&self, batch: Vec<EndedSpan>) -> bytes::Bytes {
+        let mut list = SpanList::default();
+        for (at, span) in batch.into_iter().enumerate() {
+            // Calls on this thread go on in between.
+            if at % AT_A_TIME == AT_A_TIME - 1 {
+                yield_now().await;
+            }
+            list.push(&span);
+        }
+        let request = self.resource.request(&list);
         if !self.settings.gzip {
             return request.into();
         }

@@ -22,8 +22,8 @@ use tokio::{
     time::timeout,
 };
 use tool_core::{
-    CallContext, ClientKey, ErrorKind, Event, Invoke, Layers, Outcome, Secret, Target, Task, TaskRequest,
-    ToolError, TraceContext,
+    CallContext, Caller, ClientKey, ErrorKind, Event, Invoke, Layers, Outcome, Secret, Target, Task,
+    TaskRequest, ToolError, TraceContext,
 };
 use tool_observe::{Otlp, OtlpEnvironment, OtlpSettings, Sampler, Tracer, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
@@ -204,6 +204,72 @@ async fn a_call_and_its_attempt_arrive_as_parent_and_child() {
     assert_eq!(number(&call.attributes, "toolplane.result.bytes"), Some(2));
     assert_eq!(text(&attempt.attributes, "toolplane.dispatch"), Some("answered"));
     assert_eq!((&call.status, &attempt.status), (&None, &None));
+}
+
+#[tokio::test]
+async fn spans_of_many_tools_that_end_in_many_ways_keep_their_own_words() {
+    let mut collector = Collector::start([]).await;
+    let otlp = Otlp::start(collector.settings());
+    let tracer = otlp.tracer(Sampler::DEFAULT);
+    let tools: Vec<_> = (0..100)
+        .map(|number| TestTool::new(&format!("tool{number}")).build(Script::new([])))
+        .collect();
+    for round in 0..3 {
+        for (number, tool) in tools.iter().enumerate() {
+            let step = match (number + round) % 3 {
+                0 => Step::Echo,
+                1 => Step::Value(json!("x".repeat(200 * round))),
+                _ => Step::Fail(ToolError::new(ErrorKind::Unavailable, format!("not {number}"))),
+            };
+            let stack = Layers::outermost(Watch::default().tracer(Some(tracer.clone())))
+                .then(WatchAttempt::default().tracer(Some(tracer.clone())))
+                .around(Script::new([step]));
+            let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
+            cx.caller = Arc::new(Caller::new(format!("p{}", number % 7)));
+            let _ = stack.invoke(&mut cx).await;
+        }
+    }
+    otlp.shutdown(LONG).await;
+    let mut spans = Vec::new();
+    while spans.len() < 600 {
+        spans.extend(collector.next().await.spans().to_vec());
+    }
+    for (at, pair) in spans.chunks(2).enumerate() {
+        let [attempt, call] = pair else {
+            panic!("two spans")
+        };
+        let of_tool = at % 100;
+        let name = format!("tool{of_tool}");
+        assert_eq!(call.name, format!("tools/call {name}"));
+        assert_eq!(attempt.name, format!("execute_tool {name}"));
+        assert_eq!(
+            text(&call.attributes, "toolplane.principal"),
+            Some(&*format!("p{}", of_tool % 7))
+        );
+        for span in pair {
+            assert_eq!(text(&span.attributes, "gen_ai.tool.name"), Some(&*name));
+            let error = match (of_tool + at / 100) % 3 {
+                2 => Some("unavailable"),
+                _ => None,
+            };
+            assert_eq!(text(&span.attributes, "error.type"), error, "{name}");
+            let said = span.status.as_ref().map(|status| &*status.message);
+            assert_eq!(said, error.map(|_| format!("not {of_tool}")).as_deref());
+            let n_bytes = number(&span.attributes, "toolplane.result.bytes");
+            let expected = match (of_tool + at / 100) % 3 {
+                0 => Some(2),
+                1 => Some(200 * (at as i64 / 100) + 2),
+                _ => None,
+            };
+            assert_eq!(n_bytes, expected, "{name}");
+        }
+        let outcome = if call.status.is_some() {
+            "unavailable"
+        } else {
+            "ok"
+        };
+        assert_eq!(text(&call.attributes, "toolplane.outcome"), Some(outcome));
+    }
 }
 
 /// What runs a tool, or works on a task, by this protocol, or in this process.

@@ -49,15 +49,15 @@ fn event(event: &SpanEvent) -> String {
 }
 
 impl Spans for Kept {
-    fn ended(&self, span: &EndedSpan<'_>) {
+    fn ended(&self, span: EndedSpan) {
         let mut attributes = Vec::new();
         span.attributes(|key, value| {
             attributes.push((key, text(value)));
         });
         self.0.lock().unwrap().push(Span {
             name: span.name(),
-            context: span.cx.trace.clone().unwrap(),
-            parent: span.parent.cloned(),
+            context: span.context.clone(),
+            parent: span.parent.clone(),
             elapsed: span.elapsed,
             failure: span.failure().map(Into::into),
             attributes,
@@ -176,9 +176,9 @@ async fn spans_say_what_was_called_and_how_it_ended() {
             "gen_ai.operation.name=execute_tool",
             "gen_ai.tool.name=echo",
             "error.type=unavailable",
-            "toolplane.attempt=1",
             "toolplane.executor=scripted",
             "toolplane.dispatch=not_sent",
+            "toolplane.attempt=1",
         ]
     );
     assert_eq!(
@@ -188,10 +188,10 @@ async fn spans_say_what_was_called_and_how_it_ended() {
             "gen_ai.operation.name=execute_tool",
             "gen_ai.tool.name=echo",
             "error.type=unavailable",
+            "toolplane.outcome=unavailable",
             "toolplane.principal=local",
             "toolplane.tenant=default",
             "toolplane.attempts=1",
-            "toolplane.outcome=unavailable",
         ]
     );
     assert!(

@@ -24,8 +24,8 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Kept(Mutex<Vec<Vec<String>>>);
 
 impl Spans for Kept {
-    fn ended(&self, span: &EndedSpan<'_>) {
-        if span.kind == SpanKind::Attempt {
+    fn ended(&self, span: EndedSpan) {
+        if span.kind() == SpanKind::Attempt {
             assert!(span.events.is_empty());
             return;
         }
@@ -196,8 +196,8 @@ async fn it_says_that_a_call_came_to_what_another_has_come_to() {
 struct Failures(Mutex<Vec<String>>);
 
 impl Spans for Failures {
-    fn ended(&self, span: &EndedSpan<'_>) {
-        let failure = span.failure().expect("it failed").into_owned();
+    fn ended(&self, span: EndedSpan) {
+        let failure = span.failure().expect("it failed").to_owned();
         self.0.lock().expect("no test panics with it").push(failure);
     }
 }

@@ -16,8 +16,8 @@ use toolplane::{
 struct Kept(Mutex<Vec<String>>);
 
 impl Spans for Kept {
-    fn ended(&self, span: &EndedSpan<'_>) {
-        assert!(span.kind == SpanKind::Call || span.events.is_empty());
+    fn ended(&self, span: EndedSpan) {
+        assert!(span.kind() == SpanKind::Call || span.events.is_empty());
         for event in span.events {
             assert_eq!(event.name, "toolplane.refused");
             let said: Vec<_> = event.attributes().collect();
