@@ -452,13 +452,10 @@ fn addressed<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'
 }
 
 impl Meta<'_> {
-    /// Has parameters say this. Most say nothing else beside them.
+    /// Has parameters say this.
     fn put_into(&self, params: &mut Params) {
         match self {
-            Self::Usual(opened) if params.get("_meta").is_none() => {
-                params.push("_meta", opened.meta_object.clone());
-            }
-            Self::Usual(opened) => params.add_to_meta(&opened.meta),
+            Self::Usual(opened) => params.add_object_to_meta(&opened.meta_object),
             Self::Members(members) => params.add_to_meta(members),
         }
     }

@@ -25,18 +25,26 @@ const META: &str = "_meta";
 pub struct Params {
     object: Option<RawJson>,
     members: Vec<(&'static str, RawJson)>,
+    /// Members of `_meta` behind all others of it. There are none where `_meta` stands in `object`.
+    meta: Vec<(&'static str, RawJson)>,
 }
 
 impl Params {
     /// Whether there is anything to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.object.is_none() && self.members.is_empty()
+        self.object.is_none() && self.members.is_empty() && self.meta.is_empty()
     }
 
     /// The member with this key, as [`RawJson::get`] finds it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<RawJson> {
+        if key == META && !self.meta.is_empty() {
+            return Some(added(
+                self.meta_member().unwrap_or(&RawJson::object()),
+                &self.meta,
+            ));
+        }
         let member = self.members.iter().find(|(name, _)| *name == key);
         member
             .map(|(_, value)| value.clone())
@@ -53,48 +61,114 @@ impl Params {
     /// Adds members to `_meta`, or puts them in the place of those that have the same keys. What is no object counts as
     /// an empty one.
     pub fn add_to_meta(&mut self, members: &[(&str, RawJson)]) {
+        let pushed = std::mem::take(&mut self.meta);
         if let Some((_, meta)) = self.members.iter_mut().find(|(name, _)| *name == META) {
-            *meta = added(meta, members);
-        } else if self
-            .object
-            .as_ref()
-            .is_some_and(|object| object.get(META).is_some())
-        {
+            let whole = if pushed.is_empty() {
+                meta.clone()
+            } else {
+                added(meta, &pushed)
+            };
+            *meta = added(&whole, members);
+        } else if self.object_has_meta() {
             self.object = Some(with_meta(self.object.as_ref(), members));
         } else {
-            self.push(META, added(&RawJson::object(), members));
+            self.push(META, added(&added(&RawJson::object(), &pushed), members));
         }
+    }
+
+    /// Adds a member to `_meta`, of which the caller knows that none that is there or comes has that key. Parameters that
+    /// are no object are dropped, and so is a `_meta` that is none.
+    pub fn push_to_meta(&mut self, key: &'static str, value: RawJson) {
+        self.object.take_if(|object| object.kind() != Kind::Object);
+        match self.meta_member() {
+            Some(meta) if meta.kind() != Kind::Object => self.add_to_meta(&[(key, value)]),
+            None if self.object_has_meta() => self.add_to_meta(&[(key, value)]),
+            _ => self.meta.push((key, value)),
+        }
+    }
+
+    /// Adds the members of an object to `_meta` as [`add_to_meta`](Self::add_to_meta) does. The object is copied as it is
+    /// where nothing but [`push_to_meta`](Self::push_to_meta) has added anything to it.
+    pub fn add_object_to_meta(&mut self, object: &RawJson) {
+        if self.meta_member().is_none() && !self.object_has_meta() {
+            self.push(META, object.clone());
+        } else {
+            let members: Vec<_> = object.members().collect();
+            let members: Vec<_> = members
+                .iter()
+                .map(|(key, value)| (&**key, value.clone()))
+                .collect();
+            self.add_to_meta(&members);
+        }
+    }
+
+    fn meta_member(&self) -> Option<&RawJson> {
+        let member = self.members.iter().find(|(name, _)| *name == META);
+        member.map(|(_, meta)| meta)
+    }
+
+    fn object_has_meta(&self) -> bool {
+        self.object
+            .as_ref()
+            .is_some_and(|object| object.get(META).is_some())
     }
 
     /// Their length in bytes, or a little more.
     pub(crate) fn len(&self) -> usize {
-        let members = self
-            .members
-            .iter()
-            .map(|(key, value)| key.len() + value.len() + 4);
-        2 + self.object.as_ref().map_or(0, RawJson::len) + members.sum::<usize>()
+        let all = self.members.iter().chain(&self.meta);
+        let members = all.map(|(key, value)| key.len() + value.len() + 4);
+        12 + self.object.as_ref().map_or(0, RawJson::len) + members.sum::<usize>()
     }
 
     /// Writes them; there must be any.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let text = self.object.as_ref().map_or("{}", RawJson::as_str);
-        if self.members.is_empty() {
+        if self.members.is_empty() && self.meta.is_empty() {
             return out.extend_from_slice(text.as_bytes());
         }
-        let open = text[..text.len() - 1].trim_ascii_end();
-        out.extend_from_slice(open.as_bytes());
-        let mut is_first = open.len() == 1;
+        let mut is_first = open(out, text);
+        let mut is_written = self.meta.is_empty();
         for (key, value) in &self.members {
-            if !is_first {
-                out.push(b',');
+            push_key(out, key, &mut is_first);
+            if *key == META && !is_written {
+                self.write_meta(out, value.as_str());
+                is_written = true;
+            } else {
+                out.extend_from_slice(value.as_bytes());
             }
-            is_first = false;
-            push_string(out, key);
-            out.push(b':');
+        }
+        if !is_written {
+            push_key(out, META, &mut is_first);
+            self.write_meta(out, "{}");
+        }
+        out.push(b'}');
+    }
+
+    /// Writes `_meta` with what was pushed behind its own members.
+    fn write_meta(&self, out: &mut Vec<u8>, text: &str) {
+        let mut is_first = open(out, text);
+        for (key, value) in &self.meta {
+            push_key(out, key, &mut is_first);
             out.extend_from_slice(value.as_bytes());
         }
         out.push(b'}');
     }
+}
+
+/// Writes an object but for its end, and says whether it has no member.
+fn open(out: &mut Vec<u8>, object: &str) -> bool {
+    let open = object[..object.len() - 1].trim_ascii_end();
+    out.extend_from_slice(open.as_bytes());
+    open.len() == 1
+}
+
+fn push_key(out: &mut Vec<u8>, key: &str, is_first: &mut bool) {
+    if !*is_first {
+        out.push(b',');
+    }
+    *is_first = false;
+    push_string(out, key);
+    out.push(b':');
 }
 
 fn added(meta: &RawJson, members: &[(&str, RawJson)]) -> RawJson {
@@ -121,7 +195,7 @@ impl From<Option<RawJson>> for Params {
     fn from(object: Option<RawJson>) -> Self {
         Self {
             object,
-            members: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -130,8 +204,8 @@ impl From<Option<RawJson>> for Params {
 impl From<Vec<(&'static str, RawJson)>> for Params {
     fn from(members: Vec<(&'static str, RawJson)>) -> Self {
         Self {
-            object: None,
             members,
+            ..Self::default()
         }
     }
 }

@@ -64,27 +64,31 @@ const SAID: [&str; 10] = [
 impl McpCall {
     /// The method, and its parameters with the caller's own text in them.
     fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, Params), ToolError> {
-        let arguments = ("arguments", self.arguments(cx)?);
-        // A name, arguments, and what is said beside them by us and by the connection.
-        let mut members: Vec<(&'static str, RawJson)> = Vec::with_capacity(4);
+        let arguments = self.arguments(cx)?;
+        let mut params = Params::from(beside(cx));
         let method = match &cx.target {
             Target::Tool(_) => {
-                members.extend([("name", self.own.clone()), arguments]);
+                params.push("name", self.own.clone());
+                params.push("arguments", arguments);
                 method::TOOLS_CALL
             }
             Target::Prompt(_) => {
-                members.push(("name", self.own.clone()));
+                params.push("name", self.own.clone());
                 // A prompt may refuse an empty object where it takes nothing, and the other way round.
-                members.extend(cx.arguments.are_given().then_some(arguments));
+                if cx.arguments.are_given() {
+                    params.push("arguments", arguments);
+                }
                 method::PROMPTS_GET
             }
             Target::Resource { resource, uri } => {
                 self.check_uri(resource.descriptor(), uri)?;
-                members.push(("uri", RawJson::from(&**uri)));
+                params.push("uri", RawJson::from(&**uri));
                 method::RESOURCES_READ
             }
             Target::Completion(tool) => {
-                return Ok((method::COMPLETION_COMPLETE, self.completion(cx, tool).into()));
+                let mut params = Params::from(self.completion(cx, tool));
+                add_meta(&mut params, cx);
+                return Ok((method::COMPLETION_COMPLETE, params));
             }
             _ => {
                 let message = "servers of MCP have nothing that is called in this way";
@@ -92,16 +96,14 @@ impl McpCall {
             }
         };
         if let Some(resume) = cx.resume.as_ref().filter(|_| era == Era::Modern) {
-            members.push(("inputResponses", resume.responses.clone()));
-            members.extend(resume.state.clone().map(|state| ("requestState", state)));
+            params.push("inputResponses", resume.responses.clone());
+            if let Some(state) = &resume.state {
+                params.push("requestState", state.clone());
+            }
         }
-        members.extend(self.meta(cx).map(|meta| ("_meta", meta)));
-        let Some(beside) = beside(cx) else {
-            return Ok((method, members.into()));
-        };
-        let mut params = Params::from(beside);
-        for (key, value) in members {
-            params.push(key, value);
+        add_meta(&mut params, cx);
+        if let (Some(KeyPlace::Meta(name)), Some(key)) = (&self.key_place, cx.outward_key()) {
+            params.add_to_meta(&[(name, RawJson::from(key.as_str()))]);
         }
         Ok((method, params))
     }
@@ -119,17 +121,6 @@ impl McpCall {
         Ok(raw
             .with_members(&[(name, RawJson::from(key.as_str()))])
             .expect("arguments are an object"))
-    }
-
-    /// What goes with the call beside its arguments, and the idempotency key if the server takes it there.
-    fn meta(&self, cx: &CallContext) -> Option<RawJson> {
-        let meta = meta(cx);
-        let (Some(KeyPlace::Meta(name)), Some(key)) = (&self.key_place, cx.outward_key()) else {
-            return meta;
-        };
-        let meta = meta.unwrap_or(RawJson::object());
-        let told = meta.with_members(&[(name, RawJson::from(key.as_str()))]);
-        Some(told.expect("what is passed on is an object"))
     }
 
     /// What the configuration leaves out is not read by its URI either.
@@ -154,7 +145,6 @@ impl McpCall {
         let rest = rest.iter().filter(|(key, _)| key != "ref" && key != "_meta");
         let mut members = vec![("ref", reference)];
         members.extend(rest.map(|(key, value)| (&**key, value.clone())));
-        members.extend(meta(cx).map(|meta| ("_meta", meta)));
         let beside = beside(cx).unwrap_or(RawJson::object());
         beside
             .with_members(&members)
@@ -387,31 +377,26 @@ fn beside(cx: &CallContext) -> Option<RawJson> {
     beside.members().next().is_some().then_some(beside)
 }
 
-/// What goes with the call beside its arguments: what the caller sent, and its trace.
-fn meta(cx: &CallContext) -> Option<RawJson> {
-    if cx.meta.is_none() && cx.trace.is_none() {
-        return None;
-    }
+/// Adds what goes with the call beside its arguments: what the caller sent, and its trace.
+fn add_meta(params: &mut Params, cx: &CallContext) {
     let sent = cx.meta.as_ref().filter(|meta| meta.kind() == Kind::Object);
     let sent = sent.map(|meta| meta.without_members(&OF_ONE_HOP).expect("an object"));
+    let sent = sent.filter(|meta| meta.members().next().is_some());
+    let is_alone = sent.is_none();
+    if let Some(sent) = sent {
+        params.push("_meta", sent);
+    }
+    let Some(context) = &cx.trace else { return };
     // In the place of the caller's: the server's spans belong to the attempt.
-    let parent = cx.trace.as_ref().map(|context| {
-        let parent = context.to_string();
-        (meta_key::TRACE_PARENT, RawJson::from(parent.as_str()))
-    });
-    let state = cx.trace.as_ref().and_then(|context| {
-        let state = context.tracestate.as_deref()?;
-        Some((meta_key::TRACE_STATE, RawJson::from(state)))
-    });
-    let mut trace = parent.into_iter().chain(state);
-    let meta = match sent {
-        Some(sent) => sent.with_members(&trace.collect::<Vec<_>>()),
-        None => trace.try_fold(RawJson::object(), |meta, (key, value)| {
-            meta.with_new_member(key, &value)
-        }),
-    };
-    let meta = meta.expect("an object");
-    meta.members().next().is_some().then_some(meta)
+    let parent = RawJson::from(context.to_string().as_str());
+    let state = context.tracestate.as_deref();
+    let state = state.map(|state| (meta_key::TRACE_STATE, RawJson::from(state)));
+    let said = [(meta_key::TRACE_PARENT, parent)].into_iter().chain(state);
+    if is_alone {
+        said.for_each(|(key, value)| params.push_to_meta(key, value));
+    } else {
+        params.add_to_meta(&said.collect::<Vec<_>>());
+    }
 }
 
 fn object(members: &[(&str, RawJson)]) -> RawJson {
