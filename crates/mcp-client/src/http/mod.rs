@@ -87,12 +87,10 @@ impl HttpLink {
         if self.is_closed() {
             return Err(shut_down());
         }
-        let body = mcp_wire::request(id, method, params).into();
         let posting = Posting {
             id,
             method,
             params,
-            body,
             exchange,
         };
         self.pending.fetch_add(1, Ordering::Relaxed);

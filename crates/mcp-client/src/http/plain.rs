@@ -130,7 +130,7 @@ impl Pool {
         body: Bytes,
     ) -> Result<Answer, Failure> {
         let length = (method == Method::POST).then_some(body.len());
-        let request = Request::new(self.prefix.head(&method, &headers, length), body);
+        let mut request = Request::new(self.prefix.head(&method, &headers, length), body);
         loop {
             let idle = self.take();
             let is_new = idle.is_none();
@@ -139,7 +139,7 @@ impl Pool {
                 // Rare, and large.
                 None => Box::pin(self.connect()).await?,
             };
-            match wire.exchange(&method, &request).await {
+            match wire.exchange(&method, &mut request).await {
                 Ok(head) => {
                     return Ok(Answer {
                         head,

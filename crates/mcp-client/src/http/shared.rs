@@ -65,7 +65,6 @@ pub(super) struct Posting<'a> {
     pub(super) id: u64,
     pub(super) method: &'a str,
     pub(super) params: &'a Params,
-    pub(super) body: Bytes,
     pub(super) exchange: &'a Exchange,
 }
 
@@ -164,7 +163,9 @@ impl HttpShared {
             self.mirrored.add(&mut headers, posting.params);
         }
         exchange.mark_sent();
-        let answer = match self.client.post(headers, posting.body.clone()).await {
+        // Written each time: nobody holds a large one while its answer is waited for.
+        let body = mcp_wire::request(posting.id, posting.method, posting.params).into();
+        let answer = match self.client.post(headers, body).await {
             Ok(answer) => answer,
             Err(failure) => {
                 if failure.unsent {
@@ -199,13 +200,11 @@ impl HttpShared {
         tracing::debug!("the server no longer knows the session: opening another");
         let params = self.initialize.get().cloned().into();
         let id = self.next_id();
-        let body = mcp_wire::request(id, method::INITIALIZE, &params).into();
         let exchange = Exchange::new(RequestOptions::default());
         let posting = Posting {
             id,
             method: method::INITIALIZE,
             params: &params,
-            body,
             exchange: &exchange,
         };
         // Without the old session.
@@ -246,7 +245,6 @@ impl HttpShared {
             id,
             method: method::PING,
             params: &params,
-            body: mcp_wire::request(id, method::PING, &params).into(),
             exchange: &exchange,
         };
         let asked = timeout(LIMIT, self.call(&posting)).await;

@@ -50,16 +50,17 @@ pub(super) enum Reason {
     Ended(&'static str),
 }
 
-/// A request as it is written.
+/// A request as it is written. It is empty once all of it has left: an answer may take long.
 pub(super) struct Request {
     /// And the body, if it is small.
     head: Vec<u8>,
     body: Bytes,
+    length: usize,
 }
 
 /// A request, as far as it has left.
 struct Sending<'a> {
-    request: &'a Request,
+    request: &'a mut Request,
     n_sent: usize,
     /// Why no more of it leaves.
     failed: Option<io::Error>,
@@ -87,7 +88,7 @@ impl Wire {
     }
 
     /// Sends a request and reads the head of its answer, which may come before all of the request has left.
-    pub(super) async fn exchange(&mut self, method: &Method, request: &Request) -> Result<Head, Broken> {
+    pub(super) async fn exchange(&mut self, method: &Method, request: &mut Request) -> Result<Head, Broken> {
         let mut sending = Sending {
             request,
             n_sent: 0,
@@ -191,27 +192,25 @@ impl Wire {
 }
 
 impl Request {
-    pub(super) fn new(mut head: Vec<u8>, body: Bytes) -> Self {
-        if body.len() > COPIED {
-            return Self { head, body };
+    pub(super) fn new(mut head: Vec<u8>, mut body: Bytes) -> Self {
+        let length = head.len() + body.len();
+        if body.len() <= COPIED {
+            head.extend_from_slice(&body);
+            body = Bytes::new();
         }
-        head.extend_from_slice(&body);
-        Self {
-            head,
-            body: Bytes::new(),
-        }
+        Self { head, body, length }
     }
 }
 
 impl Sending<'_> {
     fn is_over(&self) -> bool {
-        self.n_sent == self.request.head.len() + self.request.body.len()
+        self.n_sent == self.request.length
     }
 
     /// Writes what the connection takes.
     fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
-        let Request { head, body } = self.request;
         while !self.is_over() && self.failed.is_none() {
+            let Request { head, body, .. } = &*self.request;
             let rest = head.get(self.n_sent..).unwrap_or_default();
             let body = &body[self.n_sent.saturating_sub(head.len())..];
             let stream = Pin::new(&mut *stream);
@@ -224,6 +223,9 @@ impl Sending<'_> {
                 Ok(0) => self.failed = Some(io::ErrorKind::WriteZero.into()),
                 Ok(n) => self.n_sent += n,
                 Err(error) => self.failed = Some(error),
+            }
+            if self.is_over() {
+                (self.request.head, self.request.body) = (Vec::new(), Bytes::new());
             }
         }
         Poll::Ready(())

@@ -233,7 +233,11 @@ impl<S: Service> Endpoint<S> {
             form,
         };
         match message {
-            Ok(Message::Request(request)) => self.request(inbound, request).await,
+            Ok(Message::Request(request)) => {
+                // The message may be a copy, and a call takes its time.
+                drop(bytes);
+                self.request(inbound, request).await
+            }
             Ok(Message::Notification(notification)) => self.notification(inbound, &notification),
             Ok(Message::Response(response)) => self.response(&inbound, response),
             Err(error) if *error.kind() == ParseErrorKind::Batch && self.takes_batches(&inbound) => {

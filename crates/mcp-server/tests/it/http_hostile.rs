@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use mcp_server::{HttpOptions, ServeOptions};
+use bytes::Bytes;
+use http_body_util::Full;
+use mcp_server::{HttpOptions, HttpService, ServeOptions};
 
-use crate::support::{EVERYTHING, Head, META, Served};
+use crate::support::{EVERYTHING, Head, META, Scripted, Served, soon};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"0"}}}"#;
 
@@ -149,4 +151,24 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
         slow.receive_up_to(part * (text.len() / 4)).await;
     }
     assert_eq!(slow.receive().await.status, 200);
+}
+
+#[tokio::test]
+async fn the_body_of_a_request_takes_no_memory_while_it_is_worked_on() {
+    let (service, log) = Scripted::new();
+    let served = HttpService::new(service, HttpOptions::default());
+    // Long letters are checked in a copy, which is what the request is made of then.
+    let text = "\u{e9}".repeat(100_000);
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test/wait","params":{{"text":"{text}",{META}}}}}"#);
+    let body = Bytes::from(body);
+    let mut request = http::Request::post("/mcp");
+    for (name, value) in &Head::modern("test/wait").headers {
+        request = request.header(*name, value);
+    }
+    let answering = tokio::spawn(served.respond(request.body(Full::new(body.clone())).unwrap()));
+    log.running(1).await;
+    assert!(body.is_unique());
+    log.gate.add_permits(1);
+    assert_eq!(soon(answering).await.unwrap().status(), 200);
 }

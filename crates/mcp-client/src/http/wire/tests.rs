@@ -19,8 +19,8 @@ fn request(body: impl Into<Bytes>) -> Request {
     Request::new(b"POST / HTTP/1.1\r\n\r\n".to_vec(), body.into())
 }
 
-async fn exchange(wire: &mut Wire, request: &Request) -> Result<Head, Broken> {
-    wire.exchange(&Method::POST, request).await
+async fn exchange(wire: &mut Wire, mut request: Request) -> Result<Head, Broken> {
+    wire.exchange(&Method::POST, &mut request).await
 }
 
 /// The whole body of an answer, and in how many pieces it came.
@@ -51,7 +51,7 @@ async fn an_answer_may_come_before_the_request_has_left() {
             .unwrap();
     };
     let request = request(vec![b'x'; 64 << 20]);
-    let head = beside(exchange(&mut wire, &request), answering).await.unwrap();
+    let head = beside(exchange(&mut wire, request), answering).await.unwrap();
     assert_eq!(head.status, 413);
     assert!(!head.is_kept, "half a request stands in the way of the next one");
 }
@@ -65,12 +65,13 @@ async fn large_requests_and_answers_arrive_whole() {
         let echoing = async {
             let mut all = vec![0; 19 + LENGTH];
             server.read_exact(&mut all).await.unwrap();
+            assert!(sent.is_unique(), "what has left is not kept for the answer");
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
             server.write_all(head.as_bytes()).await.unwrap();
             server.write_all(&all[19..]).await.unwrap();
         };
         let asking = async {
-            let mut head = exchange(&mut wire, &request(sent.clone())).await.unwrap();
+            let mut head = exchange(&mut wire, request(sent.clone())).await.unwrap();
             assert!(head.is_kept);
             if is_read_whole {
                 poll_fn(|cx| wire.poll_rest(&mut head.framing, LENGTH, cx))
@@ -101,9 +102,7 @@ async fn what_comes_unasked_ends_a_connection() {
                 .await
                 .unwrap();
         };
-        let head = beside(exchange(&mut wire, &request("")), answering)
-            .await
-            .unwrap();
+        let head = beside(exchange(&mut wire, request("")), answering).await.unwrap();
         assert_eq!(body(&mut wire, head.framing).await.unwrap(), (b"hi".to_vec(), 1));
         assert!(wire.is_ready());
         if unasked {
@@ -134,7 +133,7 @@ async fn the_end_of_a_connection_says_when_it_was() {
             server.write_all(answer).await.unwrap();
         };
         let asking = async {
-            let head = exchange(&mut wire, &request("")).await.map_err(|broken| {
+            let head = exchange(&mut wire, request("")).await.map_err(|broken| {
                 assert!(!broken.unsent);
                 broken.reason
             })?;
