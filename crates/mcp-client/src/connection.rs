@@ -154,8 +154,10 @@ impl Connection {
             return Err(Error::new(ErrorKind::Invalid(detail.to_owned())));
         }
         options.era = EraChoice::Legacy;
-        let (reader, writer) = split(http::open_sse(endpoint, &options).await?);
+        let opened = http::open_sse(endpoint, &options).await?;
+        let (reader, writer) = split(opened.lines);
         let link = StreamLink::open(reader, writer, None, &options, changes.clone());
+        link.fail_as_told(opened.failures);
         Self::open(Link::Stream(link), options, changes).await
     }
 

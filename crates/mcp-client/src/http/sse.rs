@@ -10,8 +10,7 @@ use http::{
     HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use mcp_wire::{Line, LineDecoder, Message, RpcError, SseDecoder, SseItem, code, end_line, id_in_head};
-use raw_json::RawJson;
+use mcp_wire::{Line, LineDecoder, Message, SseDecoder, SseItem, end_line, id_in_head, integer};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split},
     sync::{Semaphore, mpsc},
@@ -32,11 +31,16 @@ const AT_ONCE: usize = 64;
 /// How long a server may hold the post of a request; the deadline of the request is mostly much earlier.
 const LONGEST_POST: Duration = Duration::from_secs(300);
 
-/// Opens the stream of events; what is returned carries messages as lines, in both directions.
-pub(crate) async fn open(
-    endpoint: &HttpEndpoint,
-    options: &ConnectionOptions,
-) -> Result<DuplexStream, Error> {
+/// The stream of events and what is posted beside it.
+pub(crate) struct Opened {
+    /// Carries messages as lines, in both directions.
+    pub(crate) lines: DuplexStream,
+    /// The requests, by their ids, to which no answer will come, and why.
+    pub(crate) failures: mpsc::Receiver<(u64, Error)>,
+}
+
+/// Opens the stream of events.
+pub(crate) async fn open(endpoint: &HttpEndpoint, options: &ConnectionOptions) -> Result<Opened, Error> {
     let limit = options.start_timeout;
     let opening = timeout(limit, Listening::open(endpoint, options.max_message));
     let (listening, target) = opening
@@ -45,11 +49,11 @@ pub(crate) async fn open(
     let client = HttpClient::new(&target, endpoint.headers.clone())?;
     let (ours, theirs) = duplex(BUFFER);
     let (reader, writer) = split(theirs);
-    let (failures, failed) = mpsc::channel(AT_ONCE);
+    let (failed, failures) = mpsc::channel(AT_ONCE);
     let posting = Posting {
         client: Arc::new(client),
         turns: Arc::new(Semaphore::new(AT_ONCE)),
-        failures,
+        failed: failed.clone(),
         // Less than what the connection waits for its writes.
         limit: options.write_stall / 2,
     };
@@ -60,7 +64,10 @@ pub(crate) async fn open(
             () = posting.run(reader) => {}
         }
     });
-    Ok(ours)
+    Ok(Opened {
+        lines: ours,
+        failures,
+    })
 }
 
 /// The direction from the server.
@@ -121,26 +128,29 @@ impl Listening {
         }
     }
 
-    /// Writes what the server says, and what could not be posted, as lines.
-    async fn run(mut self, mut writer: WriteHalf<DuplexStream>, mut failed: mpsc::Receiver<Vec<u8>>) {
+    /// Writes what the server says as lines.
+    async fn run(mut self, mut writer: WriteHalf<DuplexStream>, failed: mpsc::Sender<(u64, Error)>) {
         loop {
-            let line = tokio::select! {
-                item = self.next() => match item {
-                    Ok(SseItem::Event(event)) if event.data.is_empty() => continue,
-                    Ok(SseItem::Event(event)) => line(event.data.to_vec()),
-                    Ok(SseItem::Oversize { head, .. }) => {
-                        // Without an id it may have been the answer to anything.
-                        let Some(id) = id_in_head(&head) else { return };
-                        failure(&RawJson::from(id), format!("the answer is larger than {} bytes", self.limit))
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "the stream of the server has ended");
-                        return;
-                    }
-                },
-                Some(failure) = failed.recv() => failure,
+            let is_over = match self.next().await {
+                Ok(SseItem::Event(event)) if event.data.is_empty() => false,
+                Ok(SseItem::Event(event)) => {
+                    let mut line = event.data.to_vec();
+                    end_line(&mut line);
+                    writer.write_all(&line).await.is_err()
+                }
+                Ok(SseItem::Oversize { head, .. }) => {
+                    // Without an id it may have been the answer to anything.
+                    let Some(id) = id_in_head(&head) else { return };
+                    let limit = self.limit;
+                    let error = Error::new(ErrorKind::TooLarge { limit }).sent(true);
+                    failed.send((id, error)).await.is_err()
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the stream of the server has ended");
+                    true
+                }
             };
-            if writer.write_all(&line).await.is_err() {
+            if is_over {
                 return;
             }
         }
@@ -151,7 +161,7 @@ impl Listening {
 struct Posting {
     client: Arc<HttpClient>,
     turns: Arc<Semaphore>,
-    failures: mpsc::Sender<Vec<u8>>,
+    failed: mpsc::Sender<(u64, Error)>,
     limit: Duration,
 }
 
@@ -164,24 +174,25 @@ impl Posting {
             while let Some(next) = decoder.next_line() {
                 let Line::Complete(frame) = next else { continue };
                 let Ok(Message::Request(request)) = Message::from_client(frame.clone()) else {
-                    if let Err(reason) = post(&self.client, frame, self.limit).await {
-                        tracing::debug!(reason, "a message to the server was lost");
+                    if let Err(error) = post(&self.client, frame, None, self.limit).await {
+                        tracing::debug!(%error, "a message to the server was lost");
                     }
                     continue;
                 };
                 let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else {
                     return;
                 };
-                let (client, failures) = (Arc::clone(&self.client), self.failures.clone());
-                let closed = self.failures.clone();
+                let (client, failed) = (Arc::clone(&self.client), self.failed.clone());
+                let id = integer(request.id.as_raw());
                 tokio::spawn(async move {
                     let _turn = turn;
-                    tokio::select! {
-                        done = post(&client, frame, LONGEST_POST) => if let Err(reason) = done {
-                            // A connection that is gone wants no answer.
-                            let _ = failures.send(failure(request.id.as_raw(), reason)).await;
-                        },
-                        () = closed.closed() => {}
+                    let posted = tokio::select! {
+                        posted = post(&client, frame, id, LONGEST_POST) => posted,
+                        () = failed.closed() => return,
+                    };
+                    if let (Err(error), Some(id)) = (posted, id) {
+                        // A connection that is gone wants no answer.
+                        let _ = failed.send((id, error)).await;
                     }
                 });
             }
@@ -189,28 +200,21 @@ impl Posting {
     }
 }
 
-/// Posts a message; an error says why the server will not answer.
-async fn post(client: &HttpClient, frame: Bytes, limit: Duration) -> Result<(), String> {
+/// Posts a message, which is the request `id` unless it has no answer; an error says why the server will not answer.
+async fn post(client: &HttpClient, frame: Bytes, id: Option<u64>, limit: Duration) -> Result<(), Error> {
     let headers: Headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    match timeout(limit, client.post(headers, frame)).await {
-        Ok(Ok(answer)) if (200..300).contains(&answer.status()) => Ok(()),
-        Ok(Ok(answer)) => Err(format!(
-            "the server refused the message with HTTP status {}",
-            answer.status()
-        )),
-        Ok(Err(failure)) => Err(failure.error.to_string()),
-        Err(_) => Err("the server did not take the message".to_owned()),
+    let posting = async {
+        let answer = client.post(headers, frame).await.map_err(|failure| {
+            let was_sent = !failure.unsent;
+            failure.error.sent(was_sent)
+        })?;
+        if (200..300).contains(&answer.status()) {
+            return Ok(());
+        }
+        Err(answer::refusal(answer, id).await.sent(true))
+    };
+    match timeout(limit, posting).await {
+        Ok(posted) => posted,
+        Err(_) => Err(Error::new(ErrorKind::Timeout(limit)).sent(true)),
     }
-}
-
-fn failure(id: &RawJson, reason: String) -> Vec<u8> {
-    line(mcp_wire::error(
-        Some(id),
-        &RpcError::new(code::INTERNAL_ERROR, reason),
-    ))
-}
-
-fn line(mut frame: Vec<u8>) -> Vec<u8> {
-    end_line(&mut frame);
-    frame
 }

@@ -13,7 +13,7 @@ use mcp_wire::{Params, cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     time::Instant,
 };
 
@@ -64,6 +64,21 @@ impl StreamLink {
             outbox,
             process,
         }
+    }
+
+    /// Fails requests whenever it is told that no answer will come to them, for as long as the connection is open.
+    pub(crate) fn fail_as_told(&self, mut failures: mpsc::Receiver<(u64, Error)>) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            loop {
+                let told = tokio::select! {
+                    told = failures.recv() => told,
+                    () = shared.closed() => return,
+                };
+                let Some((id, error)) = told else { return };
+                shared.fail(id, error);
+            }
+        });
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -130,6 +130,15 @@ impl Shared {
         self.pending().calls.remove(&id)
     }
 
+    /// Fails a call that still waits for its answer.
+    pub(super) fn fail(&self, id: u64, error: Error) {
+        let Some(call) = self.remove(id) else { return };
+        if !error.was_sent() {
+            call.exchange.mark_unsent();
+        }
+        call.finish(Err(error));
+    }
+
     /// Takes the one call that an error without an id can only be about, if there is such a call.
     pub(super) fn remove_only(&self) -> Option<Arc<Call>> {
         let last = self.last_written.load(Ordering::SeqCst);

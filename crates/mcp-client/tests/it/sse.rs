@@ -66,6 +66,8 @@ async fn post(body: &Value, events: &Mutex<Option<OwnedWriteHalf>>) -> &'static 
     let event = match (body["method"].as_str(), body["params"]["name"].as_str()) {
         (Some("initialize"), _) => format!(r#"data: {{"id":{id},"result":{OPENED}}}"#),
         (Some("tools/call"), Some("refuse")) => return "500 Oops",
+        (Some("tools/call"), Some("who")) => return "401 Unauthorized\r\nwww-authenticate: Bearer",
+        (Some("tools/call"), Some("busy")) => return "503 Busy\r\nretry-after: 7",
         (Some("tools/call"), Some("end")) => {
             *events.lock().await = None;
             return "202 Accepted";
@@ -115,9 +117,30 @@ async fn a_server_of_the_old_transport() {
             timeout(PATIENCE, call).await.unwrap()
         };
         assert_eq!(call("ask").await.unwrap().get("n").unwrap().as_str(), "1e2");
-        for (name, says) in [("refuse", "HTTP status 500"), ("large", "larger than 4096 bytes")] {
+        for (name, is_it) in [
+            (
+                "refuse",
+                (|kind| matches!(kind, ErrorKind::HttpStatus { status: 500, .. })) as fn(&_) -> bool,
+            ),
+            ("who", |kind| {
+                matches!(
+                    kind,
+                    ErrorKind::Auth {
+                        status: 401,
+                        challenge: Some(_)
+                    }
+                )
+            }),
+            (
+                "busy",
+                |kind| matches!(kind, ErrorKind::HttpStatus { status: 503, retry_after: Some(after), .. } if after == "7"),
+            ),
+            ("large", |kind| {
+                matches!(kind, ErrorKind::TooLarge { limit: 4096 })
+            }),
+        ] {
             let error = call(name).await.unwrap_err();
-            assert!(error.was_sent() && error.to_string().contains(says), "{error}");
+            assert!(error.was_sent() && is_it(error.kind()), "{name}: {error:?}");
         }
         let error = call("end").await.unwrap_err();
         assert!(
