@@ -42,7 +42,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// Gets to know a tool of which [`mirrored`](Self::mirrored) knows nothing yet, as far as that can be: it is asked again
-    /// after this, and what is unknown then is not checked. Dropped when the client no longer wants its answer.
+    /// after this, and of a tool that is unknown then no call is made that mirrors arguments. Dropped when the client no longer wants its answer.
     fn learn(&self, tool: &str) -> impl Future<Output = ()> + Send {
         let _ = tool;
         std::future::ready(())

@@ -17,7 +17,7 @@ use super::{
     HttpOptions, ResponseBody, body,
     exchange::{Detached, Exchange, Refuge, Step, Work},
     guard,
-    headers::{Accepts, Form, Known},
+    headers::{self, Accepts, Form, Known},
     news,
     old_clients::OldClients,
     response,
@@ -289,7 +289,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Lets the service get to know the tool of a request, and checks what could not be checked before. A tool that it does
-    /// not know then is for the service to refuse.
+    /// not know then is for the service to refuse, but for a call with headers that nobody could check.
     pub(super) async fn begin_learned(&self, unlearned: Box<Unlearned>) -> Begun {
         let Unlearned {
             inbound,
@@ -299,7 +299,13 @@ impl<S: Service> Endpoint<S> {
         } = *unlearned;
         if let Some(tool) = outline.name.as_ref().and_then(RawJson::text) {
             self.core.service.learn(&tool).await;
-            if let Err((status, error)) = self.check_params(&inbound.parts, &tool, &outline) {
+            let checked = match self.check_params(&inbound.parts, &tool, &outline) {
+                Ok(true) => Ok(()),
+                Ok(false) => headers::refuse_params(&inbound.parts.headers, &tool)
+                    .map_err(|error| (StatusCode::BAD_REQUEST, error)),
+                Err(fault) => Err(fault),
+            };
+            if let Err((status, error)) = checked {
                 return response::error(status, Some(request.id.as_raw()), &error).into();
             }
         }

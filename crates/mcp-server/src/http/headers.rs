@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderValue, header::ACCEPT};
+use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
 use mcp_wire::{MirroredParams, RpcError, code, header, meta_key, method};
 use raw_json::RawJson;
 
@@ -134,7 +134,10 @@ fn is_json(known: &Known<'_>) -> bool {
     let media_type = known.content_type.first.map(HeaderValue::as_bytes);
     let media_type = media_type.unwrap_or_default();
     let media_type = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    // Of two of them, somebody else may go by the other one.
+    let is_repeated = known.content_type.is_repeated || known.content_encoding.is_repeated;
     media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
+        && !is_repeated
         && known
             .content_encoding
             .first
@@ -201,6 +204,18 @@ fn expect(found: Found<'_>, name: &str, body: &str) -> Result<(), RpcError> {
 
 fn mismatch(message: String) -> RpcError {
     RpcError::new(code::HEADER_MISMATCH, message)
+}
+
+/// Refuses headers that mirror arguments of a tool of which nobody knows which arguments those are.
+pub(super) fn refuse_params(headers: &HeaderMap, tool: &str) -> Result<(), RpcError> {
+    let mirrors = |name: &&HeaderName| name.as_str().starts_with(header::PARAM_PREFIX);
+    let Some(name) = headers.keys().find(mirrors) else {
+        return Ok(());
+    };
+    let tool: String = tool.chars().take(64).collect();
+    Err(mismatch(format!(
+        "the header `{name}` cannot be checked: the tool `{tool}` is not known now"
+    )))
 }
 
 /// Checks that the headers say what the arguments of a tool say, and say it of those that are there.

@@ -36,6 +36,11 @@ impl<S: Service> Endpoint<S> {
             (StatusCode::NOT_FOUND, error)
         };
         match named.first {
+            Some(_) if named.is_repeated => {
+                let message = "the header `mcp-session-id` stands there twice";
+                let error = RpcError::new(code::INVALID_REQUEST, message);
+                Err((StatusCode::BAD_REQUEST, error))
+            }
             Some(id) => {
                 let id = id.to_str().map_err(|_| unknown())?;
                 self.sessions.get(id, principal).map(Some).ok_or_else(unknown)

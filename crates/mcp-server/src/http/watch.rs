@@ -1,11 +1,12 @@
 use std::{
     io,
+    mem::MaybeUninit,
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU8, AtomicU32, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -45,6 +46,8 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 /// A request is worked on, or its answer is written.
 const BUSY: u8 = 2;
+/// All is said, and the client may not have heard it yet.
+const LINGERING: u8 = 3;
 
 /// The body of the request may still be coming.
 const BODY: u8 = 0;
@@ -52,6 +55,11 @@ const BODY: u8 = 0;
 const NOTHING: u8 = 1;
 /// Some of another head has come.
 const NEXT: u8 = 2;
+/// The request was answered before its body had ended: the connection ends, and the rest is thrown away.
+const REST: u8 = 3;
+
+/// How long the rest of a body is thrown away at most.
+const LINGER: Duration = Duration::from_secs(5);
 
 impl Phase {
     pub(super) fn new() -> Arc<Self> {
@@ -95,6 +103,7 @@ impl Phase {
         match self.state.load(Ordering::Relaxed) {
             HEAD => lasts(since, patience.head),
             IDLE => lasts(since, patience.idle),
+            LINGERING => lasts(since, LINGER),
             _ => false,
         }
     }
@@ -108,6 +117,17 @@ impl Phase {
             self.stalled
                 .store(self.now.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the client may still be sending what nobody reads any more. Begins the time that it has for that.
+    fn lingers(&self) -> bool {
+        if self.after.load(Ordering::Relaxed) != REST {
+            return false;
+        }
+        if self.state.load(Ordering::Relaxed) != LINGERING {
+            self.enter(LINGERING);
+        }
+        true
     }
 
     fn enter(&self, state: u8) {
@@ -151,7 +171,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for WatchedIo<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         self.phase.written(written.is_ready());
@@ -162,8 +182,21 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedIo<T> {
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
+    /// Closes the direction to the client. One that is still sending would lose its answer if the other direction were closed
+    /// as well: the kernel answers what comes then by a reset (RFC 9112, section 9.6).
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+        if !self.phase.lingers() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut nowhere = [MaybeUninit::uninit(); 8 * 1024];
+        loop {
+            let mut buffer = ReadBuf::uninit(&mut nowhere);
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 
     fn poll_write_vectored(
@@ -203,10 +236,20 @@ impl RequestBody {
     }
 
     fn end(&self) {
+        self.becomes(NOTHING);
+    }
+
+    fn becomes(&self, after: u8) {
         let _ = self
             .phase
             .after
-            .compare_exchange(BODY, NOTHING, Ordering::Relaxed, Ordering::Relaxed);
+            .compare_exchange(BODY, after, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        self.becomes(REST);
     }
 }
 

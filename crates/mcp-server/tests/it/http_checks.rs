@@ -173,6 +173,15 @@ async fn types_are_checked() {
         let answer = served.once(&Head::post().with(name, value), PING).await;
         assert_eq!(answer.status, status, "{name}: {value}");
     }
+    for (name, value) in [
+        ("Content-Type", "text/plain"),
+        ("Content-Type", "application/json"),
+        ("Content-Encoding", "gzip"),
+    ] {
+        let mut twice = Head::post().with("Content-Encoding", "identity");
+        twice.headers.push((name, value.to_owned()));
+        assert_eq!(served.once(&twice, PING).await.status, 415, "{name}: {value}");
+    }
     // Who takes only events gets one.
     let answer = served
         .once(&Head::post().with("Accept", "text/event-stream"), PING)
@@ -240,6 +249,45 @@ async fn a_body_beyond_the_limit_is_refused() {
         end.len()
     );
     assert_eq!(served.once(&chunked, &pieces).await.status, 200);
+}
+
+/// Clients that read nothing before they have sent all: if the connection were closed, their answer would be lost.
+#[tokio::test]
+async fn a_client_that_is_still_sending_hears_why_it_is_refused() {
+    let served = Served::start(HttpOptions {
+        max_body: 100,
+        ..HttpOptions::default()
+    })
+    .await;
+    // More than the buffers of a socket hold.
+    let long = " ".repeat(32 << 20);
+    for (name, value, status) in [
+        ("Content-Type", "application/json", 413),
+        ("Content-Type", "text/plain", 415),
+        ("Accept", "text/html", 406),
+    ] {
+        let mut connection = served.connect().await;
+        connection.send(&Head::post().with(name, value), &long).await;
+        assert_eq!(connection.receive().await.status, status);
+        assert!(connection.closed().await.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_body_is_not_waited_for_without_end() {
+    let mut served = Served::start(HttpOptions::default()).await;
+    let mut connection = served.connect().await;
+    let head = Head::post().with("Content-Type", "text/plain");
+    connection.send_head(&head, 1000).await;
+    assert_eq!(connection.receive().await.status, 415);
+    let start = tokio::time::Instant::now();
+    served.stop();
+    served.stopped().await;
+    assert!(
+        (4..=7).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

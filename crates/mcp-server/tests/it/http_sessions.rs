@@ -113,6 +113,19 @@ async fn another_principal_cannot_use_a_session() {
 }
 
 #[tokio::test]
+async fn a_request_of_two_sessions_is_of_none() {
+    let served = Served::start(HttpOptions::default()).await;
+    let session = open(&served, &Head::post()).await;
+    for method in ["POST", "GET", "DELETE"] {
+        let mut twice = within(&session).method(method);
+        twice.headers.push(("Mcp-Session-Id", session.clone()));
+        let body = if method == "POST" { WHO } else { "" };
+        assert_eq!(served.once(&twice, body).await.status, 400, "{method}");
+    }
+    assert_eq!(served.once(&within(&session), WHO).await.status, 200);
+}
+
+#[tokio::test]
 async fn sessions_can_be_required() {
     let served = Served::start(HttpOptions {
         requires_session: true,

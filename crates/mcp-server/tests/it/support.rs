@@ -383,6 +383,17 @@ impl<'a> Head<'a> {
         self.method = method;
         self
     }
+
+    fn text(&self, length: usize) -> String {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !self.headers.iter().any(|(name, _)| *name == "Transfer-Encoding") {
+            text.push_str(&format!("Content-Length: {length}\r\n"));
+        }
+        text + "\r\n"
+    }
 }
 
 /// The `_meta` of a modern request.
@@ -413,16 +424,13 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl Connection {
     pub(crate) async fn send(&mut self, head: &Head<'_>, body: &str) {
-        let mut text = format!("{} {} HTTP/1.1\r\n", head.method, head.path);
-        for (name, value) in &head.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if !head.headers.iter().any(|(name, _)| *name == "Transfer-Encoding") {
-            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        text.push_str("\r\n");
-        text.push_str(body);
+        let text = head.text(body.len()) + body;
         self.write(text.as_bytes()).await;
+    }
+
+    /// Sends the head of a request whose body would be so long.
+    pub(crate) async fn send_head(&mut self, head: &Head<'_>, length: usize) {
+        self.write(head.text(length).as_bytes()).await;
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
