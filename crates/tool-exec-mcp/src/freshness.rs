@@ -58,7 +58,9 @@ impl Freshness {
 
 /// How long a list is left alone; for as long as the server says nothing if there is no answer.
 fn wait(ttl: Option<Duration>, is_told: bool, interval: Duration) -> Option<Duration> {
-    match (ttl, is_told) {
+    // Fresh for no time is what servers say that have nothing to say of it; asking all the time would not keep the list
+    // fresh either.
+    match (ttl.filter(|ttl| !ttl.is_zero()), is_told) {
         (Some(ttl), true) => Some(ttl.clamp(SHORTEST_TOLD, LONGEST)),
         (Some(ttl), false) => Some(ttl.clamp(SHORTEST, LONGEST)),
         (None, true) => None,
@@ -83,8 +85,10 @@ mod tests {
         for (ttl, is_told, expected) in [
             (None, true, None),
             (None, false, Some(300)),
-            (Some(0), false, Some(10)),
-            (Some(0), true, Some(60)),
+            (Some(0), false, Some(300)),
+            (Some(0), true, None),
+            (Some(1), false, Some(10)),
+            (Some(1), true, Some(60)),
             (Some(30), false, Some(30)),
             (Some(90), true, Some(90)),
             (Some(u64::MAX), true, Some(86_400)),

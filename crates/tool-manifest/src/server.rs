@@ -258,7 +258,7 @@ pub(crate) struct ServerBody {
     /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
     pub(crate) max_connections: Field<u32>,
     /// How often those of its lists are read again of whose changes it does not tell, in the place of what `defaults` say.
-    /// What it says itself of how long they stay as they are (`ttlMs`) goes before.
+    /// What it says itself of how long they stay as they are (`ttlMs`, above 0) goes before.
     pub(crate) refresh_interval: Field<Period>,
     /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; as `health.server_interval` says if
     /// it is not given, and never with `0s`. A server that has failed is started again by it.

@@ -353,9 +353,10 @@ async fn lists_are_read_again_when_their_time_is_over() {
     for (mode, ttl, is_told, wait) in [
         ("", None, false, 330),
         ("modern", None, false, 330),
-        ("modern", Some("0"), false, 11),
+        ("modern", Some("0"), false, 330),
+        ("modern", Some("1"), false, 11),
         ("modern", Some("20000"), false, 22),
-        ("modern", Some("0"), true, 66),
+        ("modern", Some("1"), true, 66),
     ] {
         let fixture = Fixture::new(&[tool("old")]);
         fixture.offers(&json!({"tools": {"listChanged": is_told}}));
