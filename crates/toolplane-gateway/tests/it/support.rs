@@ -146,7 +146,10 @@ pub(crate) struct Http(HttpService<Gateway>);
 impl Http {
     /// The principal of a request is in its header `x-principal`.
     pub(crate) fn of(plane: Toolplane) -> Self {
-        let gateway = Gateway::new(plane, GatewayOptions::default());
+        Self::on(&Gateway::new(plane, GatewayOptions::default()))
+    }
+
+    pub(crate) fn on(gateway: &Gateway) -> Self {
         let identify: Identify = Arc::new(|parts| {
             let name = parts
                 .headers
@@ -167,30 +170,33 @@ impl Http {
 
     pub(crate) async fn call_with(&self, headers: &[(&str, &str)], tool: &str, more: &str) -> Value {
         let meta = modern(r#"{"elicitation":{}}"#);
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}"{more},{meta}}}}}"#
-        );
-        let mut all = vec![
-            ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", "tools/call"),
-            ("mcp-name", tool),
-        ];
-        all.extend(headers);
-        self.post(&all, body).await
+        let params = format!(r#""name":"{tool}"{more},{meta}"#);
+        self.ask(headers, "tools/call", tool, &params).await
     }
 
     /// The answer to a modern request to read a resource.
     pub(crate) async fn read(&self, principal: &str, uri: &str) -> Value {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"{uri}",{MODERN}}}}}"#
-        );
-        let headers = [
+        let params = format!(r#""uri":"{uri}",{MODERN}"#);
+        let headers = [("x-principal", principal)];
+        self.ask(&headers, "resources/read", uri, &params).await
+    }
+
+    /// The answer to a modern request about something.
+    pub(crate) async fn ask(
+        &self,
+        headers: &[(&str, &str)],
+        method: &str,
+        name: &str,
+        params: &str,
+    ) -> Value {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
+        let mut all = vec![
             ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", "resources/read"),
-            ("mcp-name", uri),
-            ("x-principal", principal),
+            ("mcp-method", method),
+            ("mcp-name", name),
         ];
-        self.post(&headers, body).await
+        all.extend(headers);
+        self.post(&all, body).await
     }
 
     /// The answer to a request of the legacy era outside of any session.

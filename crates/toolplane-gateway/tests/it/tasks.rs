@@ -17,7 +17,7 @@ use toolplane::{
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
 
-use crate::support::{Changing, Client, modern, raw};
+use crate::support::{Changing, Client, Http, modern, raw};
 
 /// Makes a task of every call for a caller that follows it. How it is at each look, a test says.
 #[derive(Clone, Default)]
@@ -286,6 +286,37 @@ async fn a_task_of_another_client_is_as_unknown_as_none() {
         owner.value("tasks/get", &of(&id)).await["result"]["status"],
         "working"
     );
+}
+
+#[tokio::test]
+async fn a_modern_task_over_http_is_its_principals_own() {
+    let working = r#"{ "resultType":"task","taskId":"ID","status":"working","ttlMs":1e5 }"#.replace("ID", ID);
+    let tasking = Tasking::with(&[&working]);
+    let http = Http::on(&gateway(&tasking));
+    let call = format!(r#""name":"work",{}"#, modern(FOLLOWS));
+    let made = http
+        .ask(&[("x-principal", "alice")], "tools/call", "work", &call)
+        .await;
+    let id = made["result"]["taskId"].as_str().expect("a task");
+    let about = async |principal: &str, method: &str, id: &str| {
+        let params = format!(r#"{},"inputResponses":{{}},{}"#, of(id), modern(FOLLOWS));
+        http.ask(&[("x-principal", principal)], method, id, &params).await
+    };
+    let n_asked = tasking.asked().len();
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let theirs = about("mallory", method, id).await;
+        assert_eq!(theirs["error"]["code"], -32602, "{method}: {theirs}");
+        assert_eq!(theirs, about("mallory", method, "never").await, "{method}");
+        // The server's own id is none.
+        assert_eq!(theirs, about("alice", method, ID).await, "{method}");
+    }
+    assert_eq!(
+        tasking.asked().len(),
+        n_asked,
+        "the server is not asked for strangers"
+    );
+    let own = about("alice", "tasks/get", id).await;
+    assert_eq!(own["result"]["status"], "working", "{own}");
 }
 
 #[tokio::test]
