@@ -11,7 +11,7 @@ use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
     sync::watch,
-    time::Instant,
+    time::{Instant, timeout_at},
 };
 
 use crate::{
@@ -311,10 +311,13 @@ impl Connection {
             Err(error) if is_modern && method == method::TOOLS_CALL && lacks_header(&error) => {
                 // Rare, and the future of every call would have room for it.
                 let again = async {
-                    if self.list_tools().await.is_err() {
-                        return Err(error);
-                    }
+                    // The server has looked at the headers alone.
                     exchange.mark_unsent();
+                    match timeout_at(exchange.deadline(), self.list_tools()).await {
+                        Ok(Ok(_)) => {}
+                        Ok(Err(_)) => return Err(error),
+                        Err(_) => return Err(exchange.timed_out()),
+                    }
                     post(link, method, &params, &exchange).await
                 };
                 Box::pin(again).await

@@ -127,7 +127,11 @@ impl EventHub {
         if !self.0.subscribed.load(Ordering::Acquire) {
             return false;
         }
-        let event = Event::from(note);
+        // It may wait for long, and its message may be much larger than what is counted of it.
+        let event = Event {
+            params: note.params.map(|params| params.detached()),
+            method: note.method,
+        };
         let mut queues = self.0.queues();
         queues.retain(|queue| match queue.upgrade() {
             Some(queue) => {

@@ -61,6 +61,7 @@ mod input;
 mod list;
 mod opening;
 mod options;
+mod pauses;
 mod process;
 mod server;
 mod stderr;

@@ -12,7 +12,7 @@ pub struct ListLimits {
     pub pages: usize,
     /// How many entries.
     pub entries: usize,
-    /// How many bytes of entries.
+    /// How many bytes of pages, with all that stands in them beside the entries.
     pub bytes: usize,
     /// How long one page may take.
     pub page_timeout: Duration,
@@ -79,17 +79,22 @@ impl Connection {
             if let Some(of_page) = time_to_live(&page).filter(|_| is_modern) {
                 ttl = Some(ttl.map_or(of_page, |ttl| ttl.min(of_page)));
             }
-            for entry in array.items() {
-                bytes += entry.len();
-                if bytes > limits.bytes || entries.len() >= limits.entries {
-                    return Err(endless(method, "is longer than allowed"));
-                }
-                entries.push(entry);
+            bytes += page.len();
+            // Entries are kept for long, and their page may be much larger than all of them.
+            entries.extend(
+                array
+                    .items()
+                    .take(limits.entries + 1)
+                    .map(|entry| entry.detached()),
+            );
+            if bytes > limits.bytes || entries.len() > limits.entries {
+                return Err(endless(method, "is longer than allowed"));
             }
             // The empty string is a cursor like any other.
             let Some(cursor) = page
                 .get("nextCursor")
                 .filter(|cursor| cursor.kind() == Kind::String)
+                .map(|cursor| cursor.detached())
             else {
                 if method == method::TOOLS_LIST {
                     entries = self.learn_tools(entries);

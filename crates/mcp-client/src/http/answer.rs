@@ -33,7 +33,7 @@ pub(super) async fn read(
         ));
     }
     let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let is_stream = begins_with(content_type, "text/event-stream");
+    let is_stream = is_stream(&answer);
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
         let shown: String = content_type.to_ascii_lowercase().chars().take(EXCERPT).collect();
@@ -80,9 +80,12 @@ fn is_json_type(essence: &str) -> bool {
             .is_some_and(|(_, end)| end.eq_ignore_ascii_case(b"+json"))
 }
 
-fn begins_with(content_type: &str, essence: &str) -> bool {
-    let start = content_type.as_bytes().get(..essence.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(essence.as_bytes()))
+/// Whether an answer is a stream of events.
+pub(super) fn is_stream(answer: &HttpAnswer) -> bool {
+    const ESSENCE: &[u8] = b"text/event-stream";
+    let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
+    let start = content_type.as_bytes().get(..ESSENCE.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(ESSENCE))
 }
 
 /// Reads a body up to the limit.

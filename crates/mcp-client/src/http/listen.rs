@@ -2,18 +2,16 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use http::header::CONTENT_TYPE;
 use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer, method};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
 
-use super::{client::HttpAnswer, shared::HttpShared};
+use super::{answer::is_stream, client::HttpAnswer, shared::HttpShared};
+use crate::pauses;
 
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Keeps the stream of a legacy server open until the connection closes, or the server says that there is none.
 pub(super) async fn legacy(shared: Arc<HttpShared>, answered: oneshot::Sender<()>) {
@@ -35,21 +33,36 @@ pub(super) async fn modern(shared: Arc<HttpShared>) {
 
 async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
     let mut answered = Some(answered);
-    let mut pause = FIRST_PAUSE;
+    let mut pause = pauses::FIRST;
     let mut last_event = None;
+    // Whether there was a stream, and the pause after the last one that cannot be gone on from.
+    let (mut had_one, mut lost) = (false, pauses::FIRST / 2);
     loop {
         let generation = shared.session().generation();
+        let start = Instant::now();
         let answer = shared.listen(last_event.as_deref()).await;
         // Who opens the connection may have left.
         let _ = answered.take().map(|answered| answered.send(()));
         match answer {
+            // A page of the web, or the like: there is no such stream.
+            Ok(answer) if answer.status() == 200 && !is_stream(&answer) => return,
             Ok(answer) if answer.status() == 200 => {
-                let end = follow(answer, shared, None).await;
+                if had_one && last_event.is_none() {
+                    // What has changed since nobody listened is unknown.
+                    shared.incoming.changes.everything();
+                }
+                had_one = true;
+                let end = follow(answer, shared, None, false).await;
                 last_event = end.last_event.or(last_event);
-                pause = end
-                    .retry
-                    .unwrap_or(FIRST_PAUSE)
-                    .clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+                let mut shortest = SHORTEST_PAUSE;
+                pause = pauses::FIRST;
+                if last_event.is_none() {
+                    pause = pauses::next(lost, start);
+                    (lost, shortest) = (pause, pause);
+                }
+                let wait = end.retry.unwrap_or(pause).clamp(shortest, pauses::LONGEST);
+                sleep(wait).await;
+                continue;
             }
             // The place to go on from is unknown now: the stream itself may still be there.
             Ok(answer) if (400..500).contains(&answer.status()) && last_event.is_some() => last_event = None,
@@ -59,9 +72,9 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
                 if !(may_be_expired(answer.status()) && shared.look_for_session(generation).await) {
                     return;
                 }
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(pauses::LONGEST);
             }
-            _ => pause = (pause * 2).min(LONGEST_PAUSE),
+            _ => pause = (pause * 2).min(pauses::LONGEST),
         }
         sleep(pause).await;
     }
@@ -69,14 +82,15 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
 
 async fn keep_subscribed(shared: &HttpShared) {
     let mut wanted = shared.wanted.subscribe();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = pauses::FIRST;
+    let mut is_again = false;
     loop {
         let params = wanted.borrow_and_update().clone();
         let start = Instant::now();
         let ended = match params {
             None => None,
             Some(params) => tokio::select! {
-                ended = subscribe(shared, params.into()) => ended,
+                ended = subscribe(shared, params.into(), is_again) => ended,
                 _ = wanted.changed() => continue,
             },
         };
@@ -85,16 +99,11 @@ async fn keep_subscribed(shared: &HttpShared) {
             let Some(End { retry: asked, .. }) = ended else {
                 return pending().await;
             };
-            // All lists are read anew after each end, so a server that never keeps the stream is asked ever less.
-            let lived = start.elapsed() >= LONGEST_PAUSE;
-            pause = if lived {
-                FIRST_PAUSE
-            } else {
-                (pause * 2).min(LONGEST_PAUSE)
-            };
-            sleep(asked.unwrap_or_default().clamp(pause, LONGEST_PAUSE)).await;
+            pause = pauses::next(pause, start);
+            sleep(asked.unwrap_or_default().clamp(pause, pauses::LONGEST)).await;
             // What has changed since nobody listened is unknown.
             shared.incoming.changes.everything();
+            is_again = true;
         };
         tokio::select! {
             () = again => {}
@@ -104,19 +113,16 @@ async fn keep_subscribed(shared: &HttpShared) {
 }
 
 /// Opens a subscription and follows it to its end; nothing when the server refuses it.
-async fn subscribe(shared: &HttpShared, params: Params) -> Option<End> {
+async fn subscribe(shared: &HttpShared, params: Params, is_again: bool) -> Option<End> {
     let id = shared.next_id();
     let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params).into();
     let headers = shared.session().headers(method::SUBSCRIPTIONS_LISTEN, &params);
     match shared.client.post(headers, body).await {
         Ok(answer) if answer.status() == 200 => {
-            let is_stream = answer
-                .header(CONTENT_TYPE.as_str())
-                .is_some_and(|kind| kind.starts_with("text/event-stream"));
-            if !is_stream {
+            if !is_stream(&answer) {
                 return None;
             }
-            Some(follow(answer, shared, Some(id)).await)
+            Some(follow(answer, shared, Some(id), is_again).await)
         }
         Ok(answer) if answer.status() < 400 || is_final(answer.status()) => None,
         _ => Some(End::default()),
@@ -141,8 +147,9 @@ struct End {
     retry: Option<Duration>,
 }
 
-/// Reads a stream to its end, which is also the answer to the request that opened it.
-async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>) -> End {
+/// Reads a stream to its end, which is also the answer to the request that opened it. There was one before if `is_again`: until
+/// the server acknowledges this one, it may have told of changes that nobody hears of.
+async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>, is_again: bool) -> End {
     let mut decoder = SseDecoder::new(shared.limit);
     let mut end = End::default();
     while let Ok(Some(chunk)) = answer.chunk().await {
@@ -158,13 +165,22 @@ async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>) ->
                 continue;
             }
             let mut is_over = false;
-            shared.read(&event.data, |_, message| is_over |= hear(shared, id, message));
+            shared.read(&event.data, |_, message| {
+                if is_again && is_acknowledgement(&message) {
+                    shared.incoming.changes.everything();
+                }
+                is_over |= hear(shared, id, message);
+            });
             if is_over {
                 return end;
             }
         }
     }
     end
+}
+
+fn is_acknowledgement(message: &Result<Message, ParseError>) -> bool {
+    matches!(message, Ok(Message::Notification(note)) if note.method == method::SUBSCRIPTIONS_ACKNOWLEDGED)
 }
 
 /// Takes what a stream brings; tells whether it is the answer to the request that opened it.

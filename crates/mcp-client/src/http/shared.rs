@@ -157,23 +157,8 @@ impl HttpShared {
 
     async fn post(&self, posting: &Posting<'_>, session: Session) -> Result<RawJson, Error> {
         let exchange = posting.exchange;
-        let mut headers = session.headers(posting.method, posting.params);
         let is_modern = session.era() == Era::Modern;
-        if is_modern && posting.method == method::TOOLS_CALL {
-            self.mirrored.add(&mut headers, posting.params);
-        }
-        exchange.mark_sent();
-        // Written each time: nobody holds a large one while its answer is waited for.
-        let body = mcp_wire::request(posting.id, posting.method, posting.params).into();
-        let answer = match self.client.post(headers, body).await {
-            Ok(answer) => answer,
-            Err(failure) => {
-                if failure.unsent {
-                    exchange.mark_unsent();
-                }
-                return Err(failure.error);
-            }
-        };
+        let answer = self.send(posting, session).await?;
         if posting.method == method::INITIALIZE {
             self.note_session(&answer);
         }
@@ -181,6 +166,23 @@ impl HttpShared {
         answer::read(answer, posting.id, exchange, self, resumable)
             .await
             .map_err(|error| error.sent(exchange.was_sent()))
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    async fn send(&self, posting: &Posting<'_>, session: Session) -> Result<HttpAnswer, Error> {
+        let mut headers = session.headers(posting.method, posting.params);
+        if session.era() == Era::Modern && posting.method == method::TOOLS_CALL {
+            self.mirrored.add(&mut headers, posting.params);
+        }
+        posting.exchange.mark_sent();
+        // Written each time: nobody holds a large one while its answer is waited for.
+        let body = mcp_wire::request(posting.id, posting.method, posting.params).into();
+        self.client.post(headers, body).await.map_err(|failure| {
+            if failure.unsent {
+                posting.exchange.mark_unsent();
+            }
+            failure.error
+        })
     }
 
     fn note_session(&self, answer: &HttpAnswer) {
@@ -191,7 +193,9 @@ impl HttpShared {
         }
     }
 
-    /// Opens the session again, unless another caller has done so in the meantime.
+    /// Opens the session again, unless another caller has done so in the meantime. Nobody uses the new one before the server
+    /// has been told that it is open: a caller that leaves on the way, or a server that refuses, leaves the old one for the
+    /// next caller to try with.
     async fn reopen(&self, generation: u64) -> Result<(), Error> {
         let _turn = self.reopening.lock().await;
         if self.session().generation != generation {
@@ -213,17 +217,17 @@ impl HttpShared {
             revision: None,
             generation,
         };
-        let result = self.post(&posting, fresh).await?;
-        let server = ServerInfo::from_initialize(&result)?;
-        self.session
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .revision = Some(server.revision);
-        self.notify(
-            mcp_wire::notification(method::INITIALIZED, None).into(),
-            method::INITIALIZED,
-        )
-        .await?;
+        let answer = self.send(&posting, fresh).await?;
+        let session_id = answer.header_value(header::SESSION_ID);
+        let result = answer::read(answer, id, &exchange, self, false).await?;
+        let opened = Session {
+            id: session_id,
+            revision: Some(ServerInfo::from_initialize(&result)?.revision),
+            generation: generation + 1,
+        };
+        let initialized = mcp_wire::notification(method::INITIALIZED, None).into();
+        self.notify_in(&opened, initialized, method::INITIALIZED).await?;
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = opened;
         self.incoming.changes.opened_anew();
         Ok(())
     }
@@ -262,8 +266,13 @@ impl HttpShared {
 
     /// Posts a message that has no answer.
     pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), Error> {
+        let session = self.session();
+        self.notify_in(&session, body, method).await
+    }
+
+    async fn notify_in(&self, session: &Session, body: Bytes, method: &str) -> Result<(), Error> {
         const LIMIT: Duration = Duration::from_secs(10);
-        let headers = self.session().headers(method, &Params::default());
+        let headers = session.headers(method, &Params::default());
         let answer = timeout(LIMIT, self.client.post(headers, body)).await;
         let answer = answer.map_err(|_| Error::new(ErrorKind::Timeout(LIMIT)).sent(true))?;
         let answer = answer.map_err(|failure| failure.error)?;
@@ -373,9 +382,14 @@ fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
 /// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice. An error
 /// that names the request is its answer: whoever wrote it has looked at the request, which may have run.
 fn is_expired(error: &Error) -> bool {
-    match error.http_status() {
-        Some((404, _)) => true,
-        Some((400, body)) => !error.is_answer() && body.to_ascii_lowercase().contains("session"),
+    let Some((status, body)) = error.http_status() else {
+        return false;
+    };
+    let speaks_of_it = || body.to_ascii_lowercase().contains("session");
+    match status {
+        // Servers answer so under the id of the request too, and then say what is not found.
+        404 => !error.is_answer() || speaks_of_it(),
+        400 => !error.is_answer() && speaks_of_it(),
         _ => false,
     }
 }

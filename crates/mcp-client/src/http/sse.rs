@@ -3,17 +3,21 @@
 //! It is turned into a pair of byte streams framed like stdio, so that everything a connection does about servers
 //! that misbehave is done once.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
     HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use mcp_wire::{Line, LineDecoder, Message, SseDecoder, SseItem, end_line, id_in_head, integer};
+use mcp_wire::{
+    Line, LineDecoder, Message, Notification, Request, SseDecoder, SseItem, end_line, id_in_head, integer,
+    method,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split},
     sync::{Semaphore, mpsc},
+    task::AbortHandle,
     time::timeout,
 };
 use url::Url;
@@ -85,8 +89,7 @@ impl Listening {
         if answer.status() != 200 {
             return Err(answer::refusal(answer, None).await);
         }
-        let kind = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-        if !kind.starts_with("text/event-stream") {
+        if !answer::is_stream(&answer) {
             return Err(Error::protocol("the server opens no stream of events"));
         }
         let mut listening = Self {
@@ -170,34 +173,58 @@ impl Posting {
     /// what has no answer is waited for.
     async fn run(self, mut reader: ReadHalf<DuplexStream>) {
         let mut decoder = LineDecoder::new(usize::MAX);
+        let mut posts: HashMap<u64, AbortHandle> = HashMap::new();
         while let Ok(1..) = reader.read_buf(decoder.buffer()).await {
             while let Some(next) = decoder.next_line() {
                 let Line::Complete(frame) = next else { continue };
-                let Ok(Message::Request(request)) = Message::from_client(frame.clone()) else {
-                    if let Err(error) = post(&self.client, frame, None, self.limit).await {
-                        tracing::debug!(%error, "a message to the server was lost");
-                    }
+                let message = Message::from_client(frame.clone());
+                if let Ok(Message::Request(Request { id, .. })) = &message
+                    && let Some(id) = integer(id.as_raw())
+                {
+                    posts.retain(|_, post| !post.is_finished());
+                    posts.insert(id, self.request(id, frame));
                     continue;
-                };
-                let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else {
-                    return;
-                };
-                let (client, failed) = (Arc::clone(&self.client), self.failed.clone());
-                let id = integer(request.id.as_raw());
-                tokio::spawn(async move {
-                    let _turn = turn;
-                    let posted = tokio::select! {
-                        posted = post(&client, frame, id, LONGEST_POST) => posted,
-                        () = failed.closed() => return,
-                    };
-                    if let (Err(error), Some(id)) = (posted, id) {
-                        // A connection that is gone wants no answer.
-                        let _ = failed.send((id, error)).await;
-                    }
-                });
+                }
+                if let Ok(Message::Notification(note)) = &message
+                    && let Some(post) = cancelled(note).and_then(|id| posts.remove(&id))
+                {
+                    // It may wait for its turn, or for an answer that nobody wants any more.
+                    post.abort();
+                }
+                if let Err(error) = post(&self.client, frame, None, self.limit).await {
+                    tracing::debug!(%error, "a message to the server was lost");
+                }
             }
         }
     }
+
+    /// Posts a request as soon as it is its turn.
+    fn request(&self, id: u64, frame: Bytes) -> AbortHandle {
+        let (client, failed) = (Arc::clone(&self.client), self.failed.clone());
+        let turns = Arc::clone(&self.turns);
+        let posting = async move {
+            let posting = async {
+                let _turn = turns.acquire().await;
+                post(&client, frame, Some(id), LONGEST_POST).await
+            };
+            let posted = tokio::select! {
+                posted = posting => posted,
+                () = failed.closed() => return,
+            };
+            if let Err(error) = posted {
+                // A connection that is gone wants no answer.
+                let _ = failed.send((id, error)).await;
+            }
+        };
+        tokio::spawn(posting).abort_handle()
+    }
+}
+
+/// The request that a notification takes back.
+fn cancelled(note: &Notification) -> Option<u64> {
+    let is_it = note.method == method::CANCELLED;
+    let params = note.params.as_ref().filter(|_| is_it)?;
+    integer(&params.get("requestId")?)
 }
 
 /// Posts a message, which is the request `id` unless it has no answer; an error says why the server will not answer.

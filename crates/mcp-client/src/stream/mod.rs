@@ -2,6 +2,7 @@
 
 mod call;
 mod deadlines;
+mod listening;
 mod outbox;
 mod reader;
 mod shared;
@@ -127,7 +128,7 @@ impl StreamLink {
     /// Says what a modern server is to tell, in the place of what was wanted before.
     pub(crate) fn want(&self, params: Option<&RawJson>) {
         let id = params.map_or(0, |_| self.next_id());
-        let old = self.shared.listen(id);
+        let old = self.shared.listening().want(id, params);
         let new = params.map(|params| mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params.into()));
         let end = old.map(|old| {
             let params = cancelled_params(&RawJson::from(old), None);

@@ -9,6 +9,7 @@ use tokio::{
 
 use super::{
     call::Call,
+    listening::{Next, again},
     outbox::{Outbox, Outgoing},
     shared::{CloseOnPanic, Shared},
 };
@@ -203,8 +204,15 @@ impl Reading {
             None => None,
         };
         let Some(call) = call else {
-            if id.is_some_and(|id| self.shared.ends_listening(id)) {
-                return;
+            let is_refused = response.outcome.is_err();
+            match id.and_then(|id| self.shared.listening().ended(id, is_refused)) {
+                Some(Next::Nothing) => return,
+                Some(Next::Again(pause)) => {
+                    let (shared, outbox) = (Arc::clone(&self.shared), Arc::clone(&self.outbox));
+                    tokio::spawn(again(shared, outbox, pause));
+                    return;
+                }
+                None => {}
             }
             self.shared.incoming.counting.unmatched.add();
             tracing::debug!("an answer to no request that is under way");

@@ -12,7 +12,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::call::Call;
+use super::{call::Call, listening::Listening};
 use crate::{
     Error,
     incoming::Incoming,
@@ -25,8 +25,7 @@ pub(super) struct Shared {
     next_id: AtomicU64,
     /// The request that was written last, 0 when a notification was: tells what an error without an id is about.
     last_written: AtomicU64,
-    /// The subscription that is open, 0 when none is.
-    listening: AtomicU64,
+    listening: Mutex<Listening>,
     closed: watch::Sender<bool>,
     process: Option<ProcessHandle>,
     /// A call came whose deadline is before the next look.
@@ -69,7 +68,7 @@ impl Shared {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             last_written: AtomicU64::new(0),
-            listening: AtomicU64::new(0),
+            listening: Mutex::default(),
             closed: watch::Sender::new(false),
             process,
             earlier_deadline: Notify::new(),
@@ -157,16 +156,9 @@ impl Shared {
             .collect()
     }
 
-    /// Notes the subscription that is open from now on, and returns the one before.
-    pub(super) fn listen(&self, id: u64) -> Option<u64> {
-        Some(self.listening.swap(id, Ordering::SeqCst)).filter(|id| *id != 0)
-    }
-
-    /// Whether an answer is the end of the subscription that is open.
-    pub(super) fn ends_listening(&self, id: u64) -> bool {
-        self.listening
-            .compare_exchange(id, 0, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
+    /// The subscription that is open.
+    pub(super) fn listening(&self) -> MutexGuard<'_, Listening> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn note_written(&self, id: u64) {

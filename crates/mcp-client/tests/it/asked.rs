@@ -419,6 +419,30 @@ async fn arguments_are_mirrored_once_the_list_is_known() {
     assert_eq!(calls.load(Ordering::SeqCst), 5);
 }
 
+/// The list is read within the time of the call that needs it.
+#[tokio::test]
+async fn a_list_that_never_comes_holds_no_call_beyond_its_deadline() {
+    let server = Server::start(|seen| {
+        let id = &seen.body["id"];
+        match seen.body["method"].as_str() {
+            Some("server/discover") => json_reply(&format!(r#"{{"id":{id},"result":{{"supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}}}}}}"#)),
+            Some("tools/list") => Reply::Silence,
+            _ => {
+                let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32020,"message":"HeaderMismatch"}}}}"#);
+                crate::http_server::status("400 Bad Request", "content-type: application/json\r\n", &body)
+            }
+        }
+    })
+    .await;
+    let connection = open(&server, ConnectionOptions::default()).await.unwrap();
+    let called = connection
+        .request("tools/call", Some(raw(r#"{"name":"t"}"#)), within(1))
+        .await;
+    let error = called.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Timeout(_)), "{error}");
+    assert!(!error.was_sent(), "the server has refused the headers");
+}
+
 /// What a server writes for a call whose stream ends before the answer, and for the GET that goes on from there.
 #[tokio::test]
 async fn streams_that_are_polled() {

@@ -200,9 +200,31 @@ async fn subscriptions_over_stdio() {
         events.next().await.unwrap().method,
         "notifications/resources/updated"
     );
-    // The end of the subscription is an answer that nobody waits for, and no stray one.
-    peer.answer(second, "{}").await;
+    // The end of the subscription is an answer that nobody waits for, and no stray one. Another one follows after a while, and
+    // what has changed in between is unknown.
+    let mut ended = second;
+    for pause in [1, 2, 4] {
+        let start = tokio::time::Instant::now();
+        peer.answer(ended, "{}").await;
+        works(&connection, &mut peer).await;
+        let before = connection.changes().borrow().prompts;
+        let (again, wanted) = subscription(&mut peer).await;
+        assert_eq!(start.elapsed().as_secs(), pause);
+        assert_eq!(wanted["resourceSubscriptions"], json!(["u"]));
+        works(&connection, &mut peer).await;
+        assert_eq!(connection.changes().borrow().prompts, before + 1);
+        ended = again;
+    }
+    // A refusal is the end of it, until something else is wanted.
+    peer.send(format!(
+        r#"{{"jsonrpc":"2.0","id":{ended},"error":{{"code":-32603,"message":"no"}}}}"#
+    ))
+    .await;
     works(&connection, &mut peer).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    works(&connection, &mut peer).await;
+    connection.unsubscribe("u", within(5)).await.unwrap();
+    assert_eq!(subscription(&mut peer).await.1, json!({"toolsListChanged": true}));
     assert_eq!(
         (
             connection.counters().unmatched,
@@ -252,6 +274,37 @@ async fn subscriptions_over_http() {
     );
     assert_eq!(last.headers["mcp-method"], "subscriptions/listen");
     assert_eq!(opened.load(Ordering::SeqCst), 2);
+}
+
+/// What changes between two streams is told to nobody: lists are read again once the second one is acknowledged.
+#[tokio::test]
+async fn lists_may_have_changed_before_another_subscription_is_acknowledged() {
+    let opened = AtomicUsize::new(0);
+    let server = Server::start(move |seen| match seen.body["method"].as_str() {
+        Some("server/discover") => json_reply(&format!(r#"{{"id":{},"result":{MODERN}}}"#, seen.body["id"])),
+        Some("subscriptions/listen") => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream\r\n\r\n";
+            let acknowledged = "data: {\"method\":\"notifications/subscriptions/acknowledged\"}\n\n";
+            let whole = format!("{head}{acknowledged}").into_bytes();
+            match opened.fetch_add(1, Ordering::SeqCst) {
+                0 => Reply::Close(whole),
+                // Stays open.
+                _ => Reply::Bytes(vec![whole]),
+            }
+        }
+        _ => Reply::Silence,
+    })
+    .await;
+    let endpoint = HttpEndpoint::new(&server.url).unwrap();
+    let connection = Connection::http(&endpoint, ConnectionOptions::default())
+        .await
+        .unwrap();
+    let mut changes = connection.changes();
+    // At the end of the first one, and when the second one is there.
+    timeout(PATIENCE, changes.wait_for(|changes| changes.prompts == 2))
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test]

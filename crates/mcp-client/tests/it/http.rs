@@ -410,9 +410,16 @@ async fn a_session_that_the_server_forgot_is_opened_again_once() {
             "400 Bad Request",
             r#"{"id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#,
         ),
+        (
+            "404 Not Found",
+            r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}"#,
+        ),
     ] {
-        let (server, connection) =
-            serving(move |_| status(line, "content-type: application/json\r\n", body)).await;
+        let (server, connection) = serving(move |seen| {
+            let body = about(seen, body);
+            status(line, "content-type: application/json\r\n", &body)
+        })
+        .await;
         let sent = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
         let options = RequestOptions {
@@ -622,44 +629,119 @@ async fn a_server_that_was_started_again_is_listened_to_again() {
     assert_eq!(changes.borrow().openings, 1);
 }
 
-/// A server that has no such stream may say so with 404: it is asked once whether it knows the session, and no more.
+/// A server that has no such stream may say so with 404: it is asked once whether it knows the session, and no more. Others
+/// answer every GET with a page.
 #[tokio::test]
 async fn a_server_without_a_stream_is_not_asked_for_ever() {
-    let server = Server::start(|seen| match seen.body["method"].as_str() {
-        None if seen.method == "GET" => status("404 Not Found", "", ""),
-        Some("ping") => json(&about(seen, r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#)),
-        _ => opening(seen).unwrap_or(Reply::Silence),
-    })
-    .await;
-    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
-    server.wait_for("ping").await;
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
-    let gets = server.seen().iter().filter(|seen| seen.method == "GET").count();
-    assert_eq!(gets, 1);
-    assert_eq!(connection.changes().borrow().openings, 0);
+    for (line, headers, asked) in [
+        ("404 Not Found", "", "ping"),
+        ("200 OK", "content-type: text/html\r\n", "GET"),
+    ] {
+        let server = Server::start(move |seen| match seen.body["method"].as_str() {
+            None if seen.method == "GET" => status(line, headers, "<p>"),
+            Some("ping") => json(&about(seen, r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#)),
+            _ => opening(seen).unwrap_or(Reply::Silence),
+        })
+        .await;
+        let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+        server.wait_for(asked).await;
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let gets = server.seen().iter().filter(|seen| seen.method == "GET").count();
+        assert_eq!(gets, 1);
+        assert_eq!(connection.changes().borrow().openings, 0);
+    }
 }
 
 /// Whoever answers under the request's id has looked at it: it may have run, whatever words the error has.
 #[tokio::test]
 async fn an_answer_that_speaks_of_a_session_is_no_lost_session() {
-    let (server, connection) = serving(|seen| {
-        let error =
-            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"your login session has ended"},"id":ID}"#;
-        status(
-            "400 Bad Request",
-            "content-type: application/json\r\n",
-            &about(seen, error),
-        )
+    for (line, says) in [
+        ("400 Bad Request", "your login session has ended"),
+        ("404 Not Found", "no such order"),
+    ] {
+        let (server, connection) = serving(move |seen| {
+            let error = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"SAYS"},"id":ID}"#;
+            let body = about(seen, &error.replace("SAYS", says));
+            status(line, "content-type: application/json\r\n", &body)
+        })
+        .await;
+        let error = call(&connection, within(20)).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Rpc(_)), "{error}");
+        let calls = server.seen().into_iter();
+        assert_eq!(
+            calls.filter(|seen| seen.body["method"] == "tools/call").count(),
+            1,
+            "{says}"
+        );
+        assert_eq!(connection.changes().borrow().openings, 0);
+    }
+}
+
+/// A server that is starting again: it knows the old session no more, and cannot open another one yet.
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call() {
+    for refused in ["initialize", "notifications/initialized"] {
+        let (n_opened, n_refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let server = Server::start(move |seen| {
+            let method = seen.body["method"].as_str().unwrap_or_default();
+            // The second one of these, as the first one was that of the first opening.
+            if method == refused && n_refused.fetch_add(1, Ordering::SeqCst) == 1 {
+                return match method {
+                    "initialize" => json(&about(
+                        seen,
+                        r#"{"id":ID,"error":{"code":-32603,"message":"not yet"}}"#,
+                    )),
+                    _ => status("503 Service Unavailable", "", ""),
+                };
+            }
+            let session = seen.headers.get("mcp-session-id").map(String::as_str);
+            match method {
+                "initialize" => {
+                    let result = format!(r#"{{"id":ID,"result":{}}}"#, crate::peer::OPENED);
+                    let id = format!("s{}", n_opened.fetch_add(1, Ordering::SeqCst));
+                    let headers = format!("content-type: application/json\r\nmcp-session-id: {id}\r\n");
+                    status("200 OK", &headers, &about(seen, &result))
+                }
+                "notifications/initialized" => status("202 Accepted", "", ""),
+                "tools/call" if session == Some("s0") => status("404 Not Found", "", ""),
+                "tools/call" => json(&about(seen, r#"{"id":ID,"result":{"fine":1}}"#)),
+                _ => status("405 Method Not Allowed", "", ""),
+            }
+        })
+        .await;
+        let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+        let error = call(&connection, within(20)).await.unwrap_err();
+        assert!(!error.was_sent(), "{refused}: {error}");
+        assert_eq!(connection.changes().borrow().openings, 0, "{refused}");
+        let answer = call(&connection, within(20)).await;
+        assert_eq!(answer.unwrap().as_str(), r#"{"fine":1}"#, "{refused}");
+        assert_eq!(connection.changes().borrow().openings, 1, "{refused}");
+        let seen = server.seen();
+        let last = seen
+            .iter()
+            .rfind(|seen| seen.body["method"] == "notifications/initialized");
+        assert_eq!(
+            last.unwrap().headers["mcp-session-id"],
+            seen.last().unwrap().headers["mcp-session-id"],
+            "{refused}"
+        );
+    }
+}
+
+/// A stream that cannot be gone on from: what was told between two of them is unknown.
+#[tokio::test]
+async fn lists_may_have_changed_while_no_stream_was_open() {
+    let server = Server::start(|seen| match seen.method.as_str() {
+        "GET" => stream(": nothing\n\n"),
+        _ => opening(seen).unwrap_or(Reply::Silence),
     })
     .await;
-    let error = call(&connection, within(20)).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Rpc(_)), "{error}");
-    let calls = server.seen().into_iter();
-    assert_eq!(
-        calls.filter(|seen| seen.body["method"] == "tools/call").count(),
-        1
-    );
-    assert_eq!(connection.changes().borrow().openings, 0);
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    let mut changes = connection.changes();
+    let changed = changes.wait_for(|changes| changes.tools == 1 && changes.prompts == 1);
+    timeout(PATIENCE, changed).await.unwrap().unwrap();
+    let gets = server.seen().iter().filter(|seen| seen.method == "GET").count();
+    assert_eq!(gets, 2, "the first one leaves no gap");
 }
 
 /// A program that blocks on one runtime and then on another, without dropping the first.

@@ -182,11 +182,13 @@ async fn lists_without_end() {
     };
     let long = format!(r#"{{"tools":["{}"]}}"#, "x".repeat(1000));
     let many = format!(r#"{{"tools":[{}1]}}"#, "1,".repeat(20));
+    let padded = format!(r#"{{"tools":[],"nextCursor":"N","_meta":"{}"}}"#, "x".repeat(300));
     for (page, says) in [
         (r#"{"tools":[1],"nextCursor":"same"}"#, "has a cursor twice"),
         (r#"{"tools":[1],"nextCursor":"N"}"#, "has more pages than allowed"),
         (long.as_str(), "is longer than allowed"),
         (many.as_str(), "is longer than allowed"),
+        (padded.as_str(), "is longer than allowed"),
         (r#"{"tools":{}}"#, "has no list `tools`"),
         ("null", "has no list `tools`"),
     ] {

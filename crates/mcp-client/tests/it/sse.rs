@@ -68,6 +68,10 @@ async fn post(body: &Value, events: &Mutex<Option<OwnedWriteHalf>>) -> &'static 
         (Some("tools/call"), Some("refuse")) => return "500 Oops",
         (Some("tools/call"), Some("who")) => return "401 Unauthorized\r\nwww-authenticate: Bearer",
         (Some("tools/call"), Some("busy")) => return "503 Busy\r\nretry-after: 7",
+        (Some("tools/call"), Some("hold")) => {
+            tell(events, r#"data: {"method":"notifications/message","params":{}}"#).await;
+            std::future::pending().await
+        }
         (Some("tools/call"), Some("end")) => {
             *events.lock().await = None;
             return "202 Accepted";
@@ -82,10 +86,14 @@ async fn post(body: &Value, events: &Mutex<Option<OwnedWriteHalf>>) -> &'static 
         }
         _ => return "202 Accepted",
     };
+    tell(events, &event).await;
+    "202 Accepted"
+}
+
+async fn tell(events: &Mutex<Option<OwnedWriteHalf>>, event: &str) {
     let mut events = events.lock().await;
     let writer = events.as_mut().unwrap();
     writer.write_all(format!("{event}\n\n").as_bytes()).await.unwrap();
-    "202 Accepted"
 }
 
 fn options() -> ConnectionOptions {
@@ -149,6 +157,25 @@ async fn a_server_of_the_old_transport() {
         );
         assert!(connection.is_closed());
     }
+}
+
+/// A server that answers no post before its request is answered, and more requests than are posted at once.
+#[tokio::test]
+async fn callers_that_leave_make_room_for_others() {
+    let endpoint = HttpEndpoint::new(&server("/messages?session=1").await).unwrap();
+    let connection = Connection::sse(&endpoint, options()).await.unwrap();
+    let mut held = connection.events();
+    let call = |name: &str| {
+        let (connection, params) = (connection.clone(), raw(&format!(r#"{{"name":"{name}"}}"#)));
+        tokio::spawn(async move { connection.request("tools/call", Some(params), within(50)).await })
+    };
+    let waiting: Vec<_> = (0..65).map(|_| call("hold")).collect();
+    for _ in 0..64 {
+        timeout(PATIENCE, held.next()).await.unwrap().unwrap();
+    }
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+    let answer = timeout(PATIENCE, call("ask")).await.unwrap().unwrap();
+    assert_eq!(answer.unwrap().get("n").unwrap().as_str(), "1e2");
 }
 
 #[tokio::test]

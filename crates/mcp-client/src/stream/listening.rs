@@ -1,0 +1,91 @@
+//! The subscription by which a modern server tells what no request is about.
+
+use std::{sync::Arc, time::Duration};
+
+use mcp_wire::method;
+use raw_json::RawJson;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    line,
+    outbox::{Outbox, Outgoing},
+    shared::Shared,
+};
+use crate::pauses;
+
+/// What is listened to.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    wanted: Option<RawJson>,
+    open: Option<Open>,
+    /// The pause after the last subscription, if that did not last.
+    pause: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: u64,
+    since: Instant,
+}
+
+impl Listening {
+    /// Notes what is wanted from now on, under which id, and returns the id of the subscription before.
+    pub(super) fn want(&mut self, id: u64, wanted: Option<&RawJson>) -> Option<u64> {
+        let before = self.open.take().map(|open| open.id);
+        self.wanted = wanted.cloned();
+        self.pause = None;
+        if wanted.is_some() {
+            self.opened(id);
+        }
+        before
+    }
+
+    fn opened(&mut self, id: u64) {
+        let since = Instant::now();
+        self.open = Some(Open { id, since });
+    }
+
+    /// Takes note that a request was answered: if it was the one that opened the subscription, this is over. Gives how long to
+    /// wait before another one, if there is to be one: a server that refuses is asked again when something else is wanted.
+    pub(super) fn ended(&mut self, id: u64, is_refused: bool) -> Option<Next> {
+        let open = self.open.take_if(|open| open.id == id)?;
+        if is_refused && !pauses::has_lasted(open.since) {
+            return Some(Next::Nothing);
+        }
+        let pause = match self.pause {
+            Some(pause) => pauses::next(pause, open.since),
+            None => pauses::FIRST,
+        };
+        self.pause = Some(pause);
+        Some(Next::Again(pause))
+    }
+}
+
+/// What follows the end of a subscription.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Nothing,
+    /// Another one, after a pause.
+    Again(Duration),
+}
+
+/// Opens the subscription again after a pause, unless something else was wanted meanwhile.
+pub(super) async fn again(shared: Arc<Shared>, outbox: Arc<Outbox>, pause: Duration) {
+    tokio::select! {
+        () = sleep(pause) => {}
+        () = shared.closed() => return,
+    }
+    let frame = {
+        let mut listening = shared.listening();
+        let (None, Some(wanted)) = (&listening.open, listening.wanted.clone()) else {
+            return;
+        };
+        let id = shared.next_id();
+        listening.opened(id);
+        mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &wanted.into())
+    };
+    if outbox.push_when_room(Outgoing::Frame(line(frame))).await {
+        // What has changed since nobody listened is unknown. Whoever reads a list now is behind the subscription.
+        shared.incoming.changes.everything();
+    }
+}
