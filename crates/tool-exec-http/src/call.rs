@@ -2,7 +2,7 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use http::{
 use raw_json::RawJson;
 use reqwest::{Client, Response};
 use tokio::{
-    sync::Mutex,
+    sync::Mutex as AsyncMutex,
     task::spawn_blocking,
     time::{error::Elapsed, timeout},
 };
@@ -28,7 +28,7 @@ use crate::{
     address::check_parsed,
     client::Clients,
     dispatch::MarkingBody,
-    failure::{Failure, broken, error_answer, not_connected},
+    failure::{Failure, broken, error_answer, not_connected, of_gateway},
     json_path::PathError,
     mapping::MappingError,
     plan::{Plan, Selection, may_lead_to},
@@ -36,7 +36,7 @@ use crate::{
     request::Request,
     response::{MediaType, result_of},
     settings::Redirects,
-    status::refuses_credentials,
+    status::{is_of_gateway, refuses_credentials},
     text::Scope,
     traffic::Flow,
 };
@@ -48,9 +48,10 @@ pub(crate) struct HttpTool {
     /// The requests to its upstream.
     pub flow: Arc<Flow>,
     pub secrets: Arc<dyn Secrets>,
-    /// The values that the upstream refused last, told apart by a digest. Held while others are got, so that many calls
-    /// share that.
+    /// The values that the upstream refused last, told apart by a digest.
     pub refused: Mutex<Option<u64>>,
+    /// Held while others are got, so that many calls share that.
+    pub renewing: AsyncMutex<()>,
 }
 
 /// How many redirects a call follows.
@@ -84,8 +85,9 @@ impl Invoke for HttpTool {
     }
 
     async fn has_renewed(&self, fetch: bool) -> bool {
-        let refused = self.refused.lock().await;
-        if self.is_changed(*refused).await {
+        let _turn = self.renewing.lock().await;
+        let refused = *self.refused();
+        if self.is_changed(refused).await {
             return true;
         }
         if !fetch || self.plan.references.is_empty() {
@@ -96,7 +98,7 @@ impl Invoke for HttpTool {
                 debug!(tool = %self.plan.tool, %error, "a credential cannot be renewed");
             }
         }
-        self.is_changed(*refused).await
+        self.is_changed(refused).await
     }
 
     fn protocol(&self) -> Option<&'static str> {
@@ -141,13 +143,16 @@ impl HttpTool {
             "http call answered"
         );
         if !plan.expected.holds(status) {
-            cx.dispatch().answered();
             if refuses_credentials(status) {
-                *self.refused.lock().await = Some(self.digest(&values));
+                *self.refused() = Some(self.digest(&values));
             }
-            return Err(error_answer(response, &hidden, &masks, cx.clock.wall())
-                .await
-                .into());
+            let is_own = !is_of_gateway(status);
+            if is_own {
+                cx.dispatch().answered();
+            }
+            let error = error_answer(response, &hidden, &masks, cx.clock.wall()).await;
+            let error = if is_own { error } else { of_gateway(error, cx) };
+            return Err(error.into());
         }
         let media = MediaType::of(response.headers());
         let body = match method {
@@ -165,6 +170,10 @@ impl HttpTool {
             reply.mark_partial();
         }
         Ok(reply)
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Option<u64>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the present values are others than those of this digest.

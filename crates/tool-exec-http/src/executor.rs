@@ -1,8 +1,12 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use raw_json::RawJson;
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Settings, Trust};
 
 use crate::{HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
@@ -31,7 +35,8 @@ use crate::{HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, p
 /// | 401, 407 | `auth` | the upstream does not accept what we showed it: other credentials may help |
 /// | 403 | `auth` | it knows who we are, and refuses: other credentials of the same kind do not help |
 /// | 408, 421, 425 | `unavailable` | it did not take the request as it came: it may take it again, and is not ill |
-/// | 502, 503, 504 | `unavailable` | it did not get to the request, or not now |
+/// | 503 | `unavailable` | it does not get to the request now |
+/// | 502, 504 | `outcome_unknown`, or `unavailable` for a tool that may run twice | a gateway says so, and the server behind it may be at work |
 /// | 429 | `rate_limited` | with the time it asks to wait |
 /// | other 4xx | `invalid_arguments` | the same request is refused again: no retry, no sign of an ill upstream |
 /// | other 5xx | `upstream_error` | it failed at the request |
@@ -93,6 +98,7 @@ impl Executor for HttpExecutor {
             clients: self.clients.clone(),
             secrets: self.secrets.clone(),
             refused: Mutex::default(),
+            renewing: AsyncMutex::default(),
         }))
     }
 

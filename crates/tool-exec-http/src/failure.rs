@@ -160,6 +160,18 @@ pub(crate) async fn error_answer(
     }
 }
 
+/// The error of a gateway's answer, which may leave open whether the tool has run.
+pub(crate) fn of_gateway(error: ToolError, cx: &CallContext) -> ToolError {
+    let told = cx.unanswered(error.kind(), error.message());
+    if told.kind() != ErrorKind::OutcomeUnknown {
+        return error;
+    }
+    match error.detail() {
+        Some(detail) => told.with_detail(detail.clone()),
+        None => told,
+    }
+}
+
 /// The start of a body, and whether it is the whole body. An upstream that is slow with it or breaks off has still
 /// answered.
 async fn read_some(response: &mut Response) -> (Vec<u8>, bool) {

@@ -56,6 +56,12 @@ pub(crate) fn kind_of(status: StatusCode) -> ErrorKind {
     }
 }
 
+/// Whether a status is that of a gateway to which nothing good came from the server behind it, which may have done what was
+/// asked for or be at it (RFC 9110, sections 15.6.3 and 15.6.5).
+pub(crate) fn is_of_gateway(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502 | 504)
+}
+
 /// Whether a status says that other credentials may help. 403 does not: it is often said of one thing and not another, and
 /// a tool works for the rest.
 pub(crate) fn refuses_credentials(status: StatusCode) -> bool {

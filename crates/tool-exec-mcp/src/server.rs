@@ -194,9 +194,14 @@ impl McpServer {
     /// # Errors
     /// When the server is not there, or the list of tools cannot be read.
     async fn list(&self, features: &[Feature], beside: Duration) -> Result<Vec<Feature>, String> {
+        let generation = self.connections.generation();
         let connection = match self.connection().await {
-            Err(error) if error.is_refusal() && self.connections.has_renewed(true).await => {
-                self.connection().await
+            Err(error) if error.is_refusal() => {
+                self.connections.refused(generation);
+                match self.connections.has_renewed(true).await {
+                    true => self.connection().await,
+                    false => Err(error),
+                }
             }
             connection => connection,
         };

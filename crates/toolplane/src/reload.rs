@@ -1,8 +1,12 @@
 //! Another configuration in the place of the present one, while calls are made.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
 use tool_policy::Redactor;
@@ -26,11 +30,18 @@ pub(crate) struct Reloading {
 }
 
 /// The present values of references. Servers that stay keep asking here, whichever configuration they came with.
-struct SharedSecrets(ArcSwap<Arc<dyn Secrets>>);
+struct SharedSecrets {
+    present: ArcSwap<Arc<dyn Secrets>>,
+    /// Held while a value is renewed: tools that share one renew it once.
+    turns: Mutex<HashMap<Reference, Arc<AsyncMutex<()>>>>,
+}
 
 impl Reloading {
     pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor) -> Self {
-        let shared = Arc::new(SharedSecrets(ArcSwap::from_pointee(secrets)));
+        let shared = Arc::new(SharedSecrets {
+            present: ArcSwap::from_pointee(secrets),
+            turns: Mutex::default(),
+        });
         Self {
             own,
             secrets: redactor.watching(shared.clone()),
@@ -87,7 +98,10 @@ impl Toolplane {
         let (parts, running) = reloading.parts(configuration, &before)?;
         let hooks = inner.hooks.of(configuration)?;
         // Before the tools that need the new values.
-        reloading.shared.0.store(Arc::new(Arc::new(loaded.secrets())));
+        reloading
+            .shared
+            .present
+            .store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
         let rules = rules(configuration);
         let callers = callers(configuration);
@@ -110,16 +124,35 @@ impl Toolplane {
 
 impl Secrets for SharedSecrets {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let secrets = self.0.load_full();
+        let secrets = self.present.load_full();
         Box::pin(async move { secrets.get(reference).await })
     }
 
     fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
-        let secrets = self.0.load_full();
-        Box::pin(async move { secrets.renew(reference).await })
+        Box::pin(async move {
+            let secrets = self.present.load_full();
+            let before = secrets.get(reference).await;
+            let turn = self.turn(reference);
+            let _turn = turn.lock().await;
+            if let (Ok(before), Ok(now)) = (before, secrets.get(reference).await)
+                && before.as_ref().map(Secret::expose) != now.as_ref().map(Secret::expose)
+            {
+                // Another tool that is shown to the same upstream has renewed it meanwhile.
+                return Ok(());
+            }
+            secrets.renew(reference).await
+        })
     }
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
-        self.0.load().has(reference)
+        self.present.load().has(reference)
+    }
+}
+
+impl SharedSecrets {
+    /// Whose holder renews a value.
+    fn turn(&self, reference: &Reference) -> Arc<AsyncMutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(reference.clone()).or_default())
     }
 }

@@ -128,6 +128,34 @@ async fn a_tool_that_may_run_twice_is_only_unavailable() {
     );
 }
 
+/// The server behind it may have done what was asked for.
+#[tokio::test]
+async fn a_gateway_that_had_no_answer_leaves_open_whether_the_tool_ran() {
+    use ErrorKind::{OutcomeUnknown, Unavailable};
+    for (line, is_idempotent, kind, dispatch) in [
+        ("502 x", None, OutcomeUnknown, DispatchState::Sent),
+        ("504 x", None, OutcomeUnknown, DispatchState::Sent),
+        ("504 x", Some(true), Unavailable, DispatchState::Sent),
+        ("503 x", None, Unavailable, DispatchState::Answered),
+    ] {
+        let json = [("content-type", "application/json"), ("retry-after", "7")];
+        let server = Server::start(move |_| Answer::Keep(answer(line, &json, r#"{"why":"slow"}"#))).await;
+        let mut pay = descriptor(json!({"url": server.url("/"), "method": "POST"}));
+        pay.metadata.idempotent = is_idempotent;
+        let tool =
+            prepare_by(&executor(Values::of(&[])), pay).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let done = tool.call(json!({"a": 1})).await;
+        assert_eq!(
+            (done.kind(), done.dispatch),
+            (kind, dispatch),
+            "{line} {is_idempotent:?}"
+        );
+        let error = done.error();
+        assert!(error.to_string().contains(&line[..3]), "{error}");
+        assert_eq!(error.detail().unwrap().as_str(), r#"{"why":"slow"}"#);
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_http_is_a_broken_protocol() {
     let mut answers = vec![

@@ -260,17 +260,20 @@ async fn servers_of_the_old_transport_are_reached_unless_it_is_ruled_out() {
 }
 
 /// A key that is a part of the URL, and is kept until it is renewed.
-#[derive(Default)]
-struct Kept(AtomicUsize);
+struct Kept {
+    n_renewals: AtomicUsize,
+    keys: &'static [&'static str],
+}
 
 impl Secrets for Kept {
     fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let key = ["stale", "fresh"][self.0.load(Ordering::SeqCst).min(1)];
+        let n = self.n_renewals.load(Ordering::SeqCst);
+        let key = self.keys[n.min(self.keys.len() - 1)];
         Box::pin(async move { Ok(Some(Secret::new(key))) })
     }
 
     fn renew<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.n_renewals.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(()) })
     }
 
@@ -301,8 +304,8 @@ async fn guard(mut stream: BufReader<TcpStream>) {
     }
 }
 
-#[tokio::test]
-async fn a_server_that_refuses_the_key_is_reached_with_another() {
+/// A server that takes the fresh key alone, and these keys for it.
+async fn guarded(keys: &'static [&'static str]) -> (Arc<McpServer>, Arc<Kept>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/${{secret:key}}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -310,16 +313,33 @@ async fn a_server_that_refuses_the_key_is_reached_with_another() {
             tokio::spawn(guard(BufReader::new(stream)));
         }
     });
+    let target = ServerTarget::Http {
+        url: Template::parse(&url).unwrap(),
+        headers: [].into(),
+        transport: HttpTransport::Streamable,
+    };
+    let mut settings = ServerSettings::new("box", target);
+    settings.era = EraChoice::Legacy;
+    let n_renewals = AtomicUsize::new(0);
+    let kept = Arc::new(Kept { n_renewals, keys });
+    (McpServer::new(settings, kept.clone()), kept)
+}
+
+/// Whoever renews it may need more than one try, before anything was listed.
+#[tokio::test]
+async fn a_key_is_renewed_until_the_server_takes_it() {
+    let (server, kept) = guarded(&["stale", "older", "fresh"]).await;
+    assert_eq!(load(&server).await.tools.len(), 0);
+    assert_eq!(kept.n_renewals.load(Ordering::SeqCst), 1);
+    assert_eq!(load(&server).await.tools.len(), 1);
+    assert_eq!(kept.n_renewals.load(Ordering::SeqCst), 2);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_key_is_reached_with_another() {
     for lists_first in [false, true] {
-        let target = ServerTarget::Http {
-            url: Template::parse(&url).unwrap(),
-            headers: [].into(),
-            transport: HttpTransport::Streamable,
-        };
-        let mut settings = ServerSettings::new("box", target);
-        settings.era = EraChoice::Legacy;
-        let kept = Arc::new(Kept::default());
-        let server = McpServer::new(settings, kept.clone());
+        let (server, kept) = guarded(&["stale", "fresh"]).await;
         if lists_first {
             assert_eq!(load(&server).await.tools.len(), 1, "it renews the key by itself");
         } else {
@@ -331,7 +351,7 @@ async fn a_server_that_refuses_the_key_is_reached_with_another() {
             assert!(executor.has_renewed_boxed(true).await);
             assert!(executor.has_renewed_boxed(true).await, "others find it renewed");
         }
-        assert_eq!(kept.0.load(Ordering::SeqCst), 1);
+        assert_eq!(kept.n_renewals.load(Ordering::SeqCst), 1);
         Call::new(&server, "echo", json!({})).make().await.unwrap();
         server.shutdown().await;
     }

@@ -71,8 +71,12 @@ impl Secrets for Kept {
     }
 
     fn renew<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
-        self.n_renewals.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { Ok(()) })
+        Box::pin(async {
+            // It takes its time, in which others come for the same.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            self.n_renewals.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
     }
 
     fn has(&self, _: &Reference) -> Result<bool, SecretError> {
@@ -81,7 +85,7 @@ impl Secrets for Kept {
 }
 
 fn plane(url: &str, tokens: [&'static str; 2]) -> (Toolplane, Arc<Kept>) {
-    let configuration = json!({"tools": {"t": {
+    let tool = json!({
         "description": "Needs a token.",
         "executor": {
             "kind": "http",
@@ -90,7 +94,8 @@ fn plane(url: &str, tokens: [&'static str; 2]) -> (Toolplane, Arc<Kept>) {
             "allow_private": true,
             "headers": {"Authorization": "Bearer ${secret:token}"},
         },
-    }}});
+    });
+    let configuration = json!({"tools": {"t": tool, "u": tool}});
     let options = LoadOptions::new().text("c", Syntax::Json, configuration.to_string());
     let loaded = load(&options).expect("usable");
     let kept = Arc::new(Kept {
@@ -105,8 +110,8 @@ fn plane(url: &str, tokens: [&'static str; 2]) -> (Toolplane, Arc<Kept>) {
 async fn an_expired_token_is_renewed_once_and_the_call_succeeds() {
     let (url, n_requests) = api("fresh-token").await;
     let (plane, kept) = plane(&url, ["stale-token", "fresh-token"]);
-    // Many at once: all of them find the token expired, and one renewal is for all.
-    let calls = (0..8).map(|_| plane.call(CallRequest::new("t")));
+    // Many at once, of two tools: all of them find the token expired, and one renewal is for all.
+    let calls = (0..8).map(|n| plane.call(CallRequest::new(["t", "u"][n % 2])));
     let results = timeout(LONG, futures_util::future::join_all(calls))
         .await
         .expect("no hang");
