@@ -26,6 +26,7 @@ mod cache;
 mod caller;
 mod clock;
 mod context;
+mod credentials;
 mod descriptor;
 mod dispatch;
 mod error;
@@ -75,6 +76,7 @@ pub use self::{
     caller::Caller,
     clock::{Clock, Instant},
     context::{CallContext, CorrelationId, Note, Target},
+    credentials::hide_credentials,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchState},
     error::{Category, ErrorKind, ToolError},

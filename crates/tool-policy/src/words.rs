@@ -2,19 +2,8 @@
 
 use std::{borrow::Cow, net::IpAddr};
 
-/// What stands in the place of a secret.
-const HIDDEN: &str = "[redacted]";
-/// Words in a name that say that its value is a secret.
-const NAMES: [&str; 8] = [
-    "key",
-    "token",
-    "secret",
-    "passw",
-    "auth",
-    "credential",
-    "cookie",
-    "signature",
-];
+use tool_core::hide_credentials;
+
 /// What stands in the place of an address inside.
 const ADDRESS: &str = "[internal address]";
 /// What stands in the place of a path on this machine.
@@ -66,29 +55,20 @@ pub(crate) fn tellable(text: &str) -> Cow<'_, str> {
 /// The text without what is nobody's business outside: credentials, addresses of the inside and paths of this machine.
 /// What is told by a public address is left, as far as its path.
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
+    match hide_credentials(text) {
+        Cow::Borrowed(text) => from_outside(text),
+        Cow::Owned(text) => Cow::Owned(from_outside(&text).into_owned()),
+    }
+}
+
+/// The text as those outside may know where things are.
+fn from_outside(text: &str) -> Cow<'_, str> {
     let mut told = String::new();
     let mut is_changed = false;
-    let mut next = Next::Anything;
     for piece in pieces(text) {
-        let shown = match &piece {
-            Piece::Between(between) => {
-                next = next.after(between);
-                Cow::Borrowed(*between)
-            }
-            // Between quotes, as in JSON.
-            Piece::Word(word @ (":" | "=")) => {
-                next = next.after(word);
-                Cow::Borrowed(*word)
-            }
-            Piece::Word(word) => {
-                let shown = if next.hides(word) {
-                    Cow::Owned(HIDDEN.to_owned())
-                } else {
-                    self::word(word)
-                };
-                next = Next::of(word);
-                shown
-            }
+        let shown = match piece {
+            Piece::Between(between) => Cow::Borrowed(between),
+            Piece::Word(word) => self::word(word),
         };
         is_changed |= *shown != *piece.text();
         told.push_str(&shown);
@@ -100,59 +80,9 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the word may be that comes next.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// Anything.
-    Anything,
-    /// A secret if `:` or `=` comes first; the flag says that it is one whatever it looks like.
-    Named(bool),
-    /// A secret, unless it is a word of a language: what follows "token:" may be an explanation.
-    Secret(bool),
-}
-
-impl Next {
-    /// After `Bearer`, `password`, `api_key=`.
-    fn of(word: &str) -> Self {
-        let word = word.to_ascii_lowercase();
-        let name = word.trim_end_matches([':', '=']);
-        let is_word = name.contains("passw") || name.contains("secret");
-        if matches!(name, "bearer" | "basic") {
-            Self::Secret(false)
-        } else if name.contains("://") || !NAMES.iter().any(|known| name.contains(known)) {
-            Self::Anything
-        } else if name.len() < word.len() {
-            Self::Secret(is_word)
-        } else {
-            Self::Named(is_word)
-        }
-    }
-
-    fn after(self, between: &str) -> Self {
-        let is_plain = between.chars().all(|c| c.is_whitespace() || "\"'`:=".contains(c));
-        match self {
-            Self::Named(is_word) if is_plain && between.contains([':', '=']) => Self::Secret(is_word),
-            Self::Secret(_) | Self::Named(_) if is_plain => self,
-            _ => Self::Anything,
-        }
-    }
-
-    fn hides(self, word: &str) -> bool {
-        let bare = word.trim_end_matches(['.', ':', '!', '?']);
-        let is_prose = bare.len() < 16 && bare.chars().all(|c| c.is_lowercase() || c == '-');
-        match self {
-            // `Authorization: Bearer abc`: the scheme is no secret, and what comes after it is.
-            Self::Secret(_) if bare.eq_ignore_ascii_case("bearer") || bare.eq_ignore_ascii_case("basic") => {
-                false
-            }
-            Self::Secret(is_word) => is_word || !is_prose,
-            _ => false,
-        }
-    }
-}
-
+#[derive(Clone, Copy)]
 enum Piece<'a> {
-    /// Something that may be an address, a path or a secret.
+    /// Something that may be an address or a path.
     Word(&'a str),
     /// Spaces, quotes and brackets.
     Between(&'a str),
@@ -166,7 +96,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Cuts a text where no address, path or secret goes on.
+/// Cuts a text where no address or path goes on.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let ends = |c: char| c.is_whitespace() || "\"'`<>(){},;|".contains(c);
     let mut rest = text;
@@ -187,17 +117,6 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
 fn word(word: &str) -> Cow<'_, str> {
     if let Some((scheme, rest)) = word.split_once("://") {
         return url(scheme, rest).into();
-    }
-    if let Some((name, value)) = word.split_once('=')
-        && !value.is_empty()
-        && NAMES
-            .iter()
-            .any(|known| name.to_ascii_lowercase().contains(known))
-    {
-        return format!("{name}={HIDDEN}").into();
-    }
-    if looks_secret(word) {
-        return Cow::Owned(HIDDEN.to_owned());
     }
     let bare = word.trim_end_matches(['.', ':', '!', '?', ']']);
     let ending = &word[bare.len()..];
@@ -318,25 +237,4 @@ fn is_path(word: &str) -> bool {
         .flat_map(|rest| rest.split('/'));
     parts.next().is_some_and(|root| ROOTS.contains(&root))
         && parts.next().is_some_and(|next| !next.is_empty())
-}
-
-/// Whether a word has the form of a well-known kind of token.
-fn looks_secret(word: &str) -> bool {
-    const BEGINNINGS: [&str; 14] = [
-        "sk-",
-        "pk-",
-        "rk-",
-        "sk_live_",
-        "sk_test_",
-        "ghp_",
-        "gho_",
-        "ghs_",
-        "github_pat_",
-        "glpat-",
-        "xoxb-",
-        "xoxp-",
-        "AKIA",
-        "eyJ",
-    ];
-    word.len() >= 20 && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
 }

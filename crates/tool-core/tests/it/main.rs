@@ -2,6 +2,7 @@
 
 mod arguments;
 mod context;
+mod credentials;
 mod health;
 mod lifecycle;
 mod name;

@@ -63,13 +63,9 @@ fn what_is_nobodys_business_outside_is_hidden() {
         ("in ~/.ssh/id_rsa", Some("in [path]")),
         ("file:///root/x", Some("[path]")),
         (
-            "Authorization: Bearer abc.DEF-123 refused",
-            Some("Authorization: Bearer [redacted] refused"),
+            "10.1.2.3:80 refused Authorization: Bearer abc.DEF-123, see /etc/app/key.pem",
+            Some("[internal address] refused Authorization: Bearer [redacted], see [path]"),
         ),
-        ("password: swordfish", Some("password: [redacted]")),
-        ("api_key=xyz12345 is wrong", Some("api_key=[redacted] is wrong")),
-        (r#"{"token":"A1b2C3"}"#, Some(r#"{"token":"[redacted]"}"#)),
-        ("sent ghp_0123456789abcdefABCDEF0123", Some("sent [redacted]")),
     ] {
         assert_eq!(told(message), expected.unwrap_or(message), "{message}");
     }
