@@ -1,6 +1,6 @@
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{borrow::Cow, fmt, sync::Arc, time::SystemTime};
 
-use crate::HealthReport;
+use crate::{HealthReport, hide_credentials};
 
 /// Something that an operator should know, or that is over. It goes to observers as
 /// [`Event::Alert`](crate::Event::Alert): logs, metrics and webhooks listen there.
@@ -56,7 +56,7 @@ pub enum AlertSubject {
 }
 
 impl Alert {
-    /// An alert without figures.
+    /// An alert without figures, and without what looks like a credential in its message.
     #[must_use]
     pub fn new(
         kind: AlertKind,
@@ -65,11 +65,15 @@ impl Alert {
         message: impl Into<String>,
         at: SystemTime,
     ) -> Self {
+        let mut message = message.into();
+        if let Cow::Owned(hidden) = hide_credentials(&message) {
+            message = hidden;
+        }
         Self {
             kind,
             phase,
             subject,
-            message: message.into(),
+            message,
             at,
             health: None,
         }

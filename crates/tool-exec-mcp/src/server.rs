@@ -13,7 +13,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus, ToolError,
+    BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus,
+    ToolError, hide_credentials,
 };
 
 use crate::{
@@ -225,6 +226,7 @@ impl McpServer {
                 }
                 Err(reason) => {
                     let (server, what) = (&self.settings.name, feature.as_str());
+                    let reason = hide_credentials(&reason);
                     tracing::warn!(server, "the list of {what}s cannot be read: {reason}");
                     unread.push(feature);
                 }
@@ -259,6 +261,7 @@ impl McpServer {
             return;
         }
         let unread = self.list(&due, Duration::MAX).await.unwrap_or_else(|reason| {
+            let reason = hide_credentials(&reason);
             tracing::warn!(
                 server = self.settings.name,
                 "the list of tools may have changed and cannot be read: {reason}"

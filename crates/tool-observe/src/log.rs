@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_fields};
+use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields};
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
 use crate::{conventions, sanitised, tracer::SpanKind};
@@ -115,11 +115,12 @@ fn milliseconds(elapsed: Duration) -> f64 {
     (elapsed.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// An error's text without the values that a caller sent, on one line: it may hold words of an upstream.
+/// An error's text without the values that a caller sent and without credentials, on one line: it may hold words of an
+/// upstream.
 pub(crate) fn loggable(error: &ToolError) -> Cow<'_, str> {
     let text = match error.source().and_then(|source| source.downcast_ref()) {
         Some(CheckError::Mismatch(mismatch)) => Cow::Owned(mismatch.masked()),
-        _ => Cow::Borrowed(error.message()),
+        _ => hide_credentials(error.message()),
     };
     if text.contains(char::is_control) {
         let escaped = text.chars().flat_map(|letter| {

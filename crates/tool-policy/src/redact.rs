@@ -11,7 +11,7 @@ use crate::Redactor;
 
 /// Hides secrets in what a tool gives back: in its result, in what it asks for and in its error. How much is the tool's
 /// setting, see [`Redaction`]. In results and in the data of errors it hides the fields as well that the tool's settings
-/// name.
+/// name. The message of an error, which operators read as well, is without anything that looks like a credential.
 ///
 /// # Order
 /// It stands inside everything that keeps or shares results, so that nobody above ever sees what is hidden, and around
@@ -52,7 +52,7 @@ impl<S: Invoke> Invoke for Redacting<S> {
         let result = self.inner.invoke(cx).await;
         let (redaction, fields) = (cx.tool().settings().redaction, &cx.tool().settings().redact);
         let knows = !self.redactor.is_empty();
-        if !(knows || redaction == Redaction::Credentials || !fields.is_empty()) {
+        if result.is_ok() && !(knows || redaction == Redaction::Credentials || !fields.is_empty()) {
             return result;
         }
         let hide = Hide {

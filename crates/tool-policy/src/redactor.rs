@@ -9,7 +9,7 @@ use std::{
 use aho_corasick::{AhoCorasick, MatchKind};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use raw_json::{Kind, RawJson};
-use tool_core::{BoxFuture, HIDDEN, Reference, Secret, SecretError, Secrets, secret_forms};
+use tool_core::{BoxFuture, HIDDEN, Reference, Secret, SecretError, Secrets, hide_credentials, secret_forms};
 
 /// How many values are known at most: the oldest one is forgotten first.
 const MAX_KNOWN: usize = 1_000;
@@ -83,9 +83,18 @@ impl Redactor {
         self.0.seen.load().is_empty()
     }
 
-    /// A text for messages and logs.
+    /// A text for messages and logs: also without the credentials in it that nobody has named, see [`hide_credentials`].
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.known(text) {
+            Cow::Borrowed(text) => hide_credentials(text),
+            Cow::Owned(text) => Cow::Owned(hide_credentials(&text).into_owned()),
+        }
+    }
+
+    /// A text without the known secrets alone: for one of our own, such as a whole line of a log, whose layout must stay.
+    #[must_use]
+    pub fn known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.finders().and_then(|finders| finders.in_text.clone()) {
             Some(finder) => replaced(&finder, text),
             None => Cow::Borrowed(text),

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde::Serialize;
 use toolplane::{
     BuildError,
-    core::{ErrorKind, ToolError},
+    core::{ErrorKind, ToolError, hide_credentials},
     manifest::{Diagnostic, Diagnostics, Severity},
 };
 
@@ -101,11 +101,11 @@ impl Failure {
         self
     }
 
-    /// Adds what caused it. A cause whose words were said already is left out.
+    /// Adds what caused it, without credentials. A cause whose words were said already is left out.
     pub(crate) fn with_source(mut self, source: &(dyn Error + 'static)) -> Self {
         let mut next = Some(source);
         while let Some(error) = next {
-            let text = error.to_string();
+            let text = hide_credentials(&error.to_string()).into_owned();
             let said = self.more.causes.iter().chain([&self.message]);
             if !text.is_empty() && !said.into_iter().any(|before| before.contains(&text)) {
                 self.more.causes.push(text);
@@ -153,7 +153,7 @@ impl Failure {
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Self {
         let kind = error.kind();
-        let mut failure = Self::new(kind.into(), kind.as_str(), error.message());
+        let mut failure = Self::new(kind.into(), kind.as_str(), hide_credentials(error.message()));
         failure.more.ledger_id = error.ledger_id().map(|id| id.to_string());
         let failure = match error.source() {
             Some(source) => failure.with_source(source),
@@ -216,5 +216,31 @@ impl From<BuildError> for Failure {
                 None => Self::configuration(message),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use toolplane::core::{ErrorKind, ToolError};
+
+    use super::Failure;
+
+    #[test]
+    fn a_failure_is_told_with_addresses_and_without_credentials() {
+        let error = ToolError::new(ErrorKind::Unavailable, "10.1.2.3:80 refused api_key=hunter2")
+            .with_source(io::Error::other("https://ada:hunter2@10.1.2.3/ is down"));
+        assert_eq!(
+            Failure::from(error)
+                .render(false)
+                .lines()
+                .take(2)
+                .collect::<Vec<_>>(),
+            [
+                "error: 10.1.2.3:80 refused api_key=[redacted]",
+                "  caused by: https://[redacted]@10.1.2.3/ is down",
+            ]
+        );
     }
 }

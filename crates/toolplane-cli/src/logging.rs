@@ -24,7 +24,7 @@ pub(crate) fn redactor() -> Redactor {
 
 /// A text for people.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
-    SECRETS.text(text)
+    SECRETS.known(text)
 }
 
 /// The standard error, without secrets.
@@ -34,7 +34,7 @@ impl Write for Stderr {
     /// Writes a whole event, which is how they come.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        io::stderr().write_all(SECRETS.text(&text).as_bytes())?;
+        io::stderr().write_all(SECRETS.known(&text).as_bytes())?;
         Ok(event.len())
     }
 

@@ -12,7 +12,9 @@ use tokio::{
     sync::watch::Sender,
     time::{Instant, sleep_until, timeout},
 };
-use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust};
+use tool_core::{
+    AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, hide_credentials,
+};
 use tool_manifest::HealthSpec;
 use tool_observe::HealthBook;
 use tool_registry::Registry;
@@ -195,10 +197,12 @@ impl Checks {
                 .map(|cause| format!(": {cause}"))
                 .unwrap_or_default();
             let subject = &target.subject;
+            let said = format!("{error}{cause}");
+            let said = hide_credentials(&said);
             if before.is_none_or(|check| check.n_failures == 0) {
-                tracing::warn!(%subject, "a health check failed: {error}{cause}");
+                tracing::warn!(%subject, "a health check failed: {said}");
             } else {
-                tracing::debug!(%subject, "a health check failed again: {error}{cause}");
+                tracing::debug!(%subject, "a health check failed again: {said}");
             }
         }
         match &target.what {

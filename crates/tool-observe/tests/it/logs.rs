@@ -137,3 +137,14 @@ async fn a_failure_is_logged_for_whoever_reads_warnings_alone() {
     let lines = logged(Level::DEBUG, json!({}), Step::Fail(error)).await;
     assert_eq!(lines[1]["attempt"], 1, "{lines:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_logged_with_addresses_and_without_credentials() {
+    let error = ToolError::new(
+        ErrorKind::Unavailable,
+        "https://ada:hunter2@10.1.2.3/v1 refused Authorization: Bearer hunter2.A1",
+    );
+    let lines = logged(Level::DEBUG, json!({}), Step::Fail(error)).await;
+    let said = "failed: https://[redacted]@10.1.2.3/v1 refused Authorization: Bearer [redacted]";
+    assert_eq!(messages(&lines)[1..], [format!("attempt {said}").as_str(), said]);
+}

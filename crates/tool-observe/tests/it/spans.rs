@@ -207,6 +207,19 @@ async fn spans_say_what_was_called_and_how_it_ended() {
     assert_eq!(spans[1].parent, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failed_span_says_addresses_and_no_credentials() {
+    let down = ToolError::new(ErrorKind::Unavailable, "10.1.2.3:80 refused api_key=hunter2");
+    let fixture = Fixture::new(Sampler::DEFAULT, [Step::Fail(down)]);
+    fixture.run(&mut fixture.call(None)).await.unwrap_err();
+    for span in fixture.spans() {
+        assert_eq!(
+            span.failure.as_deref(),
+            Some("10.1.2.3:80 refused api_key=[redacted]")
+        );
+    }
+}
+
 /// A tool that is run by a server.
 struct Served;
 

@@ -121,6 +121,24 @@ async fn an_alert_is_sent_as_documented() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_alert_is_sent_with_addresses_and_without_credentials() {
+    let receiver = Arc::new(Receiver::default());
+    let webhook = started(&receiver);
+    let subject = AlertSubject::Tool("weather".into());
+    let message = "a call ended: 10.1.2.3:80 refused token=hunter2";
+    let at = SystemTime::UNIX_EPOCH;
+    let alert = Alert::new(AlertKind::Failure, AlertPhase::Firing, subject, message, at);
+    tell(&webhook, &alert);
+    sleep(Duration::from_secs(1)).await;
+    let got = receiver.got.lock().unwrap();
+    let body: Value = serde_json::from_str(got[0].1.body()).unwrap();
+    assert_eq!(
+        body["data"]["message"],
+        "a call ended: 10.1.2.3:80 refused token=[redacted]"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_pass_is_tried_again_with_longer_and_longer_pauses() {
     let receiver = Arc::new(Receiver::answering([
         Err(failure(true)),

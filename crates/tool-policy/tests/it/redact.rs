@@ -105,6 +105,15 @@ async fn a_secret_of_digits_leaves_json_behind() {
     assert_eq!(redactor.text("abc"), "abc", "too short to be told from chance");
 }
 
+#[test]
+fn messages_are_without_what_nobody_named_and_our_own_words_stay() {
+    let redactor = Redactor::default();
+    redactor.learn(SECRET);
+    let text = format!("{SECRET} and api_key=A1b2C3");
+    assert_eq!(redactor.text(&text), "[redacted] and api_key=[redacted]");
+    assert_eq!(redactor.known(&text), "[redacted] and api_key=A1b2C3");
+}
+
 #[tokio::test]
 async fn errors_are_without_them_in_words_and_data() {
     let quoted = RawJson::from(SECRET);

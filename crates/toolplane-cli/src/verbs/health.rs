@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
 use toolplane::{
     RawJson,
+    core::hide_credentials,
     manifest::{Configuration, Loaded},
 };
 
@@ -69,7 +70,7 @@ fn direct(options: &Options, console: Console) -> Result<Exit, Failure> {
                 let cause = std::error::Error::source(&error);
                 let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
                 let text = format!("{}: {error}{cause}", checked.subject);
-                console.warn(&text::printable(&text));
+                console.warn(&text::printable(&hide_credentials(&text)));
             }
         }
         let exit = show(&plane.health_page(&plane.local_caller()), console)?;

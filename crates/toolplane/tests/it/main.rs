@@ -35,3 +35,4 @@ mod spans;
 mod spans_refused;
 mod stack;
 mod turns;
+mod unknown_credentials;
