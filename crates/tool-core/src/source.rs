@@ -97,7 +97,7 @@ pub trait Source: Send + Sync {
 /// What a source offers at one time.
 #[derive(Debug, Default, PartialEq)]
 pub struct Catalogue {
-    /// Grows with every change.
+    /// Grows with every change; 0 while nothing was read yet.
     pub revision: u64,
     /// The tools, in the source's own order.
     pub tools: Vec<Arc<Descriptor>>,

@@ -105,9 +105,9 @@ impl Registry {
     }
 
     /// Puts other parts in the place of the present ones, as one step: a call finds either the tools of before or those
-    /// of after. What layers know of a tool is kept if it has the same name and is run by the same upstream. A source
-    /// that is in both stays as it is; one that is not in the new parts is let go, and calls that it still runs end in
-    /// their own time.
+    /// of after. What layers know of a tool is kept if it has the same name and is run by the same upstream, also while the
+    /// source of that name has not read its lists. A source that is in both stays as it is; one that is not in the new
+    /// parts is let go, and calls that it still runs end in their own time.
     ///
     /// `lists_changed` says that lists count as changed even if they hold the same: who may see what has changed.
     pub fn replace(&self, parts: RegistryParts, lists_changed: bool) {

@@ -1,7 +1,7 @@
 //! From descriptors to a snapshot.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -65,8 +65,34 @@ impl Resolver<'_> {
                 }
             }
         }
+        snapshot.awaited = self.awaited(sources, &snapshot);
         self.finish(&mut snapshot);
         snapshot
+    }
+
+    /// What is known of the tools that are not there now and may come back. What runs them has the name of its source.
+    fn awaited(
+        &self,
+        sources: &[(&str, Arc<Catalogue>)],
+        now: &Snapshot,
+    ) -> HashMap<(Feature, Arc<str>), Arc<ToolState>> {
+        let unread = sources.iter().filter(|(_, catalogue)| catalogue.revision == 0);
+        let unread: HashSet<&str> = unread.map(|(name, _)| *name).collect();
+        let is_awaited = |(feature, key): &(Feature, Arc<str>), state: &ToolState| {
+            let upstream = state.upstream();
+            upstream.is_some_and(|upstream| unread.contains(&**upstream.name()))
+                && now.find(*feature, key).is_none()
+        };
+        let shelves = Feature::ALL.into_iter().map(|feature| self.before.list(feature));
+        let known = shelves.flatten().map(|tool| {
+            let descriptor = tool.descriptor();
+            ((descriptor.feature, key(descriptor)), tool.state().clone())
+        });
+        let awaited = self.before.awaited.clone();
+        known
+            .chain(awaited)
+            .filter(|(key, state)| is_awaited(key, state))
+            .collect()
     }
 
     /// Orders the lists and finds out which of them are new.
@@ -140,7 +166,10 @@ impl Resolver<'_> {
                 settings.idempotency.passes_key = executor.passes_key(descriptor);
                 settings
             },
-            state: state(before, upstream),
+            state: {
+                let awaited = || self.before.awaited.get(&(descriptor.feature, key(descriptor)));
+                state(before.map(|tool| tool.state()).or_else(awaited), upstream)
+            },
         });
         let same = before.filter(|before| tool.answers_as(before));
         let generation = same.map_or(self.generation, |same| same.generation());
@@ -172,11 +201,9 @@ impl Resolver<'_> {
 }
 
 /// What is known of the tool from before, if it is still run by the same.
-fn state(before: Option<&Arc<Tool>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
+fn state(before: Option<&Arc<ToolState>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
     let name = |upstream: &Arc<Upstream>| upstream.name().clone();
-    let known = before
-        .map(|tool| tool.state())
-        .filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
+    let known = before.filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
     // Another tool by now, which gets another chance.
     known.inspect(|state| _ = state.enable());
     known.map_or_else(|| Arc::new(ToolState::new(upstream)), Arc::clone)

@@ -1,7 +1,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
-use tool_core::{Feature, PrepareError, Target, Tool};
+use tool_core::{Feature, PrepareError, Target, Tool, ToolState};
 
 use crate::uri_template::UriTemplate;
 
@@ -14,6 +14,9 @@ pub struct Snapshot {
     /// What a template's URIs look like, in the order of the templates.
     pub(crate) uri_templates: Vec<UriTemplate>,
     pub(crate) refused: Vec<Refused>,
+    /// What is known of tools that are not there while the lists of their server are still to be read: another one is in its
+    /// place since its settings changed. By what they are found by.
+    pub(crate) awaited: HashMap<(Feature, Arc<str>), Arc<ToolState>>,
     /// Which revision of each source went in, in the order of the sources.
     pub(crate) seen: Vec<u64>,
 }

@@ -165,6 +165,33 @@ async fn a_server_that_did_not_change_stays_connected_and_one_that_is_gone_ends_
     plane.shutdown().await;
 }
 
+/// Its tools are not there until its lists are read, and are the same ones then.
+#[tokio::test]
+async fn what_is_known_of_the_tools_of_a_server_is_kept_when_its_settings_change() {
+    let mock = MockServer::builder().tool(MockTool::new("x")).build();
+    let http = mock.http().await.expect("it listens");
+    let yaml = |settings: &str| loaded(&format!("servers: {{s: {{url: '{}'{settings}}}}}", http.url()));
+    let plane = Toolplane::builder().loaded(&yaml("")).build().expect("usable");
+    assert_eq!(kind(&plane, "s__x").await, None);
+    // Twice, before anybody has needed it.
+    for settings in [", timeout_ms: 5000", ", timeout_ms: 6000"] {
+        plane.reload(&yaml(settings)).expect("usable");
+        assert_eq!(plane.health().tool("s__x").n_calls, 1, "it is expected back");
+    }
+    assert_eq!(kind(&plane, "s__x").await, None);
+    assert_eq!(plane.health().tool("s__x").n_calls, 2);
+    // What does not come back is forgotten, and so is what its server has no more.
+    for gone in [yaml(", exclude: [x]"), loaded("tools: {}")] {
+        plane.reload(&gone).expect("usable");
+        names(&plane).await;
+        assert_eq!(plane.health().tool("s__x").n_calls, 0);
+        plane.reload(&yaml("")).expect("usable");
+        assert_eq!(kind(&plane, "s__x").await, None);
+        assert_eq!(plane.health().tool("s__x").n_calls, 1);
+    }
+    plane.shutdown().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn thresholds_and_the_window_are_those_of_now_and_what_fires_goes_on() {
     let yaml = |health: &str, alerts: &str| {
