@@ -14,7 +14,7 @@ use tool_core::{
 /// [`ToolError::allows_retry`], and nothing is done about it.
 ///
 /// # When a tool is on again
-/// When its credentials have changed, which each call looks for; when the configuration of the tool changes; when an
+/// When its credentials have changed, which each call looks for; when the configuration is loaded again; when an
 /// operator says so; or when a call that is let through after the tool's
 /// [`disabled_for`](tool_core::Settings::disabled_for) is not refused. Observers are told of both as
 /// [`AlertKind::Disabled`].

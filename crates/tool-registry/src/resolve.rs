@@ -204,8 +204,6 @@ impl Resolver<'_> {
 fn state(before: Option<&Arc<ToolState>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
     let name = |upstream: &Arc<Upstream>| upstream.name().clone();
     let known = before.filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
-    // Another tool by now, which gets another chance.
-    known.inspect(|state| _ = state.enable());
     known.map_or_else(|| Arc::new(ToolState::new(upstream)), Arc::clone)
 }
 

@@ -403,15 +403,20 @@ impl Toolplane {
         WeakToolplane(Arc::downgrade(&self.0))
     }
 
-    /// The tools that are switched off since their credentials were refused, and why.
+    /// The tools, prompts and resources that are switched off since their credentials were refused, and why.
     #[must_use]
     pub fn disabled(&self) -> Vec<(Arc<str>, Disabled)> {
+        let off = self.switched_off().into_iter();
+        off.map(|(tool, disabled)| (tool.name().clone(), disabled))
+            .collect()
+    }
+
+    pub(crate) fn switched_off(&self) -> Vec<(Arc<Tool>, Disabled)> {
         let snapshot = self.0.registry.snapshot();
-        let tools = Feature::ALL
+        let all = Feature::ALL
             .into_iter()
             .flat_map(|feature| snapshot.list(feature));
-        tools
-            .filter_map(|tool| Some((tool.name().clone(), tool.state().disabled()?)))
+        all.filter_map(|tool| Some((tool.clone(), tool.state().disabled()?)))
             .collect()
     }
 

@@ -6,11 +6,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::SystemTime,
 };
 
 use raw_json::RawJson;
 use tokio::sync::watch;
-use tool_core::{BoxFuture, Catalogue, Descriptor, Feature, Rejected, Source, SourceState, SourceStatus};
+use tool_core::{
+    BoxFuture, Catalogue, Descriptor, Disabled, Feature, Instant, Rejected, Source, SourceState, SourceStatus,
+};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_testkit::{Script, TestTool};
 
@@ -214,6 +217,25 @@ async fn a_change_keeps_what_did_not_change() {
     ));
     assert_ne!(old.digest(), new.digest());
     assert!(Arc::ptr_eq(old.state(), new.state()), "state belongs to the name");
+}
+
+/// What a server says of its tools changes nothing about the credentials that were refused.
+#[tokio::test]
+async fn a_tool_that_is_off_stays_so_when_it_is_described_in_other_words() {
+    let lazy = Arc::new(Lazy::new("srv", &["srv__a"]));
+    let registry = registry(vec![lazy.clone()]);
+    let before = registry.find("srv__a").await.expect("it is there");
+    before.state().disable(Disabled {
+        reason: "its credentials are refused".to_owned(),
+        since: SystemTime::UNIX_EPOCH,
+        until: Instant::default(),
+    });
+    let mut changed = TestTool::new("srv__a").descriptor;
+    changed.description = "Something else.".to_owned();
+    lazy.offer(vec![Arc::new(changed)]);
+    let now = registry.load().await.get("srv__a").expect("it is there").clone();
+    assert_ne!(before.digest(), now.digest());
+    assert!(now.state().disabled().is_some());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -17,8 +17,10 @@ use tokio::{
 use toolplane::{
     CallRequest, Toolplane,
     core::{BoxFuture, ErrorKind, Reference, Secret, SecretError, Secrets},
-    manifest::{LoadOptions, Syntax, load},
+    manifest::{LoadOptions, Loaded, Syntax, load},
 };
+
+use crate::health::Told;
 
 /// How long a test may hang before it fails.
 const LONG: Duration = Duration::from_secs(30);
@@ -58,6 +60,22 @@ async fn api(accepted: &'static str) -> (String, Arc<AtomicUsize>) {
     (url, n_requests)
 }
 
+fn configuration(url: &str, policy: &Value) -> Loaded {
+    let tool = json!({
+        "description": "Needs a token.",
+        "executor": {
+            "kind": "http",
+            "method": "POST",
+            "url": url,
+            "allow_private": true,
+            "headers": {"Authorization": "Bearer ${secret:token}"},
+        },
+    });
+    let configuration = json!({"policy": policy, "tools": {"t": tool, "u": tool}});
+    let options = LoadOptions::new().text("c", Syntax::Json, configuration.to_string());
+    load(&options).expect("usable")
+}
+
 /// A token that is kept until it is renewed, as a client of a token service keeps it.
 struct Kept {
     n_renewals: AtomicUsize,
@@ -85,19 +103,7 @@ impl Secrets for Kept {
 }
 
 fn plane(url: &str, tokens: [&'static str; 2]) -> (Toolplane, Arc<Kept>) {
-    let tool = json!({
-        "description": "Needs a token.",
-        "executor": {
-            "kind": "http",
-            "method": "POST",
-            "url": url,
-            "allow_private": true,
-            "headers": {"Authorization": "Bearer ${secret:token}"},
-        },
-    });
-    let configuration = json!({"tools": {"t": tool, "u": tool}});
-    let options = LoadOptions::new().text("c", Syntax::Json, configuration.to_string());
-    let loaded = load(&options).expect("usable");
+    let loaded = configuration(url, &json!({}));
     let kept = Arc::new(Kept {
         n_renewals: AtomicUsize::new(0),
         tokens,
@@ -146,4 +152,28 @@ async fn a_token_that_cannot_be_renewed_switches_the_tool_off() {
     assert!(plane.enable("t") && !plane.enable("t") && plane.disabled().is_empty());
     let _ = plane.call(CallRequest::new("t")).await;
     assert_eq!(n_requests.load(Ordering::SeqCst), 4, "an operator said so");
+}
+
+#[tokio::test]
+async fn operators_are_told_that_a_reload_switches_a_tool_on_again() {
+    let (url, _) = api("another").await;
+    let told = Arc::new(Told::default());
+    let plane = Toolplane::builder()
+        .loaded(&configuration(&url, &json!({})))
+        .secrets(Arc::new(Kept {
+            n_renewals: AtomicUsize::new(0),
+            tokens: ["stale-token", "stale-token"],
+        }))
+        .observer(told.clone())
+        .build()
+        .expect("usable");
+    for _ in 0..3 {
+        let _ = plane.call(CallRequest::new("t")).await;
+    }
+    assert_eq!(told.take(), ["tool `t` disabled firing"]);
+    plane
+        .reload(&configuration(&url, &json!({"blocklist": ["other"]})))
+        .expect("usable");
+    assert!(plane.disabled().is_empty());
+    assert_eq!(told.take(), ["tool `t` disabled resolved"]);
 }
