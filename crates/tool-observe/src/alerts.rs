@@ -38,7 +38,7 @@ impl Default for AlertSettings {
 /// # Hysteresis
 /// An alert fires once, when its threshold is passed, and is over once, when the figures are well on the other side: the
 /// share of failures half of what it may be, the mean time a fifth below its limit, a check that succeeds. It is over
-/// as well when nothing is called any more, or the tool is gone. After that it stays quiet for the cooldown.
+/// as well when nothing is called or checked any more, or the tool is gone. After that it stays quiet for the cooldown.
 ///
 /// # Order
 /// While the success rate or the checks of an upstream raise an alert, its tools raise none for their success rate: it
@@ -242,7 +242,8 @@ fn check(check: Option<CheckReport>) -> Finding {
         Some(CheckReport { n_failures, .. }) if n_failures >= CheckReport::UNHEALTHY => {
             Finding::Bad(format!("its check failed {n_failures} times in a row"))
         }
-        _ => Finding::Between,
+        Some(_) => Finding::Between,
+        None => Finding::Good("it is not checked any more".to_owned()),
     }
 }
 

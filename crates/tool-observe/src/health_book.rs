@@ -86,9 +86,7 @@ impl HealthBook {
     /// The report on this, and nothing if nothing was ever known of it or it is gone.
     #[must_use]
     pub fn report(&self, subject: &AlertSubject) -> Option<HealthReport> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let vitals = entries.get(subject)?.vitals.upgrade()?;
-        drop(entries);
+        let vitals = self.vitals(subject)?;
         Some(vitals.report(self.clock.now(), self.window()))
     }
 
@@ -121,6 +119,18 @@ impl HealthBook {
     /// Takes note of what a check of an upstream found.
     pub fn checked_upstream(&self, upstream: &Arc<Upstream>, succeeded: bool, took: Duration) {
         self.upstream_vitals(upstream).checked(succeeded, took);
+    }
+
+    /// Forgets what checks of this found, since it is not checked any more.
+    pub fn unchecked(&self, subject: &AlertSubject) {
+        if let Some(vitals) = self.vitals(subject) {
+            vitals.unchecked();
+        }
+    }
+
+    fn vitals(&self, subject: &AlertSubject) -> Option<Arc<Vitals>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(subject)?.vitals.upgrade()
     }
 
     fn tool_vitals(&self, tool: &tool_core::Tool) -> Arc<Vitals> {

@@ -84,6 +84,11 @@ impl Vitals {
         });
     }
 
+    /// Forgets what checks found.
+    pub(crate) fn unchecked(&self) {
+        self.lock(|inner| inner.check = None);
+    }
+
     pub(crate) fn report(&self, now: Instant, window: Duration) -> HealthReport {
         let number = part_of(now, window);
         let mut report = HealthReport::UNKNOWN;

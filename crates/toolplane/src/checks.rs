@@ -84,7 +84,13 @@ impl Checks {
             spec.mark_unchanged();
             let targets = self.targets(|source| source.check_interval());
             let known: HashSet<_> = targets.iter().map(|target| &target.subject).collect();
-            due.retain(|subject, _| known.contains(subject));
+            due.retain(|subject, _| {
+                let stays = known.contains(subject);
+                if !stays {
+                    self.book.unchecked(subject);
+                }
+                stays
+            });
             for Target {
                 subject, interval, ..
             } in &targets
@@ -165,7 +171,7 @@ impl Checks {
         sources.chain(endpoints).collect()
     }
 
-    /// Checks one; nothing if there was nothing to ask.
+    /// Checks one; nothing if there was nothing to ask, as of a server in the place of one that was asked before.
     async fn check(&self, target: &Target) -> Option<Checked> {
         let start = Instant::now();
         let limit = self.spec.borrow().timeout;
@@ -178,7 +184,11 @@ impl Checks {
         let result = timeout(limit, asked).await.unwrap_or_else(|_| {
             let message = format!("it did not answer within {limit:?}");
             Some(Err(ToolError::new(ErrorKind::Timeout, message)))
-        })?;
+        });
+        let Some(result) = result else {
+            self.book.unchecked(&target.subject);
+            return None;
+        };
         let took = start.elapsed();
         self.note(target, &result, took);
         let subject = target.subject.clone();

@@ -50,11 +50,14 @@ fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> 
         with(public_record(name, status, wall), figures)
     });
     let is_server = |name: &str| sources.iter().any(|(server, _)| server == name);
+    let snapshot = plane.0.registry.snapshot();
+    let upstreams = snapshot.tools().iter().filter_map(|tool| tool.state().upstream());
+    let upstreams: HashSet<_> = upstreams.map(|upstream| upstream.name()).collect();
     let hosts = book
         .reports()
         .into_iter()
         .filter_map(|(subject, _, report)| match subject {
-            AlertSubject::Upstream(name) if !is_server(&name) => {
+            AlertSubject::Upstream(name) if upstreams.contains(&name) && !is_server(&name) => {
                 Some(row(&name, None, health_record(&report)))
             }
             _ => None,

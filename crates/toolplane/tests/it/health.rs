@@ -129,7 +129,8 @@ async fn an_alert_is_raised_as_configured_and_only_while_watched() {
 /// A server that can be asked how it is.
 pub(crate) struct Server {
     n_checks: AtomicUsize,
-    is_well: Mutex<bool>,
+    /// Nothing when there is nothing to ask.
+    is_well: Mutex<Option<bool>>,
     state: SourceState,
     tools: Vec<Arc<Descriptor>>,
 }
@@ -138,7 +139,7 @@ impl Server {
     pub(crate) fn new(tools: Vec<Arc<Descriptor>>) -> Self {
         Self {
             n_checks: AtomicUsize::new(0),
-            is_well: Mutex::new(true),
+            is_well: Mutex::new(Some(true)),
             state: SourceState::Ready,
             tools,
         }
@@ -183,7 +184,7 @@ impl Source for Server {
             self.n_checks.fetch_add(1, Ordering::SeqCst);
             let is_well = *self.is_well.lock().expect("no test panics with it");
             let error = || ToolError::new(ErrorKind::Unavailable, "it is gone");
-            Some(if is_well { Ok(()) } else { Err(error()) })
+            Some(if is_well? { Ok(()) } else { Err(error()) })
         })
     }
 }
@@ -201,16 +202,72 @@ async fn a_server_is_asked_as_often_as_configured_and_its_failure_shows() {
     let n_checks = server.n_checks.load(Ordering::SeqCst);
     assert!((11..=13).contains(&n_checks), "{n_checks} in five minutes");
     assert_eq!(plane.health().upstream("files").status, HealthStatus::Healthy);
-    *server.is_well.lock().unwrap() = false;
+    *server.is_well.lock().unwrap() = Some(false);
     sleep(31 * SECOND).await;
     assert_eq!(plane.health().upstream("files").status, HealthStatus::Degraded);
     sleep(70 * SECOND).await;
     assert_eq!(plane.health().upstream("files").status, HealthStatus::Unhealthy);
     assert_eq!(told.take(), ["upstream `files` health_check firing"]);
-    *server.is_well.lock().unwrap() = true;
+    *server.is_well.lock().unwrap() = Some(true);
     sleep(40 * SECOND).await;
     assert_eq!(told.take(), ["upstream `files` health_check resolved"]);
     assert_eq!(plane.health().upstream("files").status, HealthStatus::Healthy);
+}
+
+/// A server in the place of one that failed is not asked before somebody needs it.
+#[tokio::test(start_paused = true)]
+async fn what_a_check_found_is_forgotten_when_there_is_nothing_to_ask() {
+    let (server, told) = (Arc::new(Server::new(Vec::new())), Arc::new(Told::default()));
+    let plane = Toolplane::builder()
+        .source(server.clone())
+        .observer(told.clone())
+        .build()
+        .expect("usable");
+    let _watched = Watched::begin(&plane);
+    *server.is_well.lock().unwrap() = Some(false);
+    sleep(120 * SECOND).await;
+    assert_eq!(told.take(), ["upstream `files` health_check firing"]);
+    *server.is_well.lock().unwrap() = None;
+    sleep(40 * SECOND).await;
+    assert_eq!(told.take(), ["upstream `files` health_check resolved"]);
+    assert_eq!(plane.health().upstream("files").status, HealthStatus::Unknown);
+}
+
+#[cfg(all(feature = "exec-http", feature = "outbound"))]
+#[tokio::test(start_paused = true)]
+async fn what_a_check_found_is_forgotten_when_it_is_not_checked_any_more() {
+    // Nothing listens there.
+    let tool = |check: &str| {
+        format!(
+            "tools: {{a: {{description: d{check}, executor: {{kind: http, url: 'http://127.0.0.1:1/', allow_private: true}}}}}}"
+        )
+    };
+    let loaded = |yaml: &str| load(&LoadOptions::new().text("c", Syntax::Yaml, yaml)).expect("usable");
+    let told = Arc::new(Told::default());
+    let plane = Toolplane::builder()
+        .loaded(&loaded(&tool(
+            ", health_check_endpoint: 'http://127.0.0.1:1/health'",
+        )))
+        .observer(told.clone())
+        .build()
+        .expect("usable");
+    let _watched = Watched::begin(&plane);
+    sleep(200 * SECOND).await;
+    assert_eq!(told.take(), ["tool `a` health_check firing"]);
+    assert_eq!(plane.health().tool("a").status, HealthStatus::Unhealthy);
+    plane.reload(&loaded(&tool(""))).expect("usable");
+    sleep(6 * SECOND).await;
+    assert_eq!(told.take(), ["tool `a` health_check resolved"]);
+    assert_eq!(plane.health().tool("a").status, HealthStatus::Unknown);
+    // A host of which no tool is left is not shown for ever.
+    let n_hosts = || {
+        let page = plane.health_page(&plane.local_caller()).to::<serde_json::Value>();
+        page.expect("JSON")["servers"].as_array().expect("a list").len()
+    };
+    let _ = plane.call(CallRequest::new("a")).await;
+    assert_eq!(n_hosts(), 1);
+    plane.reload(&loaded("tools: {}")).expect("usable");
+    assert_eq!(n_hosts(), 0);
 }
 
 #[cfg(feature = "exec-mcp")]
