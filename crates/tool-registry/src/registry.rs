@@ -184,26 +184,29 @@ impl Registry {
         if let Some(found) = look(&self.snapshot()) {
             return Some(found);
         }
-        let parts = self.0.parts.load_full();
-        let candidates = parts
-            .sources
-            .iter()
-            .filter(|source| source.may_hold(feature, key));
-        let loads: Vec<_> = candidates.map(|source| source.load()).collect();
-        if loads.is_empty() {
-            return None;
-        }
-        join_all(loads).await;
-        self.refresh();
+        self.load_those(|source| source.may_hold(feature, key)).await;
         look(&self.snapshot())
+    }
+
+    /// Loads the sources that are wanted, all at once. Whoever waits for one that is replaced meanwhile waits for the one in
+    /// its place.
+    async fn load_those(&self, is_wanted: impl Fn(&dyn Source) -> bool) {
+        loop {
+            let parts = self.0.parts.load_full();
+            let wanted = parts.sources.iter().filter(|source| is_wanted(&***source));
+            let loads: Vec<_> = wanted.map(|source| source.load()).collect();
+            join_all(loads).await;
+            if Arc::ptr_eq(&parts, &self.0.parts.load()) {
+                break;
+            }
+        }
+        self.refresh();
     }
 
     /// Loads every source that is not loaded yet, all at once, and returns what is known then. A source that fails
     /// is left out: see [`Registry::status`].
     pub async fn load(&self) -> Arc<Snapshot> {
-        let parts = self.0.parts.load_full();
-        join_all(parts.sources.iter().map(|source| source.load())).await;
-        self.refresh();
+        self.load_those(|_| true).await;
         self.snapshot()
     }
 

@@ -1,7 +1,6 @@
 //! Sources, names, resolution and what happens when sources change or fail.
 
 use std::{
-    future,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -10,7 +9,7 @@ use std::{
 };
 
 use raw_json::RawJson;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tool_core::{
     BoxFuture, Catalogue, Descriptor, Disabled, Feature, Instant, Rejected, Source, SourceState, SourceStatus,
 };
@@ -24,6 +23,8 @@ struct Lazy {
     catalogue: watch::Sender<Arc<Catalogue>>,
     n_loads: AtomicUsize,
     fails: bool,
+    /// Whether a load may go on.
+    gate: Semaphore,
 }
 
 impl Lazy {
@@ -34,7 +35,16 @@ impl Lazy {
             catalogue: watch::Sender::default(),
             n_loads: AtomicUsize::new(0),
             fails: false,
+            gate: Semaphore::new(1),
         }
+    }
+
+    /// The same, whose loads wait until they are let through.
+    fn slow(self) -> Arc<Self> {
+        Arc::new(Self {
+            gate: Semaphore::new(0),
+            ..self
+        })
     }
 
     /// Changes what it offers, as a server does that sends `list_changed`.
@@ -59,11 +69,14 @@ impl Source for Lazy {
     }
 
     fn load(&self) -> BoxFuture<'_, ()> {
-        if self.n_loads.fetch_add(1, Ordering::SeqCst) == 0 && !self.fails {
-            let tools = self.offer.lock().expect("no test panics with it").clone();
-            self.offer(tools);
-        }
-        Box::pin(future::ready(()))
+        let is_first = self.n_loads.fetch_add(1, Ordering::SeqCst) == 0;
+        Box::pin(async move {
+            let _turn = self.gate.acquire().await.expect("it is never closed");
+            if is_first && !self.fails {
+                let tools = self.offer.lock().expect("no test panics with it").clone();
+                self.offer(tools);
+            }
+        })
     }
 
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
@@ -91,13 +104,17 @@ fn descriptor(name: &str) -> Arc<Descriptor> {
     Arc::new(TestTool::new(name).descriptor)
 }
 
-fn registry(sources: Vec<Arc<dyn Source>>) -> Registry {
+fn parts(sources: Vec<Arc<dyn Source>>) -> RegistryParts {
     let executors: Vec<Arc<dyn tool_core::Executor>> = vec![Arc::new(Script::new([]))];
-    Registry::new(RegistryParts {
+    RegistryParts {
         sources,
         executors,
         ..RegistryParts::default()
-    })
+    }
+}
+
+fn registry(sources: Vec<Arc<dyn Source>>) -> Registry {
+    Registry::new(parts(sources))
 }
 
 fn names(registry: &Registry) -> Vec<String> {
@@ -236,6 +253,23 @@ async fn a_tool_that_is_off_stays_so_when_it_is_described_in_other_words() {
     let now = registry.load().await.get("srv__a").expect("it is there").clone();
     assert_ne!(before.digest(), now.digest());
     assert!(now.state().disabled().is_some());
+}
+
+/// R21: whoever waits for a server that is replaced meanwhile finds what the one in its place has.
+#[tokio::test]
+async fn who_waits_for_a_source_waits_for_the_one_in_its_place() {
+    let before = Lazy::new("srv", &["srv__a"]).slow();
+    let registry = registry(vec![before.clone()]);
+    let [found, listed] = [registry.clone(), registry.clone()];
+    let found = tokio::spawn(async move { found.find("srv__a").await });
+    let listed = tokio::spawn(async move { listed.load().await });
+    while before.n_loads.load(Ordering::SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    registry.replace(parts(vec![Arc::new(Lazy::new("srv", &["srv__a"]))]), false);
+    before.gate.add_permits(1);
+    assert!(found.await.expect("no panic").is_some());
+    assert!(listed.await.expect("no panic").get("srv__a").is_some());
 }
 
 #[tokio::test]
