@@ -420,8 +420,8 @@ impl Toolplane {
             .collect()
     }
 
-    /// Switches the tool of this name on again, for example when its credentials were renewed elsewhere; false if it was
-    /// not off.
+    /// Switches on again what is [switched off](Self::disabled) under this name, for example when its credentials were
+    /// renewed elsewhere; false if nothing was.
     #[expect(
         clippy::must_use_candidate,
         reason = "it does something, whatever it was before"
@@ -429,10 +429,12 @@ impl Toolplane {
     pub fn enable(&self, tool: &str) -> bool {
         let inner = &*self.0;
         let why = "an operator says so";
-        inner
-            .registry
-            .get(tool)
-            .is_some_and(|tool| Credentials::enable(&tool, why, &inner.observers, inner.clock.wall()))
+        let off = self.switched_off().into_iter();
+        // A tool and a prompt may have the same name.
+        off.filter(|(off, _)| **off.name() == *tool)
+            .fold(false, |was_off, (tool, _)| {
+                Credentials::enable(&tool, why, &inner.observers, inner.clock.wall()) || was_off
+            })
     }
 
     /// What is remembered of the call with this id: one with an idempotency key, or one that ended as

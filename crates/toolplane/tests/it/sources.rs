@@ -2,15 +2,16 @@
 
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use mcp_mock::{MockServer, Reply, Tool};
+use mcp_mock::{MockServer, Prompt, Reply, Tool};
 use tokio::time::{sleep, timeout};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BoxFuture, Caller, ErrorKind, Event, Observe, Reference, Secret, SecretError, Secrets, SourceState,
+        BoxFuture, Caller, Disabled, ErrorKind, Event, Feature, Instant, Observe, Reference, Secret,
+        SecretError, Secrets, SourceState,
     },
     manifest::{LoadOptions, Syntax, load},
     observe::Metrics,
@@ -251,4 +252,30 @@ async fn the_breaker_of_a_server_has_the_servers_settings_or_those_of_the_defaul
             "{of_defaults}{of_server}"
         );
     }
+}
+
+/// Whatever is listed as switched off can be switched on, by the name that it is listed with.
+#[tokio::test]
+async fn a_prompt_that_is_off_is_switched_on_again() {
+    let mock = MockServer::builder()
+        .tool(Tool::new("both"))
+        .prompt(Prompt::new("both"))
+        .prompt(Prompt::new("prompt"))
+        .build();
+    let http = mock.http().await.expect("it listens");
+    let yaml = format!("servers: {{s: {{url: '{}'}}}}", http.url());
+    let (plane, ..) = plane(&yaml);
+    let view = plane.list(&plane.local_caller()).await;
+    for prompt in view.list(Feature::Prompt) {
+        prompt.state().disable(Disabled {
+            reason: "its credentials are refused".to_owned(),
+            since: SystemTime::UNIX_EPOCH,
+            until: Instant::default(),
+        });
+    }
+    for name in ["s__both", "s__prompt"] {
+        assert!(plane.enable(name) && !plane.enable(name), "{name}");
+    }
+    assert!(plane.disabled().is_empty());
+    plane.shutdown().await;
 }
