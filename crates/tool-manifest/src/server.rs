@@ -270,7 +270,7 @@ pub(crate) struct ServerBody {
     pub(crate) health_check_tool: Field<String>,
     /// What that tool is called with.
     pub(crate) health_check_arguments: Raw,
-    /// Whether the gateway says that it is ready only when this server is.
+    /// Whether the gateway says that it is ready only when this server is, and starts it whenever it is not there.
     pub(crate) required: Field<bool>,
     /// How long each of its tools is switched off when the credentials are refused and there are no others, in the place of
     /// what `defaults` say.

@@ -29,6 +29,7 @@ use crate::{
     plane::Inner,
     policies,
     reload::Reloading,
+    required::Required,
     stack::{DryRun, Guards, Run, Watchers, stack},
     views::Views,
 };
@@ -271,7 +272,7 @@ fn watch(
             outbound: outbound.clone(),
             spec: Sender::new(configuration.health.clone()),
         },
-        required: ArcSwap::from_pointee(required(configuration)),
+        required: Required::new(configuration, registry.clone()),
     }
 }
 
@@ -284,15 +285,6 @@ pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
     settings.min_calls = alerts.min_calls.into();
     settings.cooldown = alerts.cooldown;
     settings
-}
-
-/// The servers without which it is not ready.
-pub(crate) fn required(configuration: &Configuration) -> Vec<String> {
-    let servers = configuration.servers.iter();
-    servers
-        .filter(|server| server.required && !server.disabled)
-        .map(|server| server.name.clone())
-        .collect()
 }
 
 /// What a program adds to a configuration: it stays when the configuration is loaded again.

@@ -2,17 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
 use tokio::time::sleep;
 use tool_core::{Event, SourceState, SourceStatus};
 use tool_manifest::Configuration;
 use tool_observe::{AlertMonitor, HealthBook};
 
-use crate::{
-    Checked, Toolplane,
-    builder::{alert_settings, required},
-    checks::Checks,
-};
+use crate::{Checked, Toolplane, builder::alert_settings, checks::Checks, required::Required};
 
 /// How often alerts are looked for.
 const LOOK: Duration = Duration::from_secs(5);
@@ -22,8 +17,7 @@ pub(crate) struct Watch {
     pub(crate) book: Arc<HealthBook>,
     pub(crate) monitor: AlertMonitor,
     pub(crate) checks: Checks,
-    /// The servers without which it is not ready.
-    pub(crate) required: ArcSwap<Vec<String>>,
+    pub(crate) required: Required,
 }
 
 /// Whether everything is there that calls need.
@@ -41,7 +35,7 @@ pub struct Readiness {
 impl Watch {
     /// Goes by this configuration from now on. The figures, and the alerts that fire, stay.
     pub(crate) fn adopt(&self, configuration: &Configuration) {
-        self.required.store(Arc::new(required(configuration)));
+        self.required.adopt(configuration);
         self.book.look_back(configuration.health.window);
         self.monitor.adopt(alert_settings(configuration));
         self.checks.adopt(&configuration.health);
@@ -56,8 +50,9 @@ impl Toolplane {
         &self.0.watch.book
     }
 
-    /// Watches over the health of everything: checks servers and endpoints as configured, and raises alerts. Never ends;
-    /// without it nothing is checked and no figures raise an alert. For programs that serve for long.
+    /// Watches over the health of everything: checks servers and endpoints as configured, raises alerts, and starts the
+    /// servers that are required whenever they are not there. Never ends; without it nothing is checked, no figures raise
+    /// an alert, and a required server that has ended is started again when it is needed. For programs that serve for long.
     ///
     /// # Cancellation
     /// Dropping the future ends the watch.
@@ -73,6 +68,7 @@ impl Toolplane {
         tokio::select! {
             () = raise => {}
             () = self.0.watch.checks.run() => {}
+            () = self.0.watch.required.keep() => {}
         }
     }
 
@@ -90,7 +86,7 @@ impl Toolplane {
 
     /// Whether it is ready if its sources are like this.
     pub(crate) fn readiness_by(&self, sources: &[(String, SourceStatus)]) -> Readiness {
-        let required = self.0.watch.required.load();
+        let required = &self.0.watch.required;
         let mut readiness = Readiness {
             reasons: Vec::new(),
             servers: Vec::new(),

@@ -43,6 +43,7 @@ mod policies;
 mod records;
 mod reload;
 mod request;
+mod required;
 mod stack;
 mod turn;
 mod usage;

@@ -1,9 +1,10 @@
 //! How a gateway is asked how it is, and faults on purpose.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    binary::{BINARY, Place, eventually},
+    binary::{BINARY, Place, children, eventually, signal},
     serve::{Served, call},
 };
 
@@ -88,6 +89,33 @@ fn a_gateway_is_not_ready_without_what_it_requires() {
     });
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stdout.starts_with("not ready\n"), "{run:?}");
+}
+
+/// Nobody sends a call to a gateway that is not ready.
+#[test]
+fn a_required_server_comes_back_without_a_call() {
+    let with = |settings: &str| {
+        format!(
+            "servers: {{inner: {{command: {BINARY}, args: [-c, inner.yaml, serve, --stdio], required: true{settings}}}}}\n"
+        )
+    };
+    let place = Place::with(&with(""));
+    place.write("inner.yaml", TOOLS);
+    let served = Served::start_with(&place, &["--no-reload"]);
+    let comes_after = |before: &[u32]| {
+        let mut now = Vec::new();
+        eventually("that it is ready with another process", || {
+            now = children(served.child.id());
+            now.len() == 1 && now != before && served.get("/readyz").0 == 200
+        });
+        now
+    };
+    let first = comes_after(&[]);
+    signal(first[0], Signal::KILL);
+    let second = comes_after(&first);
+    place.write("toolplane.yaml", with(", timeout_ms: 5000"));
+    signal(served.child.id(), Signal::HUP);
+    comes_after(&second);
 }
 
 #[test]

@@ -106,21 +106,31 @@ fn probes_health_and_lists_agree_on_servers() {
         let (place, _run) = place(&servers(required));
         let served = Served::start(&place);
         let list = || place.run(&["servers", "ls", "--gateway", "-o", "json"]).json();
-        eventually("that both were started", || {
-            let is_over = |(_, state): &(String, String)| state == "ready" || state == "failed";
-            states(&list()).iter().all(is_over)
-        });
         let expected = [("inner", "ready"), ("broken", "failed")];
         let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));
-        let listed = list();
-        assert_eq!(states(&listed), expected);
+        let attempts = |list: &Value| [0, 1].map(|n| list[n]["attempts"].clone());
+        let look = || {
+            let listed = list();
+            let health = place.run(&["health", "--address", &served.address, "-o", "json"]);
+            let (probe, metrics) = (served.get("/readyz"), served.page("/metrics").1);
+            // One that is required is started again now and then: not in between.
+            let after = list();
+            let is_still = [&listed, &after].iter().all(|list| states(list) == expected)
+                && attempts(&listed) == attempts(&after);
+            is_still.then_some((listed, health, probe, metrics))
+        };
+        let mut seen = None;
+        eventually("that both were started", || {
+            seen = look();
+            seen.is_some()
+        });
+        let (listed, health, (status, probe), metrics) = seen.expect("it was looked at");
         assert_eq!(listed[0]["gateway"], served.child.id().to_string());
         assert!(
             listed[1]["reason"].as_str().unwrap().contains("exit status: 3"),
             "{listed}"
         );
 
-        let health = place.run(&["health", "--address", &served.address, "-o", "json"]);
         assert_eq!(health.code, i32::from(!is_ready));
         let page: Value = serde_json::from_str(&health.stdout).unwrap();
         assert_eq!(states(&page["servers"]), expected);
@@ -131,13 +141,11 @@ fn probes_health_and_lists_agree_on_servers() {
             assert!(of_page.get("reason").is_none() && of_page["since"].is_string());
         }
 
-        let (status, probe) = served.get("/readyz");
         assert_eq!(status, if is_ready { 200 } else { 503 });
         assert_eq!(probe["status"], page["status"]);
         assert_eq!(probe["reasons"], page["reasons"]);
         assert_eq!(probe["servers"], json!({"inner": "ready", "broken": "failed"}));
 
-        let (_, metrics) = served.page("/metrics");
         for line in [
             r#"toolplane_source_state{source="inner"} 2"#,
             r#"toolplane_source_state{source="broken"} 3"#,
