@@ -63,7 +63,7 @@ pub struct CallContext {
     before: DispatchState,
     /// Whether a tool that must not run twice may have run in the place of this one.
     is_spent: bool,
-    /// Whether such a tool was called and nobody knows what came of it.
+    /// Whether such a tool was called, or the present one in an attempt before, and nobody knows what came of it.
     is_open: bool,
     notes: Option<Vec<Note>>,
 }
@@ -199,15 +199,18 @@ impl CallContext {
         self.entry.unwrap_or(self.correlation_id)
     }
 
-    /// Begins another attempt: counts it and gives it a mark of its own.
+    /// Begins another attempt: counts it and gives it a mark of its own. What is not known of the one before stays so,
+    /// also if this one comes to nothing: see [`CallContext::unanswered`].
     pub fn next_attempt(&mut self) {
         self.attempt += 1;
-        self.before = self.furthest();
+        let before = self.dispatch.state();
+        self.is_open |= before == DispatchState::Sent && !self.may_run_twice();
+        self.before = self.before.max(before);
         self.dispatch = Arc::default();
     }
 
-    /// The error for an attempt that was sent off and not answered: of this kind if the tool cannot have run or may
-    /// run twice, [`ErrorKind::OutcomeUnknown`] otherwise.
+    /// The error for an attempt that was not answered: of this kind if the tool cannot have run, in this attempt or in one
+    /// before, or may run twice; [`ErrorKind::OutcomeUnknown`] otherwise.
     ///
     /// A tool may run twice when its operator declared it idempotent or read-only; what a server says of its own
     /// tools does not count.

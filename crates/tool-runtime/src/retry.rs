@@ -18,6 +18,10 @@ use crate::{Backoff, RetryBudget};
 /// pause ends before the deadline; and the upstream's [`RetryBudget`] has something left. An answer is never tried
 /// again, also not one in which the tool reports a failure.
 ///
+/// # What is not known
+/// Where nobody knows whether the tool ran, only an answer of a later attempt says so. The failure of one that was not
+/// sent, or was refused, does not, and the call ends as [`ErrorKind::OutcomeUnknown`] all the same.
+///
 /// # Retries of retries
 /// A second attempt says that it is one, in the call's `_meta` under [`Retry::META_KEY`]. A call that arrives with that is
 /// not tried again here, so that attempts do not multiply where one gateway stands before another.
@@ -81,6 +85,7 @@ impl<S: Invoke> Invoke for Retrying<S> {
             budget.deposit(cx.clock.now());
         }
         let mut n_attempts = 0;
+        let mut unknown = None;
         loop {
             let result = self.inner.invoke(cx).await;
             let (Some((settings, budget)), Err(error)) = (&plan, &result) else {
@@ -95,13 +100,27 @@ impl<S: Invoke> Invoke for Retrying<S> {
                     cx.observers.tell(&Event::Retried { cx, error, pause });
                     sleep(pause).await;
                     mark(cx, n_attempts);
+                    if error.kind() == ErrorKind::OutcomeUnknown {
+                        unknown = result.err();
+                    }
                 }
                 Err(stop) => {
                     cx.note("retry", || format!("not again: {stop}"));
-                    return result;
+                    return result.map_err(|error| told(error, unknown));
                 }
             }
         }
+    }
+}
+
+/// The last error, unless an attempt before it may have run: that one's then, with what became of the others.
+fn told(error: ToolError, unknown: Option<ToolError>) -> ToolError {
+    match unknown.filter(|_| error.kind() != ErrorKind::OutcomeUnknown) {
+        Some(unknown) => {
+            let message = format!("{unknown} (and when tried again, {error})");
+            unknown.with_message(message)
+        }
+        None => error,
     }
 }
 

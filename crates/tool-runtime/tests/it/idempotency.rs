@@ -475,6 +475,53 @@ async fn a_key_that_is_passed_on_makes_a_retry_safe() {
     }
 }
 
+/// Begins each attempt, as the layer does that watches them.
+struct Attempts(Script);
+
+impl Invoke for Attempts {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        cx.next_attempt();
+        self.0.invoke(cx).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
+    let fail = |kind| Step::Fail(ToolError::new(kind, "as scripted"));
+    let busy = Step::FailSent(ToolError::new(ErrorKind::InvalidArguments, "as scripted"));
+    for (name, last, n_calls) in [
+        ("not reached", fail(ErrorKind::Unavailable), 3),
+        ("held back", fail(ErrorKind::RateLimited), 3),
+        ("not let in", fail(ErrorKind::Auth), 2),
+        // Such as status 409: the upstream works on the first attempt.
+        ("refused", busy, 2),
+        ("not in time", Step::Hang(false), 2),
+    ] {
+        let bench = Bench::new([Step::Hang(true), last]);
+        let mut tool = keyed("pay").limits(9 * SECOND, 5 * SECOND);
+        tool.settings.retry = Some(RetrySettings::default());
+        let tool = tool.build(bench.script.clone());
+        let stack = Layers::outermost(Deadline)
+            .then(Idempotency::new(bench.ledger.clone()))
+            .then(Retry::with_jitter(Jitter::seeded(7)))
+            .then(Timeout)
+            .around(Attempts(bench.script.clone()));
+        let mut cx = bench.call(&tool, json!({}), Some("k"));
+        let error = stack.invoke(&mut cx).await.expect_err(name);
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{name}");
+        assert_eq!(error.ledger_id(), Some(CorrelationId(1)), "{name}");
+        assert_eq!(bench.script.n_calls(), n_calls, "{name}");
+        let entry = bench.ledger.find(CorrelationId(1)).await.expect(name);
+        assert_eq!(entry.state.as_str(), "unknown", "{name}");
+        if name == "refused" {
+            assert_eq!(
+                error.message(),
+                "no answer within 5s; whether the tool ran is not known (and when tried again, as scripted)"
+            );
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_runs_the_tool_knows_the_key_and_may_be_asked_again() {
     let bench = Bench::new([Step::Hang(true), Step::Echo, Step::Value(json!("again"))]);
