@@ -221,8 +221,8 @@ fn ended(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
         Ok(_) => Settled::Open,
         Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Settled::Unknown(error.clone()),
         Err(_) if cx.furthest() == DispatchState::NotSent || cx.may_be_repeated() => Settled::Free,
-        // Who is not let in has had nothing done: see status 401 in RFC 9110.
-        Err(error) if error.kind() == ErrorKind::Auth => Settled::Free,
+        // Who is not let in has had nothing done (see status 401 in RFC 9110), unless another tool did it.
+        Err(error) if error.kind() == ErrorKind::Auth && !cx.is_spent() => Settled::Free,
         Err(error) => Settled::Failed(error.clone()),
     }
 }

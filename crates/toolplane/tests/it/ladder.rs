@@ -12,7 +12,7 @@ use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
         ApprovalRule, CacheSettings, Caller, Descriptor, ErrorKind, Event, FailureStep, Metadata, Observe,
-        Outcome, Pattern, RetrySettings, ToolError,
+        Outcome, Pattern, Reply, RetrySettings, ToolError,
     },
     manifest::Configuration,
     observe::Metrics,
@@ -333,6 +333,24 @@ async fn a_key_is_spent_when_nobody_knows_whether_a_fallback_ran() {
     assert!(gone.is_err(), "it hangs");
     assert_eq!(kind(plane.call(request("w")).await), ErrorKind::OutcomeUnknown);
     assert_eq!((first.n_calls(), other.n_calls()), (2, 2));
+}
+
+/// What a tool answers that reports a failure: it ran.
+fn reports() -> Step {
+    Step::Reply(Reply::result(RawJson::object(), true))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_spent_when_a_fallback_ran_however_the_primary_failed() {
+    for primary in [down(), fails(ErrorKind::Auth), fails(ErrorKind::RateLimited)] {
+        let (setup, _) = Setup::default().tool("pay", [primary.clone()], &["other"]);
+        let (setup, other) = setup.tool("other", [reports()], &[]);
+        let plane = setup.build();
+        let request = || CallRequest::new("pay").idempotency_key("k");
+        let first = kind(plane.call(request()).await);
+        assert_eq!(kind(plane.call(request()).await), first);
+        assert_eq!(other.n_calls(), 1, "{primary:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
