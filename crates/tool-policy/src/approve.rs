@@ -286,7 +286,8 @@ impl Approve {
     ) -> Result<(), Unapproved> {
         let Granted { approval, by, round } = granted;
         let running = ApprovalState::Running { round };
-        let is_untouched = cx.attempt <= 1 && cx.dispatch().state() == DispatchState::NotSent;
+        // Of a tool that stood in for this one as well.
+        let is_untouched = cx.furthest() == DispatchState::NotSent;
         match result {
             Ok(Outcome::NeedsInput(input)) => {
                 let round = round + 1;

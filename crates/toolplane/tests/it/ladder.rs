@@ -16,6 +16,7 @@ use toolplane::{
     },
     manifest::Configuration,
     observe::Metrics,
+    policy::ApprovalVerdict,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -350,6 +351,35 @@ async fn a_key_is_spent_when_a_fallback_ran_however_the_primary_failed() {
         let first = kind(plane.call(request()).await);
         assert_eq!(kind(plane.call(request()).await), first);
         assert_eq!(other.n_calls(), 1, "{primary:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_is_spent_when_a_fallback_ran() {
+    for (step, n_calls) in [(reports(), 1), (down(), 2)] {
+        let first = Script::new([down()]);
+        let approved = |tool: &mut Descriptor| tool.overrides.approval = Some(ApprovalRule::Required);
+        let setup = Setup::default().add("pay", &first, &[fallback("other")], approved);
+        let (setup, other) = setup.tool("other", [step], &[]);
+        let plane = setup.build();
+        let Ok(Outcome::Pending(pending)) = plane.call(CallRequest::new("pay")).await else {
+            panic!("it needs approval");
+        };
+        let desk = plane.approvals();
+        let decided = desk.decide(&pending.handle, ApprovalVerdict::Approve, "operator");
+        decided.await.expect("it can be decided");
+        assert_eq!(
+            kind(plane.call(CallRequest::new("pay")).await),
+            ErrorKind::Unavailable
+        );
+        // What nobody tried may be tried again without another question.
+        let again = plane.call(CallRequest::new("pay")).await;
+        assert_eq!(
+            matches!(again, Ok(Outcome::Pending(_))),
+            n_calls == 1,
+            "{again:?}"
+        );
+        assert_eq!(other.n_calls(), n_calls);
     }
 }
 
