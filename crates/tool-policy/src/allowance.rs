@@ -49,7 +49,9 @@ pub struct Micros(pub u64);
 /// # Memory
 /// A conversation that nobody goes on with is forgotten after a day, and then begins anew. There is room for 16,384
 /// conversations, and for 1,024 of one principal; when there is no more, the one that was idle for the longest time makes
-/// room, if that was five minutes at least. Otherwise a new one is refused: a budget that is being used is never reset.
+/// room, if that was five minutes at least. Otherwise a new one is refused: a budget that is being used is never reset. Of the
+/// turns of a conversation the last 16 are kept, and those with a call in the last two minutes, up to 512; one more at once is
+/// refused as well.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     rules: SharedRules,
@@ -90,6 +92,11 @@ impl CallLimits {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether something is limited in turns.
+    pub(crate) fn are_of_turns(&self) -> bool {
+        self.calls_per_turn.is_some() || self.cost_per_turn.is_some()
     }
 }
 

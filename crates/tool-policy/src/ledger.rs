@@ -48,9 +48,16 @@ struct Conversation {
     last: Instant,
     used: Used,
     /// The latest turns, the newest last.
-    turns: VecDeque<(Digest, Used)>,
+    turns: VecDeque<Turn>,
     /// How often the latest different calls were made, the newest last.
     identical: VecDeque<(Digest, u32)>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    digest: Digest,
+    last: Instant,
+    used: Used,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,17 +84,24 @@ pub(crate) enum Exceeded {
     },
     #[error("too many conversations are going on at once")]
     NoRoom,
+    #[error("too many turns are going on at once in this conversation")]
+    NoTurn,
 }
 
 const TURN: &str = "turn";
 const MAX_CONVERSATIONS: usize = 16_384;
 const MAX_OF_OWNER: usize = 1_024;
-const MAX_TURNS: usize = 16;
+/// So many turns of a conversation are kept in any case, and so many at the most.
+const LATEST_TURNS: usize = 16;
+const MAX_TURNS: usize = 512;
 const MAX_IDENTITIES: usize = 64;
 /// After what time without a call a conversation is over.
 const OVER: Duration = Duration::from_secs(24 * 60 * 60);
 /// After what time without a call a conversation may make room for another.
 const IDLE: Duration = Duration::from_secs(5 * 60);
+/// After what time without a call a turn may make room for another: as long as two calls last by default. Turns come and go
+/// faster than conversations, so this is less.
+const TURN_IDLE: Duration = Duration::from_secs(2 * 60);
 
 impl Exceeded {
     /// Which limit, by its name in the configuration.
@@ -99,6 +113,7 @@ impl Exceeded {
             Self::Cost { of: TURN, .. } => "cost_per_turn",
             Self::Cost { .. } => "cost_per_conversation",
             Self::NoRoom => "conversations",
+            Self::NoTurn => "turns",
         }
     }
 }
@@ -109,13 +124,13 @@ impl Ledger {
         let mut books = self.lock();
         let conversation = books.open(key, call.now)?;
         conversation.check(key, call, limits)?;
+        if let Some(turn) = key.turn.filter(|_| limits.are_of_turns()) {
+            conversation.turn(turn, call.now)?.add(call);
+        }
         conversation.last = call.now;
         conversation.used.add(call);
-        if let Some(turn) = key.turn {
-            find(&mut conversation.turns, turn, MAX_TURNS).add(call);
-        }
         if limits.identical_calls.is_some() {
-            *find(&mut conversation.identical, call.identity, MAX_IDENTITIES) += 1;
+            *conversation.n_identical(call.identity) += 1;
         }
         Ok(())
     }
@@ -141,9 +156,9 @@ impl Ledger {
             return;
         };
         conversation.used.subtract(call);
-        let turn = |(turn, _): &&mut (Digest, Used)| Some(*turn) == key.turn;
-        if let Some((_, used)) = conversation.turns.iter_mut().find(turn) {
-            used.subtract(call);
+        let is_its = |turn: &&mut Turn| Some(turn.digest) == key.turn;
+        if let Some(turn) = conversation.turns.iter_mut().find(is_its) {
+            turn.used.subtract(call);
         }
         let is_same = |(identity, _): &&mut (Digest, u32)| *identity == call.identity;
         if let Some((_, n_calls)) = conversation.identical.iter_mut().find(is_same) {
@@ -223,8 +238,8 @@ impl Books {
 
 impl Conversation {
     fn check(&self, key: &Key, call: &Call, limits: &CallLimits) -> Result<(), Exceeded> {
-        let turn = self.turns.iter().find(|(turn, _)| Some(*turn) == key.turn);
-        let in_turn = turn.map(|(_, used)| *used).unwrap_or_default();
+        let turn = self.turns.iter().find(|turn| Some(turn.digest) == key.turn);
+        let in_turn = turn.map(|turn| turn.used).unwrap_or_default();
         // Calls that name no turn are in none.
         let per_turn = |limit: Option<u32>| limit.filter(|_| key.turn.is_some());
         let cost_per_turn = limits.cost_per_turn.filter(|_| key.turn.is_some());
@@ -259,6 +274,46 @@ impl Conversation {
             _ => Ok(()),
         }
     }
+
+    /// What was used in this turn, which is the newest now: another one goes for it only if it is over by all that is known.
+    fn turn(&mut self, digest: Digest, now: Instant) -> Result<&mut Used, Exceeded> {
+        let known = self.turns.iter().position(|turn| turn.digest == digest);
+        let known = known.and_then(|at| self.turns.remove(at));
+        if known.is_none() {
+            let is_over = |turn: &Turn| now.since(turn.last) >= TURN_IDLE;
+            while self.turns.len() >= LATEST_TURNS && self.turns.front().is_some_and(is_over) {
+                self.turns.pop_front();
+            }
+            if self.turns.len() >= MAX_TURNS {
+                return Err(Exceeded::NoTurn);
+            }
+        }
+        let used = known.map(|turn| turn.used).unwrap_or_default();
+        Ok(&mut newest(
+            &mut self.turns,
+            Turn {
+                digest,
+                last: now,
+                used,
+            },
+        )
+        .used)
+    }
+
+    /// How often this call was made, which is the newest now; the oldest goes where there are too many.
+    fn n_identical(&mut self, identity: Digest) -> &mut u32 {
+        let known = self.identical.iter().position(|(known, _)| *known == identity);
+        let entry = known.and_then(|at| self.identical.remove(at));
+        if self.identical.len() >= MAX_IDENTITIES {
+            self.identical.pop_front();
+        }
+        &mut newest(&mut self.identical, entry.unwrap_or((identity, 0))).1
+    }
+}
+
+fn newest<T>(entries: &mut VecDeque<T>, entry: T) -> &mut T {
+    entries.push_back(entry);
+    entries.back_mut().expect("one was just put there")
 }
 
 impl Used {
@@ -273,27 +328,16 @@ impl Used {
     }
 }
 
-/// The entry of this key, as the newest one; the oldest goes where there are too many.
-fn find<T: Default>(entries: &mut VecDeque<(Digest, T)>, key: Digest, max: usize) -> &mut T {
-    let known = entries.iter().position(|(known, _)| *known == key);
-    let entry = known.and_then(|at| entries.remove(at));
-    if entries.len() >= max {
-        entries.pop_front();
-    }
-    entries.push_back(entry.unwrap_or((key, T::default())));
-    let (_, value) = entries.back_mut().expect("one was just put there");
-    value
-}
-
 impl From<Exceeded> for ToolError {
     fn from(exceeded: Exceeded) -> Self {
         let kind = match exceeded {
-            Exceeded::NoRoom => ErrorKind::Overloaded,
+            Exceeded::NoRoom | Exceeded::NoTurn => ErrorKind::Overloaded,
             _ => ErrorKind::Denied,
         };
         let error = Self::new(kind, exceeded.to_string());
         match exceeded {
             Exceeded::NoRoom => error.with_retry_after(IDLE),
+            Exceeded::NoTurn => error.with_retry_after(TURN_IDLE),
             _ => error,
         }
         .with_source(exceeded)
@@ -344,10 +388,35 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_that_is_being_used_is_never_forgotten() {
+        let ledger = Ledger::default();
+        let limits = CallLimits {
+            calls_per_turn: Some(1),
+            ..CallLimits::default()
+        };
+        let take = |turn: usize, seconds| {
+            let mut key = key("ann", 1);
+            key.turn = Some([0; 32]);
+            key.turn.as_mut().unwrap()[..8].copy_from_slice(&turn.to_be_bytes());
+            ledger.take(&key, &call(seconds), &limits)
+        };
+        for turn in 0..MAX_TURNS {
+            take(turn, 0).unwrap();
+        }
+        assert_eq!(take(MAX_TURNS, 119), Err(Exceeded::NoTurn));
+        assert_eq!(take(0, 119), Err(Exceeded::Calls(1, TURN)));
+        // Those that nobody goes on with make room, but for the latest.
+        take(MAX_TURNS, 120).unwrap();
+        take(0, 120).unwrap();
+        assert_eq!(take(MAX_TURNS - 1, 120), Err(Exceeded::Calls(1, TURN)));
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let ledger = Ledger::default();
         let limits = CallLimits {
             identical_calls: Some(9),
+            calls_per_turn: Some(9),
             ..CallLimits::default()
         };
         let mut n_refused = 0;
@@ -365,17 +434,16 @@ mod tests {
         );
         assert_eq!(n_refused, 40_000 - MAX_CONVERSATIONS);
         drop(books);
-        let (one, mut turns) = (key("eve", 1), 0_u8);
-        let late = call(100_000);
-        while turns < 200 {
-            turns += 1;
+        let one = key("eve", 1);
+        // A turn each 10 seconds, and each a call that was not made before.
+        for turn in 1..=200_u8 {
             let key = Key {
-                turn: Some([turns; 32]),
+                turn: Some([turn; 32]),
                 ..one.clone()
             };
             let call = Call {
-                identity: [turns; 32],
-                ..late.clone()
+                identity: [turn; 32],
+                ..call(100_000 + u64::from(turn) * 10)
             };
             ledger.take(&key, &call, &limits).unwrap();
         }
@@ -387,7 +455,7 @@ mod tests {
                 conversation.identical.len(),
                 conversation.used.calls
             ),
-            (MAX_TURNS, MAX_IDENTITIES, 200)
+            (LATEST_TURNS, MAX_IDENTITIES, 200)
         );
     }
 }

@@ -95,6 +95,18 @@ async fn turns_and_conversations_have_their_limits() {
 }
 
 #[tokio::test]
+async fn each_of_many_turns_at_once_has_its_limit() {
+    let bench = Bench::new(|limits| limits.calls_per_turn = Some(3));
+    let mut n_made = [0; 400];
+    for _ in 0..5 {
+        for (turn, n_made) in n_made.iter_mut().enumerate() {
+            *n_made += usize::from(bench.call(json!({Allowance::TURN: turn})).await.is_none());
+        }
+    }
+    assert!(n_made.iter().all(|n_made| *n_made == 3), "{n_made:?}");
+}
+
+#[tokio::test]
 async fn a_session_is_a_conversation_and_everybody_has_their_own() {
     let bench = Bench::new(|limits| limits.calls_per_conversation = Some(2));
     let context = |principal: &str, client: Option<ClientKey>| {
