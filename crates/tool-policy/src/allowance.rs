@@ -3,7 +3,8 @@ use std::{fmt, sync::Arc};
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    CallContext, ClientKey, DispatchState, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, Trust,
+    CallContext, ClientKey, Degraded, DegradedStep, DispatchState, ErrorKind, Invoke, Layer, Outcome, Reply,
+    Target, ToolError, Trust,
 };
 
 use crate::{
@@ -43,8 +44,8 @@ pub struct Micros(pub u64);
 /// # What counts
 /// A call that was made, also if it failed or was withdrawn, and one that was answered with what is kept. What fails before
 /// an attempt began (it is refused, held back, or its time is over while it waits its turn), waits for approval or needs
-/// something from the caller first does not count until it is made; however many arrive at once, no more are made than the
-/// limit says.
+/// something from the caller first does not count until it is made. Where a fallback answers before that, the fallback counts.
+/// However many arrive at once, no more are made than the limit says.
 ///
 /// # Memory
 /// A conversation that nobody goes on with is forgotten after a day, and then begins anew. There is room for 16,384
@@ -231,6 +232,8 @@ fn call(cx: &CallContext) -> Call {
 fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
     let error = match result {
         Ok(Outcome::NeedsInput(_) | Outcome::Pending(_)) => return false,
+        // A fallback that answered in its place counts as a call of its own.
+        Ok(Outcome::Reply(reply)) if cx.attempt == 0 => return !is_of_fallback(reply),
         Ok(_) => return true,
         Err(error) => error,
     };
@@ -243,6 +246,12 @@ fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
         ErrorKind::Denied | ErrorKind::ToolChanged | ErrorKind::RateLimited | ErrorKind::Overloaded
     );
     was_begun || !is_refusal
+}
+
+fn is_of_fallback(reply: &Reply) -> bool {
+    let said = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY);
+    let step = said.and_then(|(_, said)| said.get("step")?.string());
+    step.as_deref() == Some(DegradedStep::Fallback.as_str())
 }
 
 /// Whether an attempt may have begun of a call that was given up. One that is shared or hedged has attempts of which its own

@@ -13,8 +13,9 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
-    CacheSettings, CallContext, Caller, ClientKey, Clock, ErrorKind, HedgeAfter, HedgeSettings, InputRequest,
-    Invoke, Layer, Metadata, Outcome, PendingCall, Settings, Target, ToolError, Trust,
+    CacheSettings, CallContext, Caller, ClientKey, Clock, Degraded, DegradedStep, ErrorKind, HedgeAfter,
+    HedgeSettings, InputRequest, Invoke, Layer, Metadata, Outcome, PendingCall, Reply, Settings, Target,
+    ToolError, Trust,
 };
 use tool_policy::{Allowance, Allowing, CallLimits, Micros, Rules};
 use tool_runtime::TokioClock;
@@ -268,7 +269,15 @@ impl Invoke for Ends {
 #[tokio::test]
 async fn what_is_not_made_is_not_counted() {
     let error = |kind, message: &str| Err(ToolError::new(kind, message));
-    let cases: [(Result<Outcome, ToolError>, bool); 13] = [
+    let kept = |step| {
+        let mut reply = Reply::value(RawJson::object());
+        reply.add_meta(Degraded::META_KEY, Degraded::new(step, "from there").record());
+        Ok(reply.into())
+    };
+    let cases: [(Result<Outcome, ToolError>, bool); 15] = [
+        // A fallback that answers counts itself.
+        (kept(DegradedStep::Fallback), false),
+        (kept(DegradedStep::Stale), true),
         (
             Ok(Outcome::NeedsInput(Box::new(InputRequest {
                 requests: RawJson::object(),
