@@ -154,15 +154,11 @@ impl Approve {
         approval: Approval,
         brought: Brought,
     ) -> Result<Standing, Unapproved> {
+        cx.resume = brought.of_tool();
         if let Some(round) = brought.round {
-            cx.resume = Some(Arc::new(Resume {
-                responses: brought.resume.responses.clone(),
-                state: brought.state,
-            }));
             let waiting = ApprovalState::Waiting { round };
             return self.pass(cx, &waiting, approval, round).await;
         }
-        cx.resume = None;
         let is_ours = approval.state.is_undecided() && !approval.call.by_another;
         match brought.resume.responses.get(QUESTION).filter(|_| is_ours) {
             Some(answer) => self.answered(cx, approval, &answer).await,
@@ -220,28 +216,21 @@ impl Approve {
         if !known.state.is_undecided() && !matches!(known.state, ApprovalState::Approved { .. }) {
             return Err(refused(&known));
         }
-        let action = answer.get("action").and_then(|action| action.string());
-        let is_yes = |content: RawJson| content.get("approve").is_some_and(|yes| yes.as_str() == "true");
-        let is_approved = action.as_deref() == Some("accept") && answer.get("content").is_some_and(is_yes);
-        if is_approved {
-            let state = known.state.clone();
-            let standing = self.pass(cx, &state, known.clone(), 0).await?;
-            let by = cx.caller.principal.clone();
-            self.desk.tell(&Approval {
-                state: ApprovalState::Approved { by },
-                ..known
-            });
-            return Ok(standing);
+        if let Err(unapproved) = heard(answer) {
+            // The next call may ask again: only what is decided at the desk stays so.
+            self.replace(&known.state.clone(), known, ApprovalState::Ended)
+                .await?;
+            cx.note("approve", || "refused: its client said no".to_owned());
+            return Err(unapproved);
         }
-        let why = match action.as_deref() {
-            Some("cancel") => "was asked to approve the call and did not decide",
-            _ => "did not approve the call",
-        };
-        // The next call may ask again: only what is decided at the desk stays so.
-        self.replace(&known.state.clone(), known, ApprovalState::Ended)
-            .await?;
-        cx.note("approve", || "refused: its client said no".to_owned());
-        Err(Unapproved::denied("declined", format!("the user {why}")))
+        let state = known.state.clone();
+        let standing = self.pass(cx, &state, known.clone(), 0).await?;
+        let by = cx.caller.principal.clone();
+        self.desk.tell(&Approval {
+            state: ApprovalState::Approved { by },
+            ..known
+        });
+        Ok(standing)
     }
 
     /// Takes the approval, which only one call can.
@@ -327,6 +316,9 @@ impl<S> Layer<S> for Approve {
 impl<S: Invoke> Invoke for Approving<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let Some(reason) = self.settings.rules.load().approval_of(&cx.target) else {
+            if cx.resume.is_some() {
+                unasked(cx).map_err(|unapproved| told(cx, unapproved))?;
+            }
             return self.inner.invoke(cx).await;
         };
         if let Some(instead_of) = &cx.instead_of {
@@ -382,6 +374,42 @@ impl Brought {
             resume,
         })
     }
+
+    /// What the tool is given of it: nothing, if it asked for nothing.
+    fn of_tool(&self) -> Option<Arc<Resume>> {
+        self.round.map(|_| {
+            Arc::new(Resume {
+                responses: self.resume.responses.clone(),
+                state: self.state.clone(),
+            })
+        })
+    }
+}
+
+/// Goes on with a call that needed approval in an earlier round, and no longer does: other rules hold. Only a person who
+/// said no meanwhile is heard.
+fn unasked(cx: &mut CallContext) -> Result<(), Unapproved> {
+    let Some(brought) = Brought::take(cx) else {
+        return Ok(());
+    };
+    cx.resume = brought.of_tool();
+    let answer = brought.resume.responses.get(QUESTION);
+    match answer.filter(|_| brought.round.is_none()) {
+        Some(answer) => heard(&answer),
+        None => Ok(()),
+    }
+}
+
+/// Whether the person at the client said yes.
+fn heard(answer: &RawJson) -> Result<(), Unapproved> {
+    let action = answer.get("action").and_then(|action| action.string());
+    let is_yes = |content: RawJson| content.get("approve").is_some_and(|yes| yes.as_str() == "true");
+    let why = match action.as_deref() {
+        Some("accept") if answer.get("content").is_some_and(is_yes) => return Ok(()),
+        Some("cancel") => "was asked to approve the call and did not decide",
+        _ => "did not approve the call",
+    };
+    Err(Unapproved::denied("declined", format!("the user {why}")))
 }
 
 /// What a caller brings back in the next round.

@@ -18,6 +18,7 @@ use tool_core::{
 };
 use tool_policy::{
     ApprovalDesk, ApprovalRules, ApprovalVerdict, Approve, Approving, DecideError, MemoryApprovals, Rules,
+    SharedRules,
 };
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
@@ -595,6 +596,45 @@ async fn a_client_that_takes_rounds_is_asked_once_for_all_of_them() {
     let last = stack.invoke(&mut round(json!({"q": {}}), &second.state)).await;
     assert_eq!(kind(last), None);
     assert_eq!(client.n_asked(), 0, "nobody waits in the middle of a call");
+}
+
+#[tokio::test]
+async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
+    let bench = Bench::new();
+    let client = Arc::new(Client {
+        takes_rounds: true,
+        ..Client::that_says("null")
+    });
+    let round = |answer: Value, state: &Option<RawJson>| {
+        let mut cx = client.context(&bench, 5);
+        cx.resume = Some(Arc::new(Resume {
+            responses: RawJson::from(json!({ "approval": answer })),
+            state: state.clone(),
+        }));
+        cx
+    };
+    let yes = json!({"action": "accept", "content": {"approve": true}});
+    // They change while the tool's own question is open.
+    let shared = SharedRules::new(rules(|_| {}));
+    let stack = Approve::new(shared.clone(), bench.desk.clone()).layer(Rounds(AtomicUsize::new(0)));
+    let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
+    let first = needed(stack.invoke(&mut round(yes.clone(), &asked.state)).await);
+    shared.store(rules(|approval| approval.required.clear()));
+    let second = needed(stack.invoke(&mut round(json!({}), &first.state)).await);
+    assert_eq!(second.state.unwrap().as_str(), r#"{"n":2}"#);
+    // They change while ours is: whoever says no is heard all the same.
+    for (answer, refused) in [
+        (yes, None),
+        (json!({"action": "decline"}), Some(ErrorKind::Denied)),
+    ] {
+        let shared = SharedRules::new(rules(|_| {}));
+        let stack = Approve::new(shared.clone(), bench.desk.clone()).layer(bench.script.clone());
+        let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
+        shared.store(rules(|approval| approval.required.clear()));
+        let mut cx = round(answer, &asked.state);
+        assert_eq!(kind(stack.invoke(&mut cx).await), refused);
+        assert!(refused.is_some() || cx.resume.is_none(), "nothing of ours");
+    }
 }
 
 #[tokio::test]
