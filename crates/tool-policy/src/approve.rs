@@ -58,6 +58,7 @@ enum Standing {
 
 /// An approval that a call has taken.
 struct Granted {
+    /// As it was before.
     approval: Approval,
     /// Who gave it.
     by: Arc<str>,
@@ -245,25 +246,31 @@ impl Approve {
             ApprovalState::Approved { by } => by.clone(),
             _ => cx.caller.principal.clone(),
         };
+        // A store forgets what has expired, and this is needed until the call ends.
+        let left = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
+        let kept = Approval {
+            expiry: approval.expiry.max(cx.clock.now() + left),
+            ..approval.clone()
+        };
         let running = ApprovalState::Running { round };
-        let taken = self.replace(from, approval.clone(), running).await?;
-        let approval = taken.ok_or_else(|| used(&approval))?;
+        if !self.replace(from, kept, running).await? {
+            return Err(used(&approval));
+        }
         cx.note("approve", || {
             format!("`{by}` approved it, as `{}`", approval.handle)
         });
         Ok(Standing::Approved(Granted { approval, by, round }))
     }
 
-    /// Changes how far an approval is; nothing if somebody else did first.
+    /// Changes how far an approval is; false if somebody else did first.
     async fn replace(
         &self,
         from: &ApprovalState,
         approval: Approval,
         state: ApprovalState,
-    ) -> Result<Option<Approval>, Unapproved> {
+    ) -> Result<bool, Unapproved> {
         let new = Approval { state, ..approval };
-        let is_done = self.desk.approvals().replace(from, new.clone()).await;
-        Ok(is_done.map_err(not_kept)?.then_some(new))
+        self.desk.approvals().replace(from, new).await.map_err(not_kept)
     }
 
     /// Ends the use of an approval by how its call ended.

@@ -637,6 +637,56 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     }
 }
 
+/// A tool that takes this long, and then asks for something.
+struct AsksAfter(Duration);
+
+impl Invoke for AsksAfter {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if cx.resume.is_some() {
+            return Ok(tool_core::Reply::value(RawJson::from(true)).into());
+        }
+        tokio::time::sleep(self.0).await;
+        Ok(Outcome::NeedsInput(Box::new(InputRequest {
+            requests: RawJson::object(),
+            state: None,
+        })))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_is_kept_as_long_as_its_call_runs() {
+    let bench = Bench::new();
+    let stack = Approve::new(rules(|_| {}), bench.desk.clone()).layer(AsksAfter(MINUTE / 2));
+    let handle = bench.pending(5).await;
+    bench.decide(&handle, ApprovalVerdict::Approve).await;
+    advance(10 * MINUTE - Duration::from_secs(1)).await;
+    let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        bench.pending(7).await
+    };
+    let (asked, _) = tokio::join!(stack.invoke(&mut cx), others);
+    let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
+    cx.resume = Some(Arc::new(Resume {
+        responses: RawJson::object(),
+        state: needed(asked).state,
+    }));
+    assert_eq!(kind(stack.invoke(&mut cx).await), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_is_given_back_is_none_for_longer() {
+    let fails = Step::Fail(ToolError::new(ErrorKind::RateLimited, "it failed"));
+    let bench = Bench::with(rules(|_| {}), Arc::new(MemoryApprovals::default()), [fails]);
+    let handle = bench.pending(5).await;
+    bench.decide(&handle, ApprovalVerdict::Approve).await;
+    advance(10 * MINUTE - Duration::from_secs(1)).await;
+    let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
+    assert_eq!(kind(bench.call(&mut cx).await), Some(ErrorKind::RateLimited));
+    advance(Duration::from_secs(1)).await;
+    assert_ne!(bench.pending(5).await, handle);
+}
+
 #[tokio::test]
 async fn an_approval_is_given_back_only_when_nothing_was_begun() {
     let error = |kind| ToolError::new(kind, "it failed");
