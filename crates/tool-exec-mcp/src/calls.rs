@@ -16,6 +16,9 @@ use crate::addressees::Addressees;
 /// Over HTTP a message that comes with the answer to a request belongs to that request. Any other message may be about
 /// any call that is under way, so it goes nowhere unless all of them are of one client: then it is for that client,
 /// and goes to the call that began last.
+///
+/// A call that was given up before it was answered may still be under way at the server. So it counts as one until the
+/// connection is closed: that the server was told to cancel it says nothing of when it does.
 pub(crate) struct Calls {
     running: Mutex<Running>,
     /// Tells when a call has ended.
@@ -28,6 +31,8 @@ struct Running {
     n_begun: u64,
     /// In the order in which they began.
     calls: Vec<Call>,
+    /// Whose calls the server may still be at although they were given up. Two say as much as any number.
+    given_up: Vec<ClientKey>,
     /// How many tasks are kept that callers may come back for.
     n_kept: usize,
     /// Since when nothing runs, if nothing does.
@@ -51,8 +56,20 @@ pub(crate) struct Seat {
     pub(crate) call: Call,
 }
 
+/// Something of a call that the server works on, which is given up if this is dropped before it is over.
+pub(crate) struct Open<'a>(Option<&'a Seat>);
+
 /// A task that a caller may come back for.
 pub(crate) struct Kept(Arc<Calls>);
+
+/// What a connection can be used for by a client that cannot be told from others of its principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Idle,
+    InUse,
+    /// Nothing runs, but the server may still be at what others gave up.
+    GivenUp,
+}
 
 /// Why a message of the server is no call's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +86,7 @@ impl Calls {
             running: Mutex::new(Running {
                 n_begun: 0,
                 calls: Vec::new(),
+                given_up: Vec::new(),
                 n_kept: 0,
                 idle_since: Instant::now(),
             }),
@@ -101,9 +119,24 @@ impl Calls {
         (running.calls.is_empty() && running.n_kept == 0).then_some(running.idle_since)
     }
 
-    /// Notes a task that a caller may come back for: until this is dropped, something counts as running.
-    pub(crate) fn keep(self: &Arc<Self>) -> Kept {
-        self.running().n_kept += 1;
+    /// What the connection can be used for by the next call of this client.
+    pub(crate) fn standing(&self, client: Option<&ClientKey>) -> Standing {
+        let running = self.running();
+        if !running.calls.is_empty() || running.n_kept > 0 {
+            Standing::InUse
+        } else if running.given_up.iter().all(|other| is_same(Some(other), client)) {
+            Standing::Idle
+        } else {
+            Standing::GivenUp
+        }
+    }
+
+    /// Notes a task that the caller of a call may come back for: until this is dropped, something counts as running.
+    pub(crate) fn keep(self: &Arc<Self>, call: &Call) -> Kept {
+        let mut running = self.running();
+        running.n_kept += 1;
+        // It may ask at any time.
+        running.give_up(call);
         Kept(self.clone())
     }
 
@@ -117,9 +150,12 @@ impl Calls {
         }
         let last = calls.last().ok_or(Unclaimed::NoCall)?;
         let client = last.client();
-        let alone = calls.len() == 1
-            || (matches!(client, Some(ClientKey::Session(_)))
-                && calls.iter().all(|call| call.client() == client));
+        let mut others = calls.iter().rev().skip(1).map(Call::client);
+        let alone = others.all(|other| is_same(other.as_ref(), client.as_ref()))
+            && running
+                .given_up
+                .iter()
+                .all(|other| is_same(Some(other), client.as_ref()));
         if alone {
             Ok(last.clone())
         } else {
@@ -149,6 +185,43 @@ impl Calls {
 
     fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    fn give_up(&mut self, call: &Call) {
+        // Of a call that has no client to ask, nothing is asked.
+        let Some(client) = call.client() else { return };
+        if self.given_up.len() < 2 && !self.given_up.contains(&client) {
+            self.given_up.push(client);
+        }
+    }
+}
+
+/// Whether two calls are surely of one client.
+fn is_same(one: Option<&ClientKey>, other: Option<&ClientKey>) -> bool {
+    matches!(one, Some(ClientKey::Session(_))) && one == other
+}
+
+impl Seat {
+    /// Notes that the server works on something of this call from now on.
+    pub(crate) fn open(&self) -> Open<'_> {
+        Open(Some(self))
+    }
+}
+
+impl Open<'_> {
+    /// It is over: the server asks nothing more for it.
+    pub(crate) fn is_over(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(seat) = self.0 {
+            seat.calls.running().give_up(&seat.call);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use tool_core::{Asker, CallContext, ClientKey, ErrorKind, Secrets, ToolError};
 
 use crate::{
     Isolation, ServerSettings,
-    calls::Seat,
+    calls::{Open, Seat},
     fault::{request_error, tool_error},
     life::Life,
     line::Line,
@@ -60,6 +60,16 @@ impl Checkout {
     /// Where the connection is kept.
     pub(crate) fn line(&self) -> &Arc<Line> {
         &self.line
+    }
+
+    /// The call itself.
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// Notes that the server works on something of the call beside a request, see [`Line::open`].
+    pub(crate) fn open(&self) -> Option<Open<'_>> {
+        self.line.open(&self.connection, &self.seat)
     }
 
     /// Whether the server speaks another era by now, in which another checkout is then.

@@ -15,6 +15,7 @@ use tool_core::{AskError, CallContext, ErrorKind, Question, ToolError};
 
 use crate::{
     call::{options, questions},
+    calls::Open,
     connections::Checkout,
     fault::{cut, rpc_error, tool_error},
     task::{self, State, object},
@@ -98,7 +99,7 @@ async fn follow(
         connection,
         era,
         begun: Instant::now(),
-        cancel: Cancel::new(&connection.connection, &id),
+        cancel: Cancel::new(connection, &id),
         id,
         reports,
         answered: HashSet::new(),
@@ -120,7 +121,7 @@ struct Running<'a> {
     connection: &'a Checkout,
     era: Era,
     begun: Instant,
-    cancel: Cancel,
+    cancel: Cancel<'a>,
     id: RawJson,
     reports: Option<&'a TaskReports<'a>>,
     /// What the task asked and was answered, by its keys, which a modern server never uses again.
@@ -318,24 +319,34 @@ impl Running<'_> {
 }
 
 /// Tells the server to cancel a task, unless it is known to be over.
-struct Cancel(Option<(Connection, RawJson)>);
+struct Cancel<'a> {
+    task: Option<(Connection, RawJson)>,
+    open: Option<Open<'a>>,
+}
 
-impl Cancel {
+impl<'a> Cancel<'a> {
     const LIMIT: Duration = Duration::from_secs(5);
 
-    fn new(connection: &Connection, id: &RawJson) -> Self {
+    fn new(checkout: &'a Checkout, id: &RawJson) -> Self {
+        let connection = &checkout.connection;
         let offered = task::are_cancelled(connection.server());
-        Self(offered.then(|| (connection.clone(), id.clone())))
+        Self {
+            task: offered.then(|| (connection.clone(), id.clone())),
+            open: checkout.open(),
+        }
     }
 
     fn disarm(&mut self) {
-        self.0 = None;
+        self.task = None;
+        if let Some(open) = &mut self.open {
+            open.is_over();
+        }
     }
 }
 
-impl Drop for Cancel {
+impl Drop for Cancel<'_> {
     fn drop(&mut self) {
-        let Some((connection, id)) = self.0.take() else {
+        let Some((connection, id)) = self.task.take() else {
             return;
         };
         let Ok(runtime) = Handle::try_current() else {

@@ -37,7 +37,7 @@ pub(crate) fn keep(server: &str, checkout: &Checkout, task: &RawJson, answer: Ra
         server: server.to_owned(),
         line: checkout.line().clone(),
         connection: checkout.connection.clone(),
-        _kept: checkout.line().calls.keep(),
+        _kept: checkout.line().calls.keep(&checkout.seat().call),
     };
     let runner: Arc<dyn DynInvoke> = Arc::new(place);
     checkout.line().calls.addressees.follow(&id, &runner);

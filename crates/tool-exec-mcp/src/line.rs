@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use mcp_client::{Connection, Endpoint, Error, Event, RequestOptions, Upstream, UpstreamOptions};
+use mcp_client::{Connection, Endpoint, Error, ErrorKind, Event, RequestOptions, Upstream, UpstreamOptions};
 use mcp_wire::{Era, LogLevel, Params, meta, meta_key, method};
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
@@ -16,7 +16,7 @@ use tool_core::{Asker, Update};
 use crate::{
     addressees::Addressees,
     asking::Asking,
-    calls::{Call, Calls, Seat},
+    calls::{Call, Calls, Open, Seat},
     updates::Updates,
 };
 
@@ -191,13 +191,23 @@ impl Line {
         let options = self.options(seat, options);
         // A combinator: the future of an `async fn` would have room for the options as well.
         let result = connection.request(method, params, options);
-        result.inspect(|result| {
+        // Dropped with the future.
+        let mut open = self.open(connection, seat);
+        result.inspect(move |result| {
+            if let Some(open) = open.as_mut().filter(|_| !may_go_on(result)) {
+                open.is_over();
+            }
             if let Err(error) = result
                 && let (Some(error), Some(client)) = (error.as_rpc(), seat.call.client())
             {
                 self.calls.addressees.refused(error, &client);
             }
         })
+    }
+
+    /// Notes that the server works on something of a call, where it could ask for it without saying for which.
+    pub(crate) fn open<'a>(&self, connection: &Connection, seat: &'a Seat) -> Option<Open<'a>> {
+        (self.asking.is_some() && connection.server().era() == Era::Legacy).then(|| seat.open())
     }
 
     /// How a request for a call is made.
@@ -221,6 +231,17 @@ impl Line {
 
 /// How long the client may be asked beyond the time of a call.
 const LONGEST_ANSWER: Duration = Duration::from_secs(3600);
+
+/// Whether the server may work on a request although nobody waits for it any longer.
+fn may_go_on(result: &Result<RawJson, Error>) -> bool {
+    let Err(error) = result else { return false };
+    // A connection that is closed is opened anew, to a server that knows nothing of the call.
+    let is_over = matches!(
+        error.kind(),
+        ErrorKind::Rpc(_) | ErrorKind::Closed(_) | ErrorKind::TooLarge { .. } | ErrorKind::Auth { .. }
+    );
+    error.was_sent() && !is_over
+}
 
 /// Takes what a server tells: log messages, news of resources, and what is for those who follow a task or were sent to a
 /// page.

@@ -15,7 +15,10 @@ use tokio::{
 };
 use tool_core::{Asker, ClientKey};
 
-use crate::{calls::Seat, line::Line};
+use crate::{
+    calls::{Seat, Standing},
+    line::Line,
+};
 
 /// The connections that are kept for single clients.
 #[derive(Default)]
@@ -125,7 +128,7 @@ impl Pool {
         open: impl Fn() -> Arc<Line>,
     ) -> Seating {
         let mut lines = self.lines();
-        let line = match lines.usable(client) {
+        let line = match lines.usable(self, client, asker) {
             Some(line) => line,
             None if lines.n < most => self.insert(&mut lines, client, open()),
             None if lines.n_closing > 0 || lines.close_longest_idle(self) => return Seating::Closing,
@@ -203,10 +206,32 @@ impl Pool {
 }
 
 impl Lines {
-    fn usable(&self, client: &Client) -> Option<Arc<Line>> {
-        let mut known = self.by_client.get(client).into_iter().flatten();
-        let line = known.find(|line| !client.alone || line.calls.idle_since().is_some());
-        line.cloned()
+    /// A connection of the client that its next call can use. One on which another client, or perhaps another, gave up
+    /// a call is closed instead: what the server asks for that call would be put to whoever calls next.
+    fn usable(&mut self, pool: &Arc<Pool>, client: &Client, asker: Option<&Asker>) -> Option<Arc<Line>> {
+        let known = self.by_client.get(client)?;
+        if let ClientKey::Session(_) = client.key {
+            return known.first().cloned();
+        }
+        let caller = asker.map(|asker| asker.client().client());
+        let standing = |line: &Line| line.calls.standing(caller.as_ref());
+        let mut has_given_up = false;
+        let mut known = known.iter();
+        let found = known.find(|line| match standing(line) {
+            Standing::Idle => true,
+            Standing::InUse => !client.alone,
+            Standing::GivenUp => {
+                has_given_up = true;
+                false
+            }
+        });
+        let found = found.cloned();
+        if has_given_up {
+            self.close_where(pool, |of, line| {
+                of == client && standing(line) == Standing::GivenUp
+            });
+        }
+        found
     }
 
     fn close_where(&mut self, pool: &Arc<Pool>, is_over: impl Fn(&Client, &Line) -> bool) {

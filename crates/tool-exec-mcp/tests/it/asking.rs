@@ -190,6 +190,69 @@ async fn a_question_is_taken_back_when_its_call_ends() {
     server.shutdown().await;
 }
 
+/// Has a client give up a call that the server goes on with.
+async fn give_up(client: &Arc<Client>, server: &Arc<McpServer>, fixture: &Fixture) {
+    let n = fixture.notes("held").len();
+    let calling = tokio::spawn({
+        let (client, server) = (client.clone(), server.clone());
+        async move { client.call(&server, "hold", json!({})).make().await }
+    });
+    until(|| fixture.notes("held").len() > n).await;
+    calling.abort();
+    fixture.noted("notifications", "notifications/cancelled").await;
+}
+
+#[tokio::test]
+async fn what_a_call_asks_that_was_given_up_is_not_asked_of_the_next_client() {
+    let fixture = Fixture::new(&[]);
+    let server = server(&fixture, "");
+    let client = || Client::of_principal("anonymous", r#"{"elicitation":{}}"#).answers(9);
+    let (first, second) = (client(), client());
+    give_up(&first, &server, &fixture).await;
+    second
+        .call(&server, "ask-for-held", json!({}))
+        .make()
+        .await
+        .unwrap();
+    assert_eq!(server.n_own_connections(), 1, "the one before is closed");
+    // A call after which nothing is left costs no connection.
+    let answer = second.asks(&server, "elicitation/create").await;
+    assert_eq!(answer["result"]["by"], "anonymous", "{answer}");
+    assert_eq!((first.asked().len(), second.asked().len()), (0, 1));
+    assert_eq!(fixture.notes("starts").len(), 3, "one is shared");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_was_given_up_counts_as_one_that_runs() {
+    let fixture = Fixture::new(&[]);
+    let mut settings = asker(&fixture, "");
+    settings.isolation = Isolation::Principal;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let [anna, otto] = ["a", "o"].map(|name| Client::session(name, r#"{"elicitation":{}}"#).answers(9));
+    let running = tokio::spawn({
+        let (otto, server) = (otto.clone(), server.clone());
+        async move { otto.call(&server, "hold", json!({})).make().await }
+    });
+    until(|| fixture.notes("held").len() == 1).await;
+    give_up(&anna, &server, &fixture).await;
+    let answer = otto.asks(&server, "elicitation/create").await;
+    assert_eq!(
+        answer["error"]["code"], -32600,
+        "it may be for the other: {answer}"
+    );
+    otto.call(&server, "release", json!({})).make().await.unwrap();
+    running.await.unwrap().unwrap();
+    // The client that gave it up has the connection still, another one gets one on which nothing is left.
+    let answer = anna.asks(&server, "elicitation/create").await;
+    assert_eq!(answer["result"]["by"], "a", "{answer}");
+    assert_eq!(fixture.notes("starts").len(), 1);
+    let answer = otto.asks(&server, "elicitation/create").await;
+    assert_eq!(answer["result"]["by"], "o", "{answer}");
+    assert_eq!(fixture.notes("starts").len(), 2);
+    server.shutdown().await;
+}
+
 #[tokio::test]
 async fn the_time_that_the_client_takes_is_not_the_calls() {
     let fixture = Fixture::new(&[]);

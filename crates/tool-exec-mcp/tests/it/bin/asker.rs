@@ -105,6 +105,14 @@ impl Server {
                 self.held.push(id);
                 Ok(())
             }
+            // Goes on with calls that may have been given up meanwhile: asks for each.
+            "ask-for-held" => {
+                for held in std::mem::take(&mut self.held) {
+                    let question = self.question("elicitation/create", None)?;
+                    self.asked.insert(question, held);
+                }
+                result(&id, r#"{"content":[]}"#)
+            }
             "release" => {
                 for held in std::mem::take(&mut self.held) {
                     result(&held, r#"{"content":[]}"#)?;
