@@ -45,11 +45,13 @@ struct State {
     /// How long the events are together.
     length: usize,
     has_ended: bool,
+    /// Whether all of it, up to its end, is on its way to the client.
+    is_told: bool,
     /// The client that came back, and reads on.
     follower: Option<mpsc::Sender<Bytes>>,
 }
 
-/// How many streams a session keeps; the oldest go.
+/// How many streams a session keeps. The oldest goes of those that a client has had, or else the oldest of all.
 const MAX_STREAMS: usize = 16;
 /// How many events of one stream are kept, and how long they may be together.
 const MAX_EVENTS: usize = 256;
@@ -95,7 +97,9 @@ impl Resumables {
             budget: Arc::clone(&self.budget),
         });
         if kept.streams.len() >= MAX_STREAMS {
-            kept.streams.pop_front();
+            // Of the others nobody has the answers yet.
+            let told = kept.streams.iter().position(|stream| stream.lock().is_told);
+            kept.streams.remove(told.unwrap_or_default());
         }
         kept.streams.push_back(Arc::clone(&stream));
         stream
@@ -139,7 +143,7 @@ impl Resumable {
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
-        state.follower = None;
+        state.is_told |= state.follower.take().is_some();
     }
 
     /// Ends the stream, all of which is on its way.
@@ -148,6 +152,7 @@ impl Resumable {
         if state.length > MAX_COMPLETE {
             state.forget(&self.budget);
         }
+        state.is_told = true;
         drop(state);
         self.end();
     }
@@ -160,6 +165,7 @@ impl Resumable {
         for event in missed {
             let _ = sender.try_send(event);
         }
+        state.is_told |= state.has_ended;
         state.follower = Some(sender).filter(|_| !state.has_ended);
         Some(receiver)
     }
@@ -241,5 +247,31 @@ mod tests {
         let stream = streams.open();
         stream.push(b"{}");
         assert!(used() == MAX_TOTAL && streams.resume(21, 0).is_none());
+    }
+
+    #[test]
+    fn streams_that_a_client_has_had_make_room_for_others() {
+        let streams = Resumables::new(Arc::default());
+        let is_kept = |number| streams.lock().streams.iter().any(|kept| kept.number == number);
+        let long = streams.open();
+        // Its client went away before the answer.
+        let lost = streams.open();
+        lost.push(b"{}");
+        lost.end();
+        for _ in 0..2 * MAX_STREAMS {
+            let short = streams.open();
+            short.push(b"{}");
+            short.complete();
+        }
+        assert!(is_kept(long.number) && is_kept(lost.number) && !is_kept(3));
+        // The client has come back for it, which makes it like any other.
+        assert!(streams.resume(lost.number, 0).is_some());
+        drop(streams.open());
+        assert!(is_kept(long.number) && !is_kept(lost.number));
+        // Where none has been had, the oldest goes.
+        (0..MAX_STREAMS - 2).for_each(|_| drop(streams.open()));
+        assert!(is_kept(long.number));
+        drop(streams.open());
+        assert!(!is_kept(long.number));
     }
 }
