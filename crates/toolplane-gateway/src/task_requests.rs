@@ -115,7 +115,11 @@ pub(crate) async fn answer(
         (Era::Legacy, _) if cx.revision() != Revision::V2025_11_25 => {
             return Err(unknown_method(&request.method));
         }
-        (Era::Legacy, method::TASKS_LIST) => return list(gateway, request, cx).await,
+        // Where clients cannot be told apart there is no list, as the specification wants it: whoever made a task knows
+        // its id, and nobody else can guess it.
+        (Era::Legacy, method::TASKS_LIST) if cx.connection().is_some() => {
+            return list(gateway, request, cx).await;
+        }
         (Era::Legacy, method::TASKS_GET | method::TASKS_RESULT | method::TASKS_CANCEL) => {
             About::of(gateway, cx)?
         }

@@ -201,11 +201,31 @@ impl Http {
 
     /// The answer to a request of the legacy era outside of any session.
     pub(crate) async fn legacy(&self, method: &str, params: &str) -> Value {
+        self.legacy_with(&[], method, params).await
+    }
+
+    pub(crate) async fn legacy_with(&self, headers: &[(&str, &str)], method: &str, params: &str) -> Value {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
-        self.post(&[], body).await
+        self.post(headers, body).await
+    }
+
+    /// The id of a session of 2025-11-25 that is opened now, by nobody in particular.
+    pub(crate) async fn session(&self) -> String {
+        let params =
+            r#""protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}"#;
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{{params}}}}}"#);
+        let answer = self.send(&[], body).await;
+        let id = answer.headers().get("mcp-session-id").expect("a session");
+        id.to_str().expect("an id is ASCII").to_owned()
     }
 
     async fn post(&self, headers: &[(&str, &str)], body: String) -> Value {
+        let answer = self.send(headers, body).await.into_body().collect().await;
+        let bytes = answer.expect("a whole body").to_bytes();
+        serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("no JSON: {bytes:?}"))
+    }
+
+    async fn send(&self, headers: &[(&str, &str)], body: String) -> http::Response<mcp_server::ResponseBody> {
         let mut request = http::Request::post("http://localhost/")
             .header("host", "localhost")
             .header("content-type", "application/json")
@@ -214,9 +234,7 @@ impl Http {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body))).expect("a request");
-        let answer = self.0.respond(request).await.into_body().collect().await;
-        let bytes = answer.expect("a whole body").to_bytes();
-        serde_json::from_slice(&bytes).unwrap_or_else(|_| panic!("no JSON: {bytes:?}"))
+        self.0.respond(request).await
     }
 }
 

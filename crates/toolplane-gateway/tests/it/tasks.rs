@@ -320,6 +320,39 @@ async fn a_modern_task_over_http_is_its_principals_own() {
 }
 
 #[tokio::test]
+async fn a_list_of_tasks_over_http_is_a_sessions_own() {
+    let tasking = Tasking::with(&[&state("working")]);
+    let http = Http::on(&gateway(&tasking));
+    let of_session = |id| [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", id)];
+    let (one, other) = (http.session().await, http.session().await);
+    let (one, other) = (of_session(&*one), of_session(&*other));
+    let none = &one[..1];
+    let make = async |headers: &[(&str, &str)]| {
+        let made = http.legacy_with(headers, "tools/call", CALL).await;
+        let id = made["result"]["task"]["taskId"].as_str();
+        id.expect("a task").to_owned()
+    };
+    let (own, unowned) = (make(&one).await, make(none).await);
+    for (headers, expected) in [(&one, vec![&own]), (&other, Vec::new())] {
+        let list = http.legacy_with(headers, "tasks/list", "").await;
+        let tasks = list["result"]["tasks"].as_array().expect("a list");
+        let ids: Vec<_> = tasks.iter().map(|task| &task["taskId"]).collect();
+        assert_eq!(ids, expected);
+    }
+    // Without a session anybody of the principal's could ask: who knows the id may, and nobody is told it.
+    let list = http.legacy_with(none, "tasks/list", "").await;
+    assert_eq!(list["error"]["code"], -32601, "{list}");
+    let get = async |headers: &[(&str, &str)], id: &str| {
+        http.legacy_with(headers, "tasks/get", &of(id)).await["result"]["status"].clone()
+    };
+    assert_eq!(get(none, &unowned).await, "working");
+    assert_eq!(get(&one, &own).await, "working");
+    for (headers, id) in [(&other[..], &own), (none, &own), (&one, &unowned)] {
+        assert_eq!(get(headers, id).await, Value::Null);
+    }
+}
+
+#[tokio::test]
 async fn the_list_has_pages_and_an_end() {
     let tasking = Tasking::with(&[&state("working")]);
     let mut client = Client::on(gateway(&tasking));
