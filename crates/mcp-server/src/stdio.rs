@@ -1,6 +1,6 @@
 use std::{
     future::Future,
-    io,
+    io, mem,
     pin::Pin,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -110,6 +110,7 @@ where
         session,
         in_flight: Arc::default(),
         client: None,
+        is_told: false,
         out,
         running: FuturesUnordered::new(),
         turns: Arc::new(Semaphore::new(options.max_in_flight)),
@@ -169,6 +170,8 @@ struct Connection<S> {
     in_flight: Arc<InFlight>,
     /// What opened the connection in the legacy era.
     client: Option<Arc<Client>>,
+    /// Whether it hears of changes: it says once that it is ready for them.
+    is_told: bool,
     out: mpsc::Sender<Vec<u8>>,
     /// Requests that are worked on or wait for their turn.
     running: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -426,7 +429,9 @@ impl<S: Service> Connection<S> {
                 }
             }
             method::INITIALIZED => {
-                if let Some(client) = &self.client {
+                if let Some(client) = &self.client
+                    && !mem::replace(&mut self.is_told, true)
+                {
                     let notices = &self.options.notices;
                     notices.subscribe(&self.out, &client.wants, Some(self.presence.number()));
                 }
