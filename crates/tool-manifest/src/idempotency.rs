@@ -28,8 +28,8 @@ pub(crate) struct IdempotencyBody {
 pub(crate) struct IdempotenciesBody {
     /// How long is remembered what came of them; 24h if it is not given.
     ttl: Field<Period>,
-    /// How many are remembered; 10000 if it is not given. Beyond that, the oldest are forgotten. It counts from the start:
-    /// a reload does not change it.
+    /// How many are remembered; 10000 if it is not given. Beyond that, the oldest of whoever has the most are forgotten. It
+    /// counts from the start: a reload does not change it.
     max_entries: Field<u32>,
     /// How much they may take, answers included; 64MiB if it is not given. Beyond that, the oldest answers are
     /// forgotten. It counts from the start: a reload does not change it.

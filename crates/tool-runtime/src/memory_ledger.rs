@@ -18,9 +18,10 @@ use tool_core::{
 /// A [`Ledger`] in memory, which forgets everything with the process and holds no more than its [`LedgerLimits`].
 ///
 /// # What is given up
-/// Entries whose time is over, and beyond the limits those whose time is over first. Answers are given up before
-/// entries: a call of which only the answer is gone is still not made twice. What is under way is never given up; when
-/// there is nothing else left, calls with a key are refused as overloaded.
+/// Entries whose time is over, and beyond the limits those of whoever has the most, so that nobody can get rid of what is
+/// remembered of others' calls; of each principal, and where all have as many, those whose time is over first. Answers, and
+/// what failures say as data, are given up before entries: a call of which only the answer is gone is still not made twice.
+/// What is under way is never given up; when there is nothing else left, calls with a key are refused as overloaded.
 pub struct MemoryLedger {
     limits: LedgerLimits,
     clock: Arc<dyn Clock>,
@@ -51,8 +52,8 @@ struct State {
     by_key: HashMap<Key, CorrelationId>,
     /// What may be given up, that whose time is over first before the rest.
     settled: BTreeMap<Place, CorrelationId>,
-    /// Those of them that have an answer.
-    answered: BTreeMap<Place, CorrelationId>,
+    /// Those of them that can do with less: see [`lessened`].
+    large: BTreeMap<Place, CorrelationId>,
     n_bytes: usize,
     next_number: u64,
 }
@@ -159,7 +160,7 @@ impl State {
                 entry.n_bytes -= n_bytes;
                 self.n_bytes -= n_bytes;
                 self.settled.remove(&place);
-                self.answered.remove(&place);
+                self.large.remove(&place);
             }
         }
         Claimed::Granted(id)
@@ -174,8 +175,8 @@ impl State {
         let n_bytes = size(&end);
         entry.n_bytes += n_bytes;
         self.n_bytes += n_bytes;
-        if matches!(end, LedgerState::Answered(Some(_))) {
-            self.answered.insert(place, id);
+        if is_large(&end) {
+            self.large.insert(place, id);
         }
         self.settled.insert(place, id);
         entry.progress = Progress::Settled(end, place);
@@ -191,7 +192,7 @@ impl State {
         }
         if let Progress::Settled(_, place) = entry.progress {
             self.settled.remove(&place);
-            self.answered.remove(&place);
+            self.large.remove(&place);
         }
     }
 
@@ -206,11 +207,11 @@ impl State {
     /// Makes room for one more.
     fn make_room(&mut self, limits: &LedgerLimits) -> Result<(), ToolError> {
         while self.entries.len() >= limits.max_entries.max(1) {
-            let Some(id) = self.settled.first_key_value().map(|(_, id)| *id) else {
+            if self.settled.is_empty() {
                 let message = "too many calls with an idempotency key are under way";
                 return Err(ToolError::new(ErrorKind::Overloaded, message));
-            };
-            self.remove(id);
+            }
+            self.give_up();
         }
         Ok(())
     }
@@ -218,24 +219,52 @@ impl State {
     /// Gives up answers, and then entries, until what is left fits.
     fn shrink(&mut self, limits: &LedgerLimits) {
         while self.n_bytes > limits.max_bytes {
-            if let Some((_, id)) = self.answered.pop_first() {
-                self.forget_answer(id);
-            } else if let Some(id) = self.settled.first_key_value().map(|(_, id)| *id) {
-                self.remove(id);
-            } else {
+            if let Some((_, id)) = self.large.pop_first() {
+                self.lessen(id);
+            } else if self.settled.is_empty() {
                 return;
+            } else {
+                self.give_up();
             }
         }
     }
 
-    fn forget_answer(&mut self, id: CorrelationId) {
+    fn lessen(&mut self, id: CorrelationId) {
         if let Some(entry) = self.entries.get_mut(&id)
             && let Progress::Settled(state, _) = &mut entry.progress
         {
-            let n_bytes = size(state);
-            *state = LedgerState::Answered(None);
+            let before = size(state);
+            *state = lessened(state);
+            let n_bytes = before - size(state);
             entry.n_bytes -= n_bytes;
             self.n_bytes -= n_bytes;
+        }
+    }
+
+    /// Gives up a part of what may be: a part, so that the entries need not be counted for each new one.
+    fn give_up(&mut self) {
+        let n_gone = (self.settled.len() / 16).max(1);
+        let settled = || {
+            let entries = self.settled.values().filter_map(|id| self.entries.get(id));
+            entries.map(|entry| &entry.claim)
+        };
+        let mut counts: HashMap<_, usize> = HashMap::new();
+        for claim in settled() {
+            *counts.entry(whose(claim)).or_default() += 1;
+        }
+        let share = fair_share(counts.values().copied().collect(), self.settled.len() - n_gone);
+        let mut gone = Vec::with_capacity(n_gone);
+        for claim in settled() {
+            if let Some(count) = counts.get_mut(&whose(claim))
+                && *count > share
+                && gone.len() < n_gone
+            {
+                *count -= 1;
+                gone.push(claim.id);
+            }
+        }
+        for id in gone {
+            self.remove(id);
         }
     }
 }
@@ -312,6 +341,25 @@ fn key(claim: &Claim) -> Option<Key> {
     Some((claim.tenant.clone(), claim.principal.clone(), key))
 }
 
+fn whose(claim: &Claim) -> (&str, &str) {
+    (&claim.tenant, &claim.principal)
+}
+
+/// How much each may keep of what they have, so that together they keep no more than there is room for, and only those who
+/// have the most give something up.
+fn fair_share(mut counts: Vec<usize>, mut room: usize) -> usize {
+    counts.sort_unstable();
+    let n_owners = counts.len();
+    for (n_before, count) in counts.into_iter().enumerate() {
+        let share = room / (n_owners - n_before);
+        if count > share {
+            return share;
+        }
+        room -= count;
+    }
+    usize::MAX
+}
+
 fn texts(claim: &Claim) -> usize {
     let key = claim.key.as_ref().map_or(0, |key| key.len());
     claim.tenant.len() + claim.principal.len() + key
@@ -325,6 +373,24 @@ fn size(state: &LedgerState) -> usize {
             error.message().len() + error.detail().map_or(0, RawJson::len)
         }
         _ => 0,
+    }
+}
+
+fn is_large(state: &LedgerState) -> bool {
+    match state {
+        LedgerState::Answered(reply) => reply.is_some(),
+        LedgerState::Failed(error) | LedgerState::Unknown(error) => error.detail().is_some(),
+        _ => false,
+    }
+}
+
+/// An end without its answer, or without what a failure says as data: all that is needed to not make the call again.
+fn lessened(state: &LedgerState) -> LedgerState {
+    match state {
+        LedgerState::Answered(_) => LedgerState::Answered(None),
+        LedgerState::Failed(error) => LedgerState::Failed(error.clone().without_detail()),
+        LedgerState::Unknown(error) => LedgerState::Unknown(error.clone().without_detail()),
+        other => other.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Idempotency keys alone, around a scripted executor, on a paused clock.
 
 use std::{
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -607,6 +608,61 @@ async fn the_ledger_holds_no_more_than_it_may_and_keeps_what_runs() {
         result = layer.invoke(&mut last) => assert_eq!(kind(result), ErrorKind::Overloaded),
     }
     assert_eq!(full.ledger.n_entries(), 0, "all were withdrawn");
+}
+
+/// Makes these calls with keys of this principal's own, and gives how many of them were made.
+async fn make(bench: &Bench, principal: &str, numbers: Range<usize>) -> usize {
+    let (tool, before) = (bench.tool("pay"), bench.script.n_calls());
+    for number in numbers {
+        let mut cx = bench.call(&tool, json!({}), Some(&number.to_string()));
+        cx.caller = Arc::new(Caller::new(principal));
+        let _ = bench.layer().invoke(&mut cx).await;
+    }
+    bench.script.n_calls() - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_calls_are_the_most_makes_room_for_others() {
+    let limits = LedgerLimits {
+        max_entries: 64,
+        ..LedgerLimits::default()
+    };
+    let bench = Bench::within(limits, []);
+    assert_eq!(make(&bench, "ann", 0..10).await, 10);
+    advance(SECOND).await;
+    assert_eq!(make(&bench, "bob", 0..1000).await, 1000);
+    assert_eq!(make(&bench, "cid", 0..20).await, 20);
+    for (principal, numbers) in [("ann", 0..10), ("cid", 0..20), ("bob", 980..1000)] {
+        assert_eq!(make(&bench, principal, numbers).await, 0, "{principal}");
+    }
+    assert!(bench.ledger.n_entries() <= 64);
+    // Where all have as many, those go first whose time is over first.
+    let bench = Bench::within(limits, []);
+    for number in 0..65 {
+        assert_eq!(make(&bench, &number.to_string(), 0..1).await, 1);
+        advance(SECOND).await;
+    }
+    assert_eq!(make(&bench, "64", 0..1).await, 0);
+    assert_eq!(make(&bench, "10", 0..1).await, 0);
+    assert_eq!(make(&bench, "0", 0..1).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failures_say_is_given_up_before_calls_are() {
+    let limits = LedgerLimits {
+        max_bytes: 40_000,
+        ..LedgerLimits::default()
+    };
+    let wordy = ToolError::new(ErrorKind::UpstreamError, "no");
+    let wordy = wordy.with_detail(RawJson::from(json!("x".repeat(10_000))));
+    let bench = Bench::within(limits, [Step::Value(json!(1)), Step::FailSent(wordy)]);
+    assert_eq!(make(&bench, "ann", 0..1).await, 1);
+    assert_eq!(make(&bench, "bob", 0..20).await, 20);
+    assert!(bench.ledger.n_bytes() <= 40_000);
+    assert_eq!(
+        make(&bench, "ann", 0..1).await + make(&bench, "bob", 0..20).await,
+        0
+    );
 }
 
 #[tokio::test(start_paused = true)]
