@@ -32,7 +32,8 @@ impl Backoff {
     }
 
     /// The pause after this many attempts; nothing if there is no further one. Where the upstream said how long to
-    /// wait, it is that, and at most a tenth more.
+    /// wait, it is that, and at most a tenth more. One that need not be waited for has a pause all the same: those whom it
+    /// told so together come back spread out.
     #[must_use]
     pub fn pause(
         self,
@@ -54,7 +55,7 @@ impl Backoff {
                 half + jitter.up_to(half)
             }
         };
-        Some(match error.retry_after() {
+        Some(match error.retry_after().filter(|told| !told.is_zero()) {
             Some(told) => told.saturating_add(jitter.up_to(told / 10)).max(told),
             None => own,
         })

@@ -209,6 +209,23 @@ fn pauses_are_spread_and_bounded() {
     }
 }
 
+#[test]
+fn who_may_come_again_at_once_comes_as_if_nothing_was_said() {
+    let settings = RetrySettings::default();
+    let (jitter, same) = (Jitter::seeded(1), Jitter::seeded(1));
+    for kind in [ErrorKind::RateLimited, ErrorKind::Unavailable] {
+        let (silent, zero) = (error(kind), error(kind).with_retry_after(Duration::ZERO));
+        for n_attempts in 1..=10 {
+            let backoff = Backoff::of(kind);
+            assert_eq!(
+                backoff.pause(n_attempts, &zero, &settings, &jitter),
+                backoff.pause(n_attempts, &silent, &settings, &same),
+                "{kind} {n_attempts}"
+            );
+        }
+    }
+}
+
 /// Notes when each call arrives, and fails.
 struct Down(Arc<Mutex<Vec<Duration>>>, Instant);
 
