@@ -62,6 +62,7 @@ mod declared;
 mod http;
 mod in_flight;
 mod input_required;
+mod missed;
 mod notices;
 mod outline;
 mod progress;

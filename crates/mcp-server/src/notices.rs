@@ -11,7 +11,8 @@ use crate::{http::News, wants::Wants};
 /// and over HTTP on the stream of their session, which keeps what comes while the client is away; those of the modern era
 /// open a subscription. A client is told what it
 /// asked for: `notifications/resources/updated` comes to those that watch the resource, `notifications/tasks` to those
-/// that watch the task. A client that does not keep up misses notices: they carry no news that a new list would not show.
+/// that watch the task. A client that does not keep up is told the latest alone of each list, resource and task; of more
+/// than 1,024 it is told that each resource that it watches has changed. Notices of other kinds it misses.
 #[derive(Debug, Clone, Default)]
 pub struct Notices(Arc<Mutex<Vec<Listener>>>);
 
@@ -63,8 +64,7 @@ impl Notices {
             match &listener.out {
                 Out::Queue(out) => out.upgrade().is_some_and(|out| {
                     if is_for {
-                        // A full queue means that as many notices wait for the client already.
-                        let _ = out.try_send(wants.frame(method, params));
+                        wants.tell(&out, method, params);
                     }
                     true
                 }),

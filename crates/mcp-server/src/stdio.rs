@@ -401,8 +401,11 @@ impl<S: Service> Connection<S> {
             // Closed means that writing has failed, which ends the connection anyway.
             let _ = out.send(wants.acknowledgement()).await;
             notices.subscribe(&out, &wants, None);
-            // Nothing is ever to be had here: it fails when listening ends.
-            let _ = listening.acquire_owned().await;
+            tokio::select! {
+                () = wants.tell_missed(&out) => {}
+                // Nothing is ever to be had here: it fails when listening ends.
+                _ = listening.acquire_owned() => {}
+            }
             wants.end()
         };
         let listen = Abortable::new(listen, registration);
@@ -434,6 +437,14 @@ impl<S: Service> Connection<S> {
                 {
                     let notices = &self.options.notices;
                     notices.subscribe(&self.out, &client.wants, Some(self.presence.number()));
+                    let (client, out) = (Arc::clone(client), self.out.clone());
+                    let listening = Arc::clone(&self.listening);
+                    self.running.push(Box::pin(async move {
+                        tokio::select! {
+                            () = client.wants.tell_missed(&out) => {}
+                            _ = listening.acquire_owned() => {}
+                        }
+                    }));
                 }
             }
             _ => {

@@ -1,12 +1,18 @@
 use std::{
     collections::BTreeSet,
+    future::poll_fn,
     sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
 };
 
 use mcp_wire::{Id, Request, RpcError, code, extension, meta_key, method};
 use raw_json::{Kind, RawJson};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::protocol::object;
+use crate::{
+    missed::{Missed, Notice},
+    protocol::object,
+};
 
 /// What a listening client wants to be told.
 #[derive(Debug)]
@@ -19,6 +25,7 @@ pub(crate) struct Wants {
     pub(crate) resources: Watched,
     /// The tasks that are watched, by their ids.
     pub(crate) tasks: Watched,
+    missed: Missed,
 }
 
 /// What is watched of one kind.
@@ -53,6 +60,7 @@ impl Wants {
             lists: [true; LISTS.len()],
             resources: Watched::default(),
             tasks: Watched::default(),
+            missed: Missed::default(),
         }
     }
 
@@ -72,6 +80,7 @@ impl Wants {
             }),
             resources: Watched::default(),
             tasks: Watched::default(),
+            missed: Missed::default(),
         };
         let named = |key: &str| {
             let Some(list) = filter.get(key) else {
@@ -161,6 +170,57 @@ impl Wants {
                 mcp_wire::notification(method, Some(&mcp_wire::with_meta(params, &mark)))
             }
             None => mcp_wire::notification(method, params),
+        }
+    }
+}
+
+impl Wants {
+    /// Tells the client by a queue. What does not fit in waits outside of it, as far as it must not get lost.
+    pub(crate) fn tell(&self, out: &mpsc::Sender<Vec<u8>>, method: &str, params: Option<&RawJson>) {
+        let frame = self.frame(method, params);
+        // Held all the time, so that nothing overtakes what it makes needless.
+        let mut missed = self.missed.lock();
+        let frame = match missed.is_empty() {
+            true => match out.try_send(frame) {
+                Err(TrySendError::Full(frame)) => frame,
+                _ => return,
+            },
+            false => frame,
+        };
+        match Notice::of(method, params, &frame) {
+            Some(notice) => missed.add(notice, || self.resources.all()),
+            None => drop(out.try_send(frame)),
+        }
+    }
+
+    /// The next message of what did not fit into the queue, when that is empty.
+    pub(crate) fn poll_missed(&self, cx: &Context<'_>) -> Poll<Vec<u8>> {
+        let mut missed = self.missed.lock();
+        ready!(missed.poll(cx));
+        let notice = missed.take().expect("there is one");
+        Poll::Ready(self.missed_frame(notice))
+    }
+
+    /// Puts what did not fit into the queue there as soon as there is room. Ends when nobody reads it any longer.
+    pub(crate) async fn tell_missed(&self, out: &mpsc::Sender<Vec<u8>>) {
+        loop {
+            poll_fn(|cx| self.missed.lock().poll(cx)).await;
+            let Ok(place) = out.reserve().await else { return };
+            let mut missed = self.missed.lock();
+            if let Some(notice) = missed.take() {
+                place.send(self.missed_frame(notice));
+            }
+        }
+    }
+
+    fn missed_frame(&self, notice: Notice) -> Vec<u8> {
+        match notice {
+            Notice::List(method) => self.frame(&method, None),
+            Notice::Resource(uri) => {
+                let params = object(&[("uri", RawJson::from(&*uri))]);
+                self.frame(method::RESOURCES_UPDATED, Some(&params))
+            }
+            Notice::Task(_, frame) => frame,
         }
     }
 }

@@ -30,7 +30,8 @@ pub(super) struct Subscription {
     wants: Option<Arc<Wants>>,
 }
 
-/// How many notices may wait for a client that is slow to read.
+/// How many notices may wait for a client that is slow to read, before of each list, resource and task the latest alone
+/// waits.
 const NOTICES: usize = 64;
 
 impl Subscriptions {
@@ -74,12 +75,16 @@ impl Subscriptions {
 impl Subscription {
     /// The next message; nothing after the end was told.
     pub(super) fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
-        if self.wants.is_none() {
+        let Some(wants) = &self.wants else {
             return Poll::Ready(None);
-        }
+        };
         match self.notices.poll_recv(cx) {
             Poll::Ready(None) => Poll::Ready(self.wants.take().and_then(|wants| wants.end())),
-            polled => polled,
+            Poll::Ready(message) => Poll::Ready(message),
+            // What was missed is later than all that is in the queue, which may not be empty: who has read much at a
+            // time waits for a turn.
+            Poll::Pending if self.notices.is_empty() => wants.poll_missed(cx).map(Some),
+            Poll::Pending => Poll::Pending,
         }
     }
 }

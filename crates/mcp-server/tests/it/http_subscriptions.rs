@@ -10,6 +10,13 @@ fn listen(filter: &str) -> String {
     )
 }
 
+/// The same of a client that follows tasks.
+fn following(filter: &str) -> String {
+    let declared =
+        r#""io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    listen(filter).replace(r#""io.modelcontextprotocol/clientCapabilities":{}"#, declared)
+}
+
 fn head() -> Head<'static> {
     Head::modern("subscriptions/listen")
 }
@@ -72,6 +79,45 @@ async fn a_subscription_brings_what_it_asked_for_and_nothing_else() {
         let event = stream.event().await.unwrap();
         assert!(event.contains(&expected), "{event}");
     }
+}
+
+#[tokio::test]
+async fn of_each_resource_and_task_the_latest_is_told_however_many_change_at_once() {
+    let (served, notices) = start().await;
+    let uris: Vec<_> = (0..200).map(|number| format!("\"test:{number}\"")).collect();
+    let filter = format!(
+        r#"{{"toolsListChanged":true,"resourceSubscriptions":[{},"test:last"],"taskIds":["a"]}}"#,
+        uris.join(",")
+    );
+    served.log.offer(
+        r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+    );
+    let mut stream = served.connect().await;
+    stream.send(&head(), &following(&filter)).await;
+    assert_eq!(stream.head().await.status, 200);
+    assert!(stream.event().await.unwrap().contains("acknowledged"));
+    let task = |status: &str| raw(&format!(r#"{{"taskId":"a","status":"{status}"}}"#));
+    let change = |uri: &str| notices.send("notifications/resources/updated", Some(&updated(uri)));
+    // Nobody reads meanwhile.
+    for status in ["working", "completed"] {
+        (0..200).for_each(|number| change(&format!("test:{number}")));
+        notices.send("notifications/tasks", Some(&task(status)));
+        notices.send("notifications/tools/list_changed", None);
+    }
+    change("test:last");
+    let mut told: Vec<String> = Vec::new();
+    while !told.last().is_some_and(|event| event.contains("test:last")) {
+        told.push(stream.event().await.unwrap());
+    }
+    let n_told = |part: &str| told.iter().filter(|event| event.contains(part)).count();
+    for uri in &uris {
+        assert!(n_told(uri) > 0, "{uri}");
+    }
+    assert_eq!((n_told("working"), n_told("completed")), (0, 1));
+    assert_eq!(n_told("tools/list_changed"), 1);
+    // From then on all is as before.
+    notices.send("notifications/tools/list_changed", None);
+    assert!(stream.event().await.unwrap().contains("tools/list_changed"));
 }
 
 #[tokio::test]
@@ -190,14 +236,10 @@ async fn tasks_are_watched_as_far_as_the_service_agrees() {
         "{}",
         refused.body
     );
-    let follows =
-        r#""io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
-    let declared =
-        |filter: &str| listen(filter).replace(r#""io.modelcontextprotocol/clientCapabilities":{}"#, follows);
-    let invalid = served.once(&head(), &declared(r#"{"taskIds":["t1",2]}"#)).await;
+    let invalid = served.once(&head(), &following(r#"{"taskIds":["t1",2]}"#)).await;
     assert!(invalid.body.contains("-32602"), "{}", invalid.body);
     let mut stream = served.connect().await;
-    stream.send(&head(), &declared(filter)).await;
+    stream.send(&head(), &following(filter)).await;
     assert_eq!(stream.head().await.status, 200);
     let acknowledged = stream.event().await.unwrap();
     assert!(

@@ -109,3 +109,39 @@ async fn a_modern_client_subscribes() {
     );
     assert!(notices.watched().is_empty());
 }
+
+#[tokio::test]
+async fn of_each_resource_the_latest_is_told_however_many_change_at_once() {
+    let watch = r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test:all/"}}"#;
+    let listen = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{{"notifications":{{"resourceSubscriptions":["test:all/"]}},{META}}}}}"#
+    );
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    for lines in [&[INITIALIZE, watch][..], &[&listen]] {
+        let notices = Notices::default();
+        let mut client = Client::start(StdioOptions {
+            notices: notices.clone(),
+            ..StdioOptions::default()
+        });
+        client.log.offer(EVERYTHING);
+        for line in lines {
+            client.ask(line).await;
+        }
+        client.send(ready).await;
+        client.ask(PING).await;
+        // Nothing is written meanwhile.
+        for number in 0..600 {
+            let params = raw(&format!(r#"{{"uri":"test:all/{number}"}}"#));
+            notices.send("notifications/resources/updated", Some(&params));
+        }
+        for number in 0..600 {
+            let told = client.receive().await;
+            assert!(
+                told.contains(&format!("\"test:all/{number}\"")),
+                "{number}: {told}"
+            );
+        }
+        // Nothing keeps the connection from its end.
+        client.finish().await;
+    }
+}
