@@ -6,7 +6,7 @@ use std::{
 use mcp_wire::LogLevel;
 use raw_json::RawJson;
 use tokio::{sync::Notify, time::Instant};
-use tool_core::{Asker, ClientKey};
+use tool_core::{Asker, CallContext, Caller, ClientKey};
 
 use crate::addressees::Addressees;
 
@@ -33,10 +33,19 @@ struct Running {
     calls: Vec<Call>,
     /// Whose calls the server may still be at although they were given up. Two say as much as any number.
     given_up: Vec<ClientKey>,
+    served: Served,
     /// How many tasks are kept that callers may come back for.
     n_kept: usize,
     /// Since when nothing runs, if nothing does.
     idle_since: Instant,
+}
+
+/// Whose calls the connection has ever served.
+enum Served {
+    Nobodys,
+    /// Those of one principal.
+    Ones(Arc<Caller>),
+    Severals,
 }
 
 /// A call that is under way.
@@ -87,6 +96,7 @@ impl Calls {
                 n_begun: 0,
                 calls: Vec::new(),
                 given_up: Vec::new(),
+                served: Served::Nobodys,
                 n_kept: 0,
                 idle_since: Instant::now(),
             }),
@@ -96,9 +106,11 @@ impl Calls {
     }
 
     /// Notes a call from its beginning to its end.
-    pub(crate) fn begin(self: &Arc<Self>, asker: Option<Asker>) -> Seat {
+    pub(crate) fn begin(self: &Arc<Self>, cx: &CallContext) -> Seat {
+        let asker = cx.ask.clone();
         let level = asker.as_ref().and_then(|asker| asker.client().log_level());
         let mut running = self.running();
+        running.serve(&cx.caller);
         running.n_begun += 1;
         let call = Call {
             tag: running.n_begun,
@@ -163,9 +175,13 @@ impl Calls {
         }
     }
 
-    /// Hands a log message to the client that it is for, if that client wants it.
-    pub(crate) fn log(&self, message: &RawJson, tag: Option<u64>) {
-        match self.addressee(tag) {
+    /// Hands a log message that came with no answer to the client that it is for, if that client wants it. It may be
+    /// about a call that has ended, so it goes nowhere where the connection has served another principal.
+    pub(crate) fn log(&self, message: &RawJson) {
+        if let Served::Severals = self.running().served {
+            return tracing::debug!("a log message of a server may be about another principal's call");
+        }
+        match self.addressee(None) {
             Ok(call) => call.log(message),
             Err(reason) => tracing::debug!(?reason, "a log message of a server is nobody's"),
         }
@@ -189,6 +205,16 @@ impl Calls {
 }
 
 impl Running {
+    fn serve(&mut self, caller: &Arc<Caller>) {
+        match &self.served {
+            Served::Ones(one) if one.principal != caller.principal || one.tenant != caller.tenant => {
+                self.served = Served::Severals;
+            }
+            Served::Nobodys => self.served = Served::Ones(Arc::clone(caller)),
+            Served::Ones(_) | Served::Severals => {}
+        }
+    }
+
     fn give_up(&mut self, call: &Call) {
         // Of a call that has no client to ask, nothing is asked.
         let Some(client) = call.client() else { return };

@@ -217,7 +217,7 @@ impl Connections {
                     Some(line) => line,
                     None => Box::pin(self.shared_line()).await.map_err(explained)?,
                 };
-                (line.clone(), line.calls.begin(cx.ask.clone()))
+                (line.clone(), line.calls.begin(cx))
             }
         };
         let connection = match line.is_ready(&seat.call) {
@@ -252,7 +252,7 @@ impl Connections {
             Line::own(endpoint.clone(), options, updates, capabilities, keeps_roots)
         };
         let most = self.settings.max_connections;
-        let place = self.own.seat(&client, cx.ask.as_ref(), most, open);
+        let place = self.own.seat(&client, cx, most, open);
         let Some((line, seat)) = place.await else {
             if may_share {
                 tracing::debug!(

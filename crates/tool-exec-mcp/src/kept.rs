@@ -110,7 +110,7 @@ impl Place {
         method: &str,
         params: RawJson,
     ) -> Result<RawJson, ToolError> {
-        let seat = self.line.calls.begin(cx.ask.clone());
+        let seat = self.line.calls.begin(cx);
         let mut options = options(cx);
         options.on_progress = None;
         let connection = match era {

@@ -82,7 +82,7 @@ impl Line {
         let (noted, told) = (calls.clone(), updates.clone());
         let handlers = std::mem::take(&mut options.connection.handlers);
         options.connection.handlers = handlers.notifications(move |event| {
-            take(&event, &told, &noted.addressees, |log| noted.log(log, None));
+            take(&event, &told, &noted.addressees, |log| noted.log(log));
         });
         Arc::new(Self {
             upstream: Upstream::new(endpoint, options),

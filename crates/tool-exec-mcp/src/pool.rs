@@ -13,7 +13,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
-use tool_core::{Asker, ClientKey};
+use tool_core::{CallContext, ClientKey};
 
 use crate::{
     calls::{Seat, Standing},
@@ -104,14 +104,14 @@ impl Pool {
     pub(crate) async fn seat(
         self: &Arc<Self>,
         client: &Client,
-        asker: Option<&Asker>,
+        cx: &CallContext,
         most: usize,
         open: impl Fn() -> Arc<Line>,
     ) -> Option<(Arc<Line>, Seat)> {
         loop {
             let mut closed = pin!(self.closed.notified());
             closed.as_mut().enable();
-            match self.try_seat(client, asker, most, &open) {
+            match self.try_seat(client, cx, most, &open) {
                 Seating::Place(line, seat) => return Some((line, seat)),
                 Seating::Full => return None,
                 Seating::Closing => closed.await,
@@ -123,19 +123,19 @@ impl Pool {
     fn try_seat(
         self: &Arc<Self>,
         client: &Client,
-        asker: Option<&Asker>,
+        cx: &CallContext,
         most: usize,
         open: impl Fn() -> Arc<Line>,
     ) -> Seating {
         let mut lines = self.lines();
-        let line = match lines.usable(self, client, asker) {
+        let line = match lines.usable(self, client, cx) {
             Some(line) => line,
             None if lines.n < most => self.insert(&mut lines, client, open()),
             None if lines.n_closing > 0 || lines.close_longest_idle(self) => return Seating::Closing,
             None => return Seating::Full,
         };
         // Before anyone else can see that it is idle.
-        let seat = line.calls.begin(asker.cloned());
+        let seat = line.calls.begin(cx);
         Seating::Place(line, seat)
     }
 
@@ -208,13 +208,13 @@ impl Pool {
 impl Lines {
     /// A connection of the client that its next call can use. One on which another client, or perhaps another, gave up
     /// a call is closed instead: what the server asks for that call would be put to whoever calls next.
-    fn usable(&mut self, pool: &Arc<Pool>, client: &Client, asker: Option<&Asker>) -> Option<Arc<Line>> {
+    fn usable(&mut self, pool: &Arc<Pool>, client: &Client, cx: &CallContext) -> Option<Arc<Line>> {
         let known = self.by_client.get(client)?;
         if let ClientKey::Session(_) = client.key {
             return known.first().cloned();
         }
-        let caller = asker.map(|asker| asker.client().client());
-        let standing = |line: &Line| line.calls.standing(caller.as_ref());
+        let asker = cx.ask.as_ref().map(|asker| asker.client().client());
+        let standing = |line: &Line| line.calls.standing(asker.as_ref());
         let mut has_given_up = false;
         let mut known = known.iter();
         let found = known.find(|line| match standing(line) {

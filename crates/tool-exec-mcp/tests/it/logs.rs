@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tool_exec_mcp::McpServer;
+use tool_core::Caller;
+use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
     client::{Client, asker, until},
@@ -95,4 +96,25 @@ async fn what_may_be_another_clients_is_nobodys() {
     assert_eq!(logged(&otto, &server, "error").await.len(), 1);
     holding.abort();
     server.shutdown().await;
+}
+
+#[tokio::test]
+async fn over_a_connection_that_several_principals_use_nobody_reads_what_may_be_about_anothers_call() {
+    let fixture = Fixture::new(&[]);
+    for (isolation, expected) in [(Isolation::Auto, [1, 1, 0, 0]), (Isolation::Principal, [1; 4])] {
+        let mut settings = asker(&fixture, "");
+        settings.isolation = isolation;
+        let server = McpServer::new(settings, Arc::new(NoSecrets));
+        let mut told = Vec::new();
+        // The second has another session, and the calls before have all ended.
+        for (principal, session) in [("alice", "a"), ("alice", "b"), ("bob", "c"), ("alice", "a")] {
+            let client = Client::listening(session, "debug");
+            let mut call = client.call(&server, "log", json!({"level": "error"}));
+            call.cx.caller = Arc::new(Caller::new(principal));
+            call.make().await.unwrap();
+            told.push(client.logs().len());
+        }
+        assert_eq!(told, expected, "{isolation:?}");
+        server.shutdown().await;
+    }
 }
