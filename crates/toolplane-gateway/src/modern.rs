@@ -125,9 +125,10 @@ async fn follow(
             .fold(InputRequired::new(), |asked, (key, question)| {
                 asked.ask(key, question.method, question.params)
             });
-        let answer = asked
-            .state(gateway.seal()?.seal(&state, request, cx))
-            .answer(request, cx)?;
+        let seal = gateway.seal();
+        let answer = seal.and_then(|seal| asked.state(seal.seal(&state, request, cx)).answer(request, cx));
+        // Without an answer nobody knows the number, and nobody could come back for the call.
+        let answer = answer.inspect_err(|_| drop(gateway.parked().take(number)))?;
         return Ok(Done::Answer(answer));
     }
 }

@@ -157,6 +157,19 @@ async fn nobody_is_asked_what_was_not_declared() {
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_can_come_back_for_ends() {
+    let acting = Acting::default();
+    let mut client = client(&acting, &["ask_both"]);
+    let asked = call(&mut client, "ask_both", "").await;
+    assert_eq!(acting.n_running(), 1);
+    // What is left to ask, the client cannot be asked any more.
+    let params = format!(r#""name":"ask_both"{},{}"#, given(ACCEPTED, &asked), modern("{}"));
+    let refused = client.value("tools/call", &params).await;
+    assert_eq!(refused["error"]["code"], json!(-32021), "{refused}");
+    acting.running(0).await;
+}
+
+#[tokio::test]
 async fn a_state_is_good_for_one_time() {
     let acting = Acting::default();
     let mut client = client(&acting, &["ask", "ask_twice"]);
