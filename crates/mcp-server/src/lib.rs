@@ -48,7 +48,7 @@
 //! | does not read | a connection for [`ServeOptions::write_timeout`]; over stdio it is not read from either |
 //! | opens connections | [`ServeOptions::max_connections`]; more wait |
 //! | opens streams | [`HttpOptions::max_streams_each`] connections; [`HttpOptions::max_streams`] in all, so that calls have the rest |
-//! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest makes room, and those idle for [`HttpOptions::session_idle`] are ended |
+//! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest of the principal with the most makes room, and those idle for [`HttpOptions::session_idle`] are ended |
 //! | sends a batch, in a session of 2025-03-26 | [`mcp_wire::MAX_BATCH`] messages, each as if it had come alone |
 //! | is away while much happens | 64 KiB of news for its session: of a list or a resource the latest only |
 //! | calls and does not wait | [`StdioOptions::max_in_flight`], [`HttpOptions::max_detached`] |

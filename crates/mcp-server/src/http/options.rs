@@ -24,7 +24,8 @@ pub struct HttpOptions {
     pub max_body: usize,
     /// How long a request body may take to arrive: 30 s.
     pub body_timeout: Duration,
-    /// How many sessions are kept: 1,024. When there is no room, the one that has been idle longest goes.
+    /// How many sessions are kept: 1,024. When there is no room, the one that has been idle longest goes of those of the
+    /// principal that has the most.
     pub max_sessions: usize,
     /// How long an idle session is kept: 30 min.
     pub session_idle: Duration,

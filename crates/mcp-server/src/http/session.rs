@@ -1,4 +1,5 @@
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -62,7 +63,7 @@ impl Sessions {
         }
     }
 
-    /// Opens a session; nothing when every one that there is room for is at work.
+    /// Opens a session; nothing when every one whose place it could take is at work.
     pub(super) fn open(
         self: &Arc<Self>,
         client: Client,
@@ -83,10 +84,8 @@ impl Sessions {
         let mut open = self.lock();
         let mut left = None;
         if open.by_id.len() >= self.max {
-            let idle = open.by_id.values().filter(|session| session.is_idle());
-            let oldest = idle.min_by_key(|session| session.last_used())?;
-            let oldest = Arc::clone(&oldest.id);
-            left = open.by_id.remove(&oldest);
+            let id = Arc::clone(&open.to_leave(&session.principal)?.id);
+            left = open.by_id.remove(&id);
         }
         open.by_id.insert(Arc::clone(&session.id), Arc::clone(&session));
         let is_watched = std::mem::replace(&mut open.is_watched, true);
@@ -173,6 +172,24 @@ impl Sessions {
 
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// The session that makes room for one more of this principal: of those of the principal that has the most, the one
+    /// that has been idle longest. Who has no fewer than another takes none from that one: nobody takes all.
+    fn to_leave(&self, principal: &Principal) -> Option<&Arc<Session>> {
+        let mut counts: HashMap<&Principal, usize> = HashMap::new();
+        for session in self.by_id.values() {
+            *counts.entry(&session.principal).or_default() += 1;
+        }
+        let count = |principal: &Principal| counts.get(principal).copied().unwrap_or_default();
+        let n_own = count(principal);
+        let may_leave = |session: &&Arc<Session>| {
+            session.is_idle() && (session.principal == *principal || count(&session.principal) > n_own)
+        };
+        let idle = self.by_id.values().filter(may_leave);
+        idle.min_by_key(|session| (Reverse(count(&session.principal)), session.last_used()))
     }
 }
 

@@ -227,6 +227,44 @@ async fn the_longest_idle_session_makes_room() {
     assert_eq!(first.receive().await.status, 200);
 }
 
+#[tokio::test(start_paused = true)]
+async fn nobody_takes_the_places_of_those_who_have_fewer_sessions() {
+    let served = Served::start(HttpOptions {
+        max_sessions: 4,
+        identify: Some(Arc::new(|parts| {
+            let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
+            Ok(Principal::new(user.unwrap_or("alice")))
+        })),
+        ..HttpOptions::default()
+    })
+    .await;
+    let open = async |user: &'static str| {
+        tokio::time::advance(Duration::from_millis(10)).await;
+        (user, open(&served, &Head::post().with("X-User", user)).await)
+    };
+    let status = async |(user, session): &(&'static str, String)| {
+        served
+            .once(&within(session).with("X-User", user), WHO)
+            .await
+            .status
+    };
+    let alices = open("alice").await;
+    let mut others = Vec::new();
+    for _ in 0..8 {
+        others.push(open("mallory").await);
+    }
+    assert_eq!(status(&alices).await, 200);
+    assert_eq!(status(&others[4]).await, 404);
+    // Who has the most makes room, until both have as many.
+    let second = open("alice").await;
+    assert_eq!(status(&others[5]).await, 404);
+    open("mallory").await;
+    assert_eq!(status(&others[6]).await, 404);
+    for session in [&alices, &second, &others[7]] {
+        assert_eq!(status(session).await, 200);
+    }
+}
+
 #[tokio::test]
 async fn an_id_is_taken_within_a_session_only() {
     let served = Served::start(HttpOptions::default()).await;
