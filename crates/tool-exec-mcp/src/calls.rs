@@ -143,12 +143,9 @@ impl Calls {
         }
     }
 
-    /// Notes a task that the caller of a call may come back for: until this is dropped, something counts as running.
-    pub(crate) fn keep(self: &Arc<Self>, call: &Call) -> Kept {
-        let mut running = self.running();
-        running.n_kept += 1;
-        // It may ask at any time.
-        running.give_up(call);
+    /// Notes a task that a caller may come back for: until this is dropped, something counts as running.
+    pub(crate) fn keep(self: &Arc<Self>) -> Kept {
+        self.running().n_kept += 1;
         Kept(self.clone())
     }
 

@@ -62,11 +62,6 @@ impl Checkout {
         &self.line
     }
 
-    /// The call itself.
-    pub(crate) fn seat(&self) -> &Seat {
-        &self.seat
-    }
-
     /// Notes that the server works on something of the call beside a request, see [`Line::open`].
     pub(crate) fn open(&self) -> Option<Open<'_>> {
         self.line.open(&self.connection, &self.seat)

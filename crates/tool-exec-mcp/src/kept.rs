@@ -32,12 +32,14 @@ struct Place {
 /// A task that a call has become, from what the server says of it.
 pub(crate) fn keep(server: &str, checkout: &Checkout, task: &RawJson, answer: RawJson) -> Option<TaskHandle> {
     let id: Arc<str> = task::id(task)?.string()?.into();
+    // It may ask at any time, when its call is long over.
+    drop(checkout.open());
     let place = Place {
         id: Arc::clone(&id),
         server: server.to_owned(),
         line: checkout.line().clone(),
         connection: checkout.connection.clone(),
-        _kept: checkout.line().calls.keep(&checkout.seat().call),
+        _kept: checkout.line().calls.keep(),
     };
     let runner: Arc<dyn DynInvoke> = Arc::new(place);
     checkout.line().calls.addressees.follow(&id, &runner);

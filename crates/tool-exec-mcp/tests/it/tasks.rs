@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tool_core::{Descriptor, DispatchState, ErrorKind};
-use tool_exec_mcp::McpServer;
+use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
     client::{Client, until},
-    fixture::{Call, Fixture, Reports, load},
+    fixture::{Call, Fixture, NoSecrets, Reports, load},
 };
 
 const TASKS: &str =
@@ -309,6 +309,38 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
         fixture.noted("tasks", "tasks/cancel t1").await;
         assert_eq!(dispatch.state(), DispatchState::Sent);
         std::fs::remove_file(fixture.path("tasks")).unwrap();
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn where_a_task_was_given_up_no_other_client_goes_on() {
+    let fixture = fixture();
+    let mut settings = fixture.settings("");
+    settings.isolation = Isolation::Principal;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let tool = listed(&server).await;
+    let call = |name: &'static str, arguments: Value| {
+        let mut call = Call::of(&server, tool.clone(), arguments);
+        let client = Client::session(name, r#"{"elicitation":{}}"#);
+        call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+        call
+    };
+    let mut made = task("working", Some("at it"));
+    made["pollInterval"] = json!(60_000);
+    let mut given_up = call("anna", json!({"made": made}));
+    let reports = Arc::new(Reports::default());
+    given_up.cx.progress = Some(reports.clone());
+    // Between two looks: no request is under way.
+    tokio::select! {
+        result = given_up.make() => panic!("{result:?}"),
+        () = until(|| !reports.0.lock().unwrap().is_empty()) => {}
+    }
+    drop(given_up);
+    // One is shared.
+    for (name, n_starts) in [("anna", 2), ("otto", 3)] {
+        call(name, json!({})).make().await.unwrap();
+        assert_eq!(fixture.notes("starts").len(), n_starts, "{name}");
     }
     server.shutdown().await;
 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tool_core::{
     Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError, Update,
 };
-use tool_exec_mcp::McpServer;
+use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
     client::{Client, until},
-    fixture::{Call, Fixture, load},
+    fixture::{Call, Fixture, NoSecrets, load},
 };
 
 fn legacy() -> Fixture {
@@ -175,6 +175,29 @@ async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
     drop((call, handle));
     server.client_gone(&key);
     until(|| server.n_own_connections() == 0).await;
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn where_a_task_was_made_no_other_client_goes_on() {
+    let fixture = legacy();
+    let mut settings = fixture.settings("");
+    settings.isolation = Isolation::Principal;
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let tool = listed(&server).await;
+    let call = |name: &'static str, arguments: Value| {
+        let mut call = Call::of(&server, tool.clone(), arguments);
+        let client = Client::session(name, r#"{"elicitation":{}}"#);
+        call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+        call
+    };
+    let handle = made(&mut call("anna", json!({"made": state("working")})), wanted()).await;
+    drop(handle);
+    // One is shared.
+    for (name, n_starts) in [("anna", 2), ("otto", 3)] {
+        call(name, json!({})).make().await.unwrap();
+        assert_eq!(fixture.notes("starts").len(), n_starts, "{name}");
+    }
     server.shutdown().await;
 }
 
