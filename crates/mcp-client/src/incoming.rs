@@ -6,7 +6,9 @@ use std::{
     thread,
 };
 
-use mcp_wire::{Id, Notification, Request, RpcError, code, integer, meta, meta_key, method, with_meta};
+use mcp_wire::{
+    Id, Notification, Request, RpcError, code, id_in_head, integer, meta, meta_key, method, with_meta,
+};
 use raw_json::RawJson;
 use tokio::task::AbortHandle;
 
@@ -138,6 +140,15 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The answer to a request of the server that is larger than it may be, of which this is the head; nothing if it names no id
+/// that can be told, or is a notification.
+pub(crate) fn oversize(head: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let id = RawJson::from(id_in_head(head)?);
+    let message = format!("the request is larger than {limit} bytes");
+    let error = RpcError::new(code::INVALID_REQUEST, message);
+    Some(mcp_wire::error(Some(&id), &error))
 }
 
 /// The answer to a question that belongs to a task, which says so as the protocol asks.

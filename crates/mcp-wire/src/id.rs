@@ -70,6 +70,17 @@ pub fn integer(value: &RawJson) -> Option<u64> {
 /// Only a member of the outermost object counts, and only one that stands within `head`.
 #[must_use]
 pub fn id_in_head(head: &[u8]) -> Option<u64> {
+    scalar(member_in_head(head, b"\"id\"")?)
+}
+
+/// Whether such a head is that of a request or a notification, and so of no answer: it has a method.
+#[must_use]
+pub fn method_in_head(head: &[u8]) -> bool {
+    member_in_head(head, b"\"method\"").is_some()
+}
+
+/// What stands behind this member of the outermost object.
+fn member_in_head<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let mut depth = 0_usize;
     let mut at = 0;
     while at < head.len() {
@@ -77,8 +88,8 @@ pub fn id_in_head(head: &[u8]) -> Option<u64> {
             b'"' => {
                 let end = string_end(head, at)?;
                 let after = skip_space(head, end);
-                if depth == 1 && &head[at..end] == b"\"id\"" && head.get(after) == Some(&b':') {
-                    return scalar(&head[skip_space(head, after + 1)..]);
+                if depth == 1 && &head[at..end] == key && head.get(after) == Some(&b':') {
+                    return Some(&head[skip_space(head, after + 1)..]);
                 }
                 at = end;
                 continue;

@@ -49,7 +49,7 @@ pub mod meta_key;
 pub mod method;
 
 pub use self::{
-    id::{Id, id_in_head, integer},
+    id::{Id, id_in_head, integer, method_in_head},
     lines::{Line, LineDecoder},
     log_level::{LogLevel, UnknownLogLevel},
     message::{MAX_BATCH, Message, Notification, Request, Response, batch, batch_from_server},

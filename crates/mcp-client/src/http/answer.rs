@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
-use mcp_wire::{Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer};
+use mcp_wire::{
+    Message, ParseError, ParseErrorKind, Response, SseDecoder, SseItem, id_in_head, integer, method_in_head,
+};
 use raw_json::RawJson;
 use tokio::time::sleep;
 
@@ -257,6 +259,12 @@ impl Stream<'_> {
             SseItem::Oversize { head, .. } => {
                 let Sought { id, shared, .. } = self.sought;
                 shared.incoming.counting.oversize.add();
+                if method_in_head(&head) {
+                    if let Some(refusal) = incoming::oversize(&head, shared.limit) {
+                        shared.post_later(refusal.into());
+                    }
+                    return None;
+                }
                 let other = id_in_head(&head).is_some_and(|other| other != id);
                 return (!other).then(|| Err(Error::new(ErrorKind::TooLarge { limit: shared.limit })));
             }

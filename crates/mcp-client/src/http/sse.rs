@@ -12,7 +12,7 @@ use http::{
 };
 use mcp_wire::{
     Line, LineDecoder, Message, Notification, Request, SseDecoder, SseItem, end_line, id_in_head, integer,
-    method,
+    method, method_in_head,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split},
@@ -141,6 +141,8 @@ impl Listening {
                     end_line(&mut line);
                     writer.write_all(&line).await.is_err()
                 }
+                // It answers nothing. What the server asks in it stays without an answer, as if it had not been said.
+                Ok(SseItem::Oversize { head, .. }) if method_in_head(&head) => false,
                 Ok(SseItem::Oversize { head, .. }) => {
                     // Without an id it may have been the answer to anything.
                     let Some(id) = id_in_head(&head) else { return };

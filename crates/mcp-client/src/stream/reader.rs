@@ -1,7 +1,9 @@
 use std::{future::poll_fn, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use mcp_wire::{Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer};
+use mcp_wire::{
+    Line, LineDecoder, Message, ParseError, ParseErrorKind, Response, id_in_head, integer, method_in_head,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     time::sleep,
@@ -246,6 +248,13 @@ impl Reading {
     /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
     fn oversize(&self, head: &[u8]) {
         self.shared.incoming.counting.oversize.add();
+        if method_in_head(head) {
+            // It answers nothing, and its id is the server's.
+            if let Some(refusal) = incoming::oversize(head, self.limit) {
+                send(&self.outbox, refusal);
+            }
+            return;
+        }
         let calls = match id_in_head(head) {
             Some(id) => self.shared.remove(id).into_iter().collect(),
             None => self.shared.remove_all_sent(),

@@ -192,6 +192,35 @@ async fn a_line_that_is_too_long_fails_its_call_or_else_all() {
     }
 }
 
+/// Its id is the server's own, and it is no answer to anything.
+#[tokio::test(start_paused = true)]
+async fn what_a_server_says_unasked_at_too_great_a_length_fails_no_call() {
+    let options = ConnectionOptions {
+        max_message: 100_000,
+        ..ConnectionOptions::default()
+    };
+    let (connection, mut peer) = connect_with(options, 1 << 20).await;
+    let long = "x".repeat(200_000);
+    let called = call(&connection, within(7));
+    let id = peer.request("tools/call").await;
+    peer.send(format!(
+        r#"{{"method":"notifications/message","params":"{long}"}}"#
+    ))
+    .await;
+    peer.send(format!(
+        r#"{{"id":{id},"method":"sampling/createMessage","params":"{long}"}}"#
+    ))
+    .await;
+    let refused = peer.next().await;
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&id.into(), &(-32600).into())
+    );
+    peer.answer(id, "{}").await;
+    called.await.unwrap().unwrap();
+    assert_eq!(connection.counters().oversize, 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn garbage_without_end_closes_the_connection() {
     let (connection, mut peer) = connect().await;

@@ -80,6 +80,12 @@ async fn post(body: &Value, events: &Mutex<Option<OwnedWriteHalf>>) -> &'static 
             format!("data: {{\"id\":{id},\"result\":\"{}\"}}", "x".repeat(5000))
         }
         (Some("tools/call"), Some("ask")) => {
+            let long = "x".repeat(5000);
+            tell(
+                events,
+                &format!(r#"data: {{"method":"notifications/message","params":"{long}"}}"#),
+            )
+            .await;
             format!(
                 "event: message\ndata: {{\"id\":\"q\",\"method\":\"ping\"}}\n\ndata: {{\"id\":{id},\ndata: \"result\":{{\"n\":1e2}}}}"
             )

@@ -1,4 +1,4 @@
-use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer};
+use mcp_wire::{Id, Message, ParseErrorKind, code, id_in_head, integer, method_in_head};
 use raw_json::RawJson;
 
 use crate::raw;
@@ -293,6 +293,14 @@ fn ids_in_what_is_left_of_a_message() {
         assert_eq!(id_in_head(head.as_bytes()), expected, "{head}");
     }
     assert_eq!(id_in_head(b"{\"id\":7,\"result\":\"\xff\"}"), Some(7));
+    for (head, has_method) in [
+        (r#"{"id":7,"method":"sampling/createMessage","params":{"#, true),
+        (r#"{"params":{"method":"x"},"method" : "#, true),
+        (r#"{"id":7,"result":{"method":"x","#, false),
+        (r#"{"id":"method","result":"#, false),
+    ] {
+        assert_eq!(method_in_head(head.as_bytes()), has_method, "{head}");
+    }
 }
 
 #[test]
