@@ -33,12 +33,14 @@ pub(super) async fn modern(shared: Arc<HttpShared>) {
 
 async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
     let mut answered = Some(answered);
+    let mut changes = shared.incoming.changes.subscribe();
     let mut pause = pauses::FIRST;
     let mut last_event = None;
     // Whether there was a stream, and the pause after the last one that cannot be gone on from.
     let (mut had_one, mut lost) = (false, pauses::FIRST / 2);
     loop {
         let generation = shared.session().generation();
+        let openings = changes.borrow_and_update().openings;
         let start = Instant::now();
         let answer = shared.listen(last_event.as_deref()).await;
         // Who opens the connection may have left.
@@ -52,7 +54,14 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
                     shared.incoming.changes.everything();
                 }
                 had_one = true;
-                let end = follow(answer, shared, None, false).await;
+                let end = tokio::select! {
+                    end = follow(answer, shared, None, false) => end,
+                    // The server may keep the stream of a session that it has forgotten.
+                    _ = changes.wait_for(|changes| changes.openings != openings) => {
+                        last_event = None;
+                        continue;
+                    }
+                };
                 last_event = end.last_event.or(last_event);
                 let mut shortest = SHORTEST_PAUSE;
                 pause = pauses::FIRST;

@@ -728,6 +728,31 @@ async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call()
     }
 }
 
+/// A server that keeps the stream of a session that it has forgotten.
+#[tokio::test]
+async fn a_session_that_is_opened_again_is_listened_to() {
+    let n_calls = AtomicUsize::new(0);
+    let server = Server::start(move |seen| match seen.body["method"].as_str() {
+        None if seen.method == "GET" => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            Reply::Bytes(vec![head.into()])
+        }
+        Some("tools/call") if n_calls.fetch_add(1, Ordering::SeqCst) == 0 => status("404 Not Found", "", ""),
+        Some("tools/call") => json(&about(seen, r#"{"id":ID,"result":{}}"#)),
+        _ => opening(seen).unwrap_or(Reply::Silence),
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    server.wait_for("GET").await;
+    call(&connection, within(20)).await.unwrap();
+    let listened = async {
+        while server.seen().iter().filter(|seen| seen.method == "GET").count() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, listened).await.unwrap();
+}
+
 /// A stream that cannot be gone on from: what was told between two of them is unknown.
 #[tokio::test]
 async fn lists_may_have_changed_while_no_stream_was_open() {
