@@ -217,16 +217,21 @@ impl Approve {
         if !known.state.is_undecided() && !matches!(known.state, ApprovalState::Approved { .. }) {
             return Err(refused(&known));
         }
+        let by = cx.caller.principal.clone();
         if let Err(unapproved) = heard(answer) {
             // The next call may ask again: only what is decided at the desk stays so.
-            self.replace(&known.state.clone(), known, ApprovalState::Ended)
+            let is_ended = self
+                .replace(&known.state.clone(), known.clone(), ApprovalState::Ended)
                 .await?;
+            if is_ended {
+                let state = ApprovalState::Denied { by, reason: None };
+                self.desk.tell(&Approval { state, ..known });
+            }
             cx.note("approve", || "refused: its client said no".to_owned());
             return Err(unapproved);
         }
         let state = known.state.clone();
         let standing = self.pass(cx, &state, known.clone(), 0).await?;
-        let by = cx.caller.principal.clone();
         self.desk.tell(&Approval {
             state: ApprovalState::Approved { by },
             ..known

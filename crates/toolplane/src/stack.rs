@@ -150,7 +150,7 @@ impl Guards {
             concurrency: Concurrency::dry(),
             chaos: Chaos::default(),
             redactor: Redactor::default(),
-            retry: Retry::default(),
+            retry: Retry::dry(),
             hedge: Hedge::default(),
             breaker: Breaker::default(),
             surface: Surface::default(),

@@ -463,6 +463,17 @@ async fn the_person_at_a_client_decides_by_a_form() {
             bench.desk.list().await.unwrap().is_empty(),
             "nothing is left over: {answer}"
         );
+        let decided = if expected.is_none() {
+            "approved pay"
+        } else {
+            "denied pay"
+        };
+        let news = bench.news.0.lock().unwrap();
+        assert_eq!(
+            news.iter().filter(|told| *told == decided).count(),
+            2,
+            "{answer}: {news:?}"
+        );
     }
 }
 

@@ -54,6 +54,24 @@ async fn run(tool: TestTool, steps: &[Step]) -> (Result<Outcome, ToolError>, usi
     (result, script.n_calls(), start.elapsed())
 }
 
+/// Calls earn the retries of others; those that are not made earn none.
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_earns_no_retries() {
+    for (layer, earns) in [(retry(), true), (Retry::dry(), false)] {
+        let script = Script::new([Step::Echo]);
+        let tool = retrying("t").build(script.clone());
+        let budget: Arc<RetryBudget> = tool.state().get_or_init(RetryBudget::default);
+        let now = TokioClock::new().now();
+        // What there is from the start.
+        while budget.withdraw(now) {}
+        let stack = layer.layer(script);
+        for _ in 0..1000 {
+            stack.invoke(&mut context(&tool)).await.unwrap();
+        }
+        assert_eq!(budget.withdraw(now), earns);
+    }
+}
+
 #[test]
 fn the_table_of_what_is_tried_again() {
     for kind in ErrorKind::ALL {
