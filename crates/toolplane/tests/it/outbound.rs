@@ -1,6 +1,12 @@
 //! What is sent out: checks of endpoints and webhooks, and servers that they go to.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -12,8 +18,8 @@ use tool_testkit::{Script, TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        Alert, AlertKind, AlertPhase, AlertSubject, CallContext, Descriptor, Event, Health, HealthStatus,
-        Invoke, Outcome, Reply, ToolError, Trust,
+        Alert, AlertKind, AlertPhase, AlertSubject, BoxFuture, CallContext, Descriptor, Event, Health,
+        HealthStatus, Invoke, Outcome, Reference, Reply, Secret, SecretError, Secrets, ToolError, Trust,
     },
     manifest::{LoadOptions, Syntax, load},
 };
@@ -133,6 +139,49 @@ impl Invoke for Raises {
         cx.observers.tell(&Event::Alert { alert: &alert });
         Ok(Reply::value(RawJson::object()).into())
     }
+}
+
+/// A secret that cannot be read the first time, as while its file is replaced.
+#[derive(Default)]
+struct Rotating(AtomicBool);
+
+impl Secrets for Rotating {
+    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        let is_there = self.0.swap(true, Ordering::SeqCst);
+        Box::pin(async move {
+            match is_there {
+                true => Ok(Some(Secret::new("0123456789"))),
+                false => Err(SecretError {
+                    reference: reference.to_string(),
+                    reason: "is being written".to_owned(),
+                }),
+            }
+        })
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(true)
+    }
+}
+
+#[tokio::test]
+async fn an_alert_is_sent_though_its_secret_cannot_be_read_for_a_moment() {
+    let (url, mut received) = endpoint("200 OK").await;
+    let text = format!("alerts: {{webhook: {{url: '{url}', secret: '${{secret:key}}'}}}}");
+    let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, text)).expect("usable");
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .secrets(Arc::new(Rotating::default()))
+        .executor(executor("scripted", Raises))
+        .tool(TestTool::new("weather").descriptor)
+        .build()
+        .expect("usable");
+    plane.call(CallRequest::new("weather")).await.expect("answered");
+    let received = tokio::time::timeout(30 * SECOND, received.recv()).await;
+    let request = received
+        .expect("the alert was sent")
+        .expect("the endpoint is there");
+    assert!(request.contains("webhook-signature: v1,"), "{request}");
 }
 
 #[tokio::test]
