@@ -20,7 +20,7 @@ use http::{
 use http_body_util::{BodyExt, BodyStream, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame};
 use mcp_server::{HttpOptions, HttpService, RequestBody, ResponseBody, ServeOptions, serve_http};
-use mcp_wire::{Message, RpcError, SseDecoder, SseItem, code, header, sse_event};
+use mcp_wire::{Message, RpcError, SseDecoder, SseItem, code, header, method, sse_event};
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, yield_now},
@@ -32,7 +32,7 @@ use crate::{
     delivery::{Delivery, Framing, Piece},
     guard,
     old_http::{self, OldClients},
-    plan::{Intake, Plan},
+    plan::{Intake, Plan, instead_of_listening},
     reply::Outcome,
     service::MockService,
     state::State,
@@ -226,6 +226,12 @@ impl Inner {
             return answer;
         }
         let takes_events = takes_events(&head.headers);
+        let (mut head, mut bytes) = (head, bytes);
+        if plan.opens_nothing() {
+            let method = HeaderValue::from_static(method::DISCOVER);
+            head.headers.insert(header::METHOD, method);
+            bytes = instead_of_listening(&bytes);
+        }
         let request = Request::from_parts(head, Full::new(bytes));
         let response = self.service.respond(request).await;
         if plan.is_harmless() && !self.state.scripts_notifications() {

@@ -172,9 +172,19 @@ impl Plan {
         self.reply.delays()
     }
 
+    /// Whether a scripted answer takes the place of a subscription, which would be opened otherwise.
+    pub(crate) fn opens_nothing(&self) -> bool {
+        let is_scripted = matches!(
+            self.reply.outcome,
+            Outcome::Result(_) | Outcome::Error(_) | Outcome::Never
+        );
+        self.method == method::SUBSCRIPTIONS_LISTEN && is_scripted
+    }
+
     /// The answer as it is to be sent: another one where the protocol's own housekeeping was scripted.
     pub(crate) fn frame(&self, frame: Vec<u8>) -> Vec<u8> {
-        if self.is_served() || !HOUSEKEEPING.contains(&&*self.method) {
+        let is_housekeeping = HOUSEKEEPING.contains(&&*self.method) || self.opens_nothing();
+        if self.is_served() || !is_housekeeping {
             return frame;
         }
         match &self.reply.outcome {
@@ -204,6 +214,16 @@ impl Plan {
         let round = RawJson::from(round).with_members(&[("answers", answers.clone())]);
         round.expect("it is an object").to_string()
     }
+}
+
+/// What the server behind is asked in the place of a subscription that is not to be opened: something that it answers at once.
+pub(crate) fn instead_of_listening(request: &bytes::Bytes) -> bytes::Bytes {
+    let text = String::from_utf8_lossy(request).into_owned();
+    let asked = RawJson::parse(text).and_then(|request| {
+        let method = RawJson::from(method::DISCOVER);
+        request.with_members(&[("method", method)])
+    });
+    asked.map_or_else(|_| request.clone(), |asked| asked.to_string().into())
 }
 
 /// The answer to discovery of a server that speaks one revision only.

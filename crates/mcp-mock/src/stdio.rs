@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     Misbehaviour,
     delivery::{Delivery, Framing, Piece},
-    plan::{Intake, Plan, Plans},
+    plan::{Intake, Plan, Plans, instead_of_listening},
     service::MockService,
     state::State,
 };
@@ -98,10 +98,14 @@ impl Inbound {
         let Line::Complete(line) = line else {
             return Ok(());
         };
+        let mut line = line;
         let mut deaf = Duration::ZERO;
         match self.state.take_in(line.clone(), &HeaderMap::new()) {
             Intake::Request(plan) => {
                 deaf = deafness(&plan);
+                if plan.opens_nothing() {
+                    line = instead_of_listening(&line);
+                }
                 self.plans.put(plan);
             }
             Intake::Refused(id, error) => {

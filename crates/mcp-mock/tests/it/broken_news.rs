@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use mcp_mock::{Misbehaviour, MockHttp, MockServer, Reply, Tool};
+use mcp_mock::{Misbehaviour, MockHttp, MockServer, Reply, RpcError, Tool};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::{broken_stdio::Lines, support::soon};
+use crate::{
+    broken_stdio::Lines,
+    support::{raw, soon},
+};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -16,6 +19,9 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 const CHANGED: &str = "notifications/tools/list_changed";
 const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+/// A modern subscription, and its headers over HTTP.
+const LISTEN: &str = r#"{"jsonrpc":"2.0","id":8,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+const LISTENING: &str = "mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n";
 /// Another notification, which is not scripted.
 const OTHER: &str = r#"{"jsonrpc":"2.0","method":"notifications/other"}"#;
 
@@ -213,13 +219,56 @@ async fn in_streams_of_calls_and_subscriptions_as_well() {
     let all = stream.until(EMPTY).await;
     assert_eq!(all.matches("notifications/progress").count(), 2, "{all}");
     assert!(all.contains(r#""id":7"#), "{all}");
-    let listen = r#"{"jsonrpc":"2.0","id":8,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n";
-    let mut stream = Wire::send(&http, "POST", headers, listen).await;
+    let mut stream = Wire::send(&http, "POST", LISTENING, LISTEN).await;
     stream.until("notifications/subscriptions/acknowledged").await;
     server.notify(CHANGED, None);
     let ended = stream.until(EMPTY).await;
     assert!(!ended.contains(CHANGED), "{ended}");
+}
+
+/// A server that is too busy for subscriptions, ends one at once, or never says anything.
+#[tokio::test]
+async fn subscriptions_are_opened_or_not_by_their_script() {
+    let busy = r#""error":{"code":-32603,"message":"busy"}}"#;
+    let scripted = || {
+        MockServer::builder()
+            .tool(Tool::new("act"))
+            .on(
+                "subscriptions/listen",
+                Reply::error(RpcError::new(-32603, "busy")),
+            )
+            .on("subscriptions/listen", Reply::result(raw(r#"{"n":1e2}"#)))
+            .on("subscriptions/listen", Reply::never())
+            .on("subscriptions/listen", Reply::usual())
+            .build()
+    };
+    let server = scripted();
+    let (reader, writer) = tokio::io::split(server.connect());
+    let mut client = Lines::new(reader, writer);
+    client.send(LISTEN).await;
+    assert!(soon(client.line()).await.unwrap().ends_with(busy));
+    client.send(LISTEN).await;
+    let ended = r#"{"jsonrpc":"2.0","id":8,"result":{"n":1e2}}"#;
+    assert_eq!(soon(client.line()).await.unwrap(), ended);
+    client.send(LISTEN).await;
+    client.send(&LISTEN.replace(r#""id":8"#, r#""id":9"#)).await;
+    let opened = soon(client.line()).await.unwrap();
+    assert!(
+        opened.contains("notifications/subscriptions/acknowledged") && opened.contains(":9"),
+        "{opened}"
+    );
+
+    let server = scripted();
+    let http = server.http().await.unwrap();
+    let listen = async || Wire::send(&http, "POST", LISTENING, LISTEN).await;
+    assert!(listen().await.until(busy).await.contains("HTTP/1.1 200 "));
+    listen().await.until(ended).await;
+    let _silent = listen().await;
+    soon(server.wait_for_requests("subscriptions/listen", 3)).await;
+    listen()
+        .await
+        .until("notifications/subscriptions/acknowledged")
+        .await;
 }
 
 #[tokio::test]
