@@ -284,7 +284,7 @@ impl Plan {
         if self.asker.as_ref().is_some_and(Asker::has_asked) {
             return Some("the caller was asked for something");
         }
-        (!self.budget.withdraw(*now)).then_some("the upstream's share of retries is used up")
+        (!self.budget.withdraw(*now, Duration::ZERO)).then_some("the upstream's share of retries is used up")
     }
 }
 

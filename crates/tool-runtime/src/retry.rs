@@ -177,7 +177,7 @@ fn decide(
     if cx.remaining().is_some_and(|left| pause >= left) {
         return Err(Stop::TooLate(pause));
     }
-    if !budget.withdraw(cx.clock.now()) {
+    if !budget.withdraw(cx.clock.now(), pause) {
         return Err(Stop::NoBudget);
     }
     Ok(pause)

@@ -63,12 +63,12 @@ async fn a_dry_run_earns_no_retries() {
         let budget: Arc<RetryBudget> = tool.state().get_or_init(RetryBudget::default);
         let now = TokioClock::new().now();
         // What there is from the start.
-        while budget.withdraw(now) {}
+        while budget.withdraw(now, Duration::ZERO) {}
         let stack = layer.layer(script);
         for _ in 0..1000 {
             stack.invoke(&mut context(&tool)).await.unwrap();
         }
-        assert_eq!(budget.withdraw(now), earns);
+        assert_eq!(budget.withdraw(now, Duration::ZERO), earns);
     }
 }
 
@@ -305,13 +305,39 @@ impl Clock for Shared {
 fn a_budget_has_a_floor_and_forgets() {
     let budget = RetryBudget::default();
     let at = |seconds| tool_core::Instant::since_start(Duration::from_secs(seconds));
-    let spend = |second| (0..1000).take_while(|_| budget.withdraw(at(second))).count();
+    let spend = |second| {
+        (0..1000)
+            .take_while(|_| budget.withdraw(at(second), Duration::ZERO))
+            .count()
+    };
     assert_eq!((spend(0), spend(9), spend(10)), (10, 0, 0));
     assert_eq!(spend(11), 10, "one a second without any calls");
     (0..500).for_each(|_| budget.deposit(at(30)));
     assert_eq!((spend(30), spend(31)), (50, 0));
     assert_eq!(spend(1_000_000), 10);
     assert_eq!(spend(3), 0, "a clock that goes back gives nothing");
+}
+
+/// A server that names one moment for all is not met there by all that was ever refused.
+#[test]
+fn a_budget_counts_what_waits_for_the_same_moment() {
+    let budget = RetryBudget::default();
+    let at = |seconds| tool_core::Instant::since_start(Duration::from_secs(seconds));
+    let spend = |second, until: u64| {
+        (0..1000)
+            .take_while(|_| budget.withdraw(at(second), Duration::from_secs(until - second)))
+            .count()
+    };
+    let mut n_waiting = 0;
+    for second in 0..60 {
+        (0..100).for_each(|_| budget.deposit(at(second)));
+        n_waiting += spend(second, 60);
+    }
+    assert_eq!(n_waiting, 100, "a tenth of what ten seconds bring");
+    (0..1000).for_each(|_| budget.deposit(at(60)));
+    assert_eq!(spend(60, 70), 90, "beside them, a tenth of 1,900");
+    assert_eq!(spend(60, 71), 100, "beside those");
+    assert_eq!(spend(60, 90), 190);
 }
 
 #[tokio::test(start_paused = true)]
