@@ -27,6 +27,7 @@ use mcp_wire::{Era, Params, cancelled_params, method};
 use raw_json::RawJson;
 use tokio::{
     sync::{mpsc, oneshot, watch},
+    task::JoinSet,
     time::timeout,
 };
 
@@ -191,19 +192,33 @@ impl Drop for HttpLink {
     }
 }
 
-/// Posts what has no answer, one after the other, until the connection closes.
-async fn post_letters(shared: &HttpShared, mut letters: mpsc::Receiver<Bytes>) {
+/// How many messages without an answer are posted at a time: each belongs to another call, and should not wait for a server
+/// that takes long over one.
+const LETTERS_AT_A_TIME: usize = 4;
+
+/// Posts what has no answer, until the connection closes.
+async fn post_letters(shared: &Arc<HttpShared>, mut letters: mpsc::Receiver<Bytes>) {
     let mut closed = shared.closed.subscribe();
+    let mut posts = JoinSet::new();
     loop {
+        if posts.len() >= LETTERS_AT_A_TIME {
+            posts.join_next().await;
+        }
         let letter = tokio::select! {
             biased;
             Some(letter) = letters.recv() => letter,
-            _ = closed.wait_for(|closed| *closed) => return,
+            Some(_) = posts.join_next() => continue,
+            _ = closed.wait_for(|closed| *closed) => break,
         };
-        if let Err(error) = shared.notify(letter, method::CANCELLED).await {
-            tracing::debug!(%error, "a message to the server was lost");
-        }
+        let shared = Arc::clone(shared);
+        posts.spawn(async move {
+            if let Err(error) = shared.notify(letter, method::CANCELLED).await {
+                tracing::debug!(%error, "a message to the server was lost");
+            }
+        });
     }
+    // Each has a limit of its own.
+    while posts.join_next().await.is_some() {}
 }
 
 /// Tells the server when a caller leaves a request that may run. A modern server knows by the stream that closes.

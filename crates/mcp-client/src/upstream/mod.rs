@@ -163,8 +163,9 @@ impl Upstream {
             return false;
         }
         *found = Some(Instant::now());
+        let moves = self.0.supervision().moves;
         match self.0.open(None).await {
-            Ok(connection) if connection.server().era() != era => self.0.replace(connection),
+            Ok(connection) if connection.server().era() != era => self.0.replace(connection, moves),
             Ok(connection) => {
                 connection.shutdown().await;
                 false
@@ -208,7 +209,7 @@ impl Upstream {
 
     fn start(&self, supervision: &mut Supervision) -> Outcome {
         let (sender, outcome) = watch::channel(None);
-        let inner = Arc::clone(&self.0);
+        let (inner, moves) = (Arc::clone(&self.0), supervision.moves);
         let task = tokio::spawn(async move {
             let turn = inner.budget.turn().await;
             let done = match &turn {
@@ -218,7 +219,7 @@ impl Upstream {
                 }
                 Err(refusal) => Err(refusal.clone()),
             };
-            inner.started(&done, turn.is_ok());
+            inner.started(&done, turn.is_ok(), moves);
             drop(turn);
             let end = done.as_ref().ok().map(Connection::end_signal);
             // What is sent is kept by the sender, which would keep the connection open.
@@ -254,6 +255,8 @@ impl Upstream {
             Phase::NotStarted | Phase::Ready { .. } | Phase::Waiting { .. } => {}
         }
         self.0.budget.forgive();
+        // The task may be past the point at which it can be aborted.
+        supervision.moves += 1;
         supervision.enter(Phase::NotStarted);
     }
 
@@ -328,9 +331,9 @@ impl Inner {
     }
 
     /// Puts a connection of another era in the place of the present one. Requests under way there are answered there.
-    fn replace(&self, connection: Connection) -> bool {
+    fn replace(&self, connection: Connection, moves: u64) -> bool {
         let mut supervision = self.supervision();
-        if !matches!(supervision.phase(), Phase::Ready { .. }) {
+        if !supervision.awaits(moves) || !matches!(supervision.phase(), Phase::Ready { .. }) {
             return false;
         }
         let era = connection.server().era();
@@ -354,9 +357,9 @@ impl Inner {
     }
 
     /// Takes note of what came of a start, which had no turn if another one failed meanwhile.
-    fn started(&self, done: &Result<Connection, Error>, had_turn: bool) {
+    fn started(&self, done: &Result<Connection, Error>, had_turn: bool, moves: u64) {
         let mut supervision = self.supervision();
-        if matches!(supervision.phase(), Phase::Stopped) {
+        if !supervision.awaits(moves) {
             return;
         }
         match done {

@@ -12,6 +12,8 @@ pub(super) struct Supervision {
     phase: Phase,
     budget: StartBudget,
     pub(super) starts: u64,
+    /// How often the server moved: what was begun before the last time leads to where it was.
+    pub(super) moves: u64,
     last_start: Option<Instant>,
     /// The last failure, kept for those who ask.
     failure: Option<Failure>,
@@ -51,6 +53,7 @@ impl Supervision {
             phase: Phase::NotStarted,
             budget,
             starts: 0,
+            moves: 0,
             last_start: None,
             failure: None,
             server: None,
@@ -70,6 +73,11 @@ impl Supervision {
             tell.tell(&self.status());
         }
         before
+    }
+
+    /// Whether a connection is still of use that was begun after so many moves.
+    pub(super) fn awaits(&self, moves: u64) -> bool {
+        self.moves == moves && !matches!(self.phase, Phase::Stopped)
     }
 
     /// Takes note of a start that begins.

@@ -347,6 +347,29 @@ async fn a_call_without_an_answer_is_cancelled() {
     );
 }
 
+/// The server never takes one; each is given up after ten seconds.
+#[tokio::test]
+async fn a_cancellation_does_not_wait_for_another() {
+    let server = Server::start(|seen| match seen.body["method"].as_str() {
+        Some("notifications/cancelled") => Reply::Silence,
+        _ => opening(seen).unwrap_or(Reply::Silence),
+    })
+    .await;
+    let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
+    for _ in 0..3 {
+        let options = RequestOptions::within(Duration::from_millis(50));
+        call(&connection, options).await.unwrap_err();
+    }
+    let all_told = async {
+        let is_told = |seen: &Seen| seen.body["method"] == "notifications/cancelled";
+        while server.seen().iter().filter(|seen| is_told(seen)).count() < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let soon = timeout(Duration::from_secs(8), all_told).await;
+    assert!(soon.is_ok(), "the others had to wait");
+}
+
 #[tokio::test]
 async fn a_caller_that_leaves_cancels() {
     let (server, connection) = serving(|_| Reply::Silence).await;
