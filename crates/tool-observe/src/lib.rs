@@ -45,6 +45,7 @@ pub use self::{
     metrics::{Gauge, Metrics},
     record::health_record,
     sanitise::sanitised,
+    signature::BadWebhookSecret,
     source_log::SourceLog,
     tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},
     webhook::{Post, PostError, Webhook, WebhookMessage, webhook},

@@ -1,20 +1,41 @@
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD},
+};
 use sha2::{Digest, Sha256};
 
 /// What a secret begins with whose rest is its bytes in base64.
 const PREFIX: &str = "whsec_";
 const BLOCK: usize = 64;
 
+/// With or without padding: services give secrets out in both ways.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A secret that cannot be what it says it is: nothing is signed with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "its secret begins with `whsec_`, and what follows is no base64; copy it again, or leave the prefix out to sign with the text itself"
+)]
+pub struct BadWebhookSecret;
+
 /// The `webhook-signature` of a message as Standard Webhooks say: HMAC with SHA-256 over id, time and body.
 ///
 /// A secret that begins with `whsec_` stands for the bytes that follow in base64; any other for its own.
-pub(crate) fn signature(secret: &str, id: &str, timestamp: u64, body: &str) -> String {
-    let decoded = secret
-        .strip_prefix(PREFIX)
-        .and_then(|text| STANDARD.decode(text).ok());
-    let key = decoded.unwrap_or_else(|| secret.as_bytes().to_vec());
+pub(crate) fn signature(
+    secret: &str,
+    id: &str,
+    timestamp: u64,
+    body: &str,
+) -> Result<String, BadWebhookSecret> {
+    let key = match secret.strip_prefix(PREFIX) {
+        Some(text) => LENIENT.decode(text.trim_end()).map_err(|_| BadWebhookSecret)?,
+        None => secret.as_bytes().to_vec(),
+    };
     let signed = format!("{id}.{timestamp}.{body}");
-    format!("v1,{}", STANDARD.encode(hmac(&key, signed.as_bytes())))
+    Ok(format!("v1,{}", STANDARD.encode(hmac(&key, signed.as_bytes()))))
 }
 
 /// HMAC with SHA-256 (RFC 2104).
@@ -66,13 +87,18 @@ mod tests {
     /// The example of the Standard Webhooks specification.
     #[test]
     fn messages_are_signed_as_receivers_expect() {
+        let signed = |secret| {
+            let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
+            signature(secret, id, 1_614_265_330, r#"{"test": 2432232314}"#)
+        };
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-        let signed = signature(
-            secret,
-            "msg_p5jXN8AQM9LWM0D4loKWxJek",
-            1_614_265_330,
-            r#"{"test": 2432232314}"#,
-        );
-        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(signed(secret).as_deref(), Ok(expected));
+        // Four bytes, padded and not.
+        assert_eq!(signed("whsec_dGVzdA=="), signed("whsec_dGVzdA"));
+        assert_eq!(signed("whsec_dGVzdA=="), signed("test"));
+        for odd in ["whsec_not base64", "whsec_a"] {
+            assert_eq!(signed(odd), Err(BadWebhookSecret), "{odd}");
+        }
     }
 }

@@ -7,7 +7,10 @@ use tokio::{
 use tool_core::{BoxFuture, Clock, Event, Jitter, Observe, Secret};
 use uuid::Uuid;
 
-use crate::{record::alert_record, signature::signature};
+use crate::{
+    record::alert_record,
+    signature::{BadWebhookSecret, signature},
+};
 
 /// How many messages may wait to be sent.
 const QUEUE: usize = 64;
@@ -75,18 +78,20 @@ impl WebhookMessage {
     }
 
     /// The headers that Standard Webhooks ask for; the signature only with a secret.
-    #[must_use]
-    pub fn headers(&self, secret: Option<&Secret>) -> Vec<(&'static str, String)> {
+    ///
+    /// # Errors
+    /// When the secret cannot be what it says it is.
+    pub fn headers(&self, secret: Option<&Secret>) -> Result<Vec<(&'static str, String)>, BadWebhookSecret> {
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
             ("webhook-id", self.id.clone()),
             ("webhook-timestamp", self.timestamp.to_string()),
         ];
-        headers.extend(secret.map(|secret| {
-            let signature = signature(secret.expose(), &self.id, self.timestamp, &self.body);
-            ("webhook-signature", signature)
-        }));
-        headers
+        if let Some(secret) = secret {
+            let signature = signature(secret.expose(), &self.id, self.timestamp, &self.body)?;
+            headers.push(("webhook-signature", signature));
+        }
+        Ok(headers)
     }
 }
 

@@ -155,7 +155,8 @@ impl Hook {
         for (name, value) in &self.headers {
             request = request.header(name, resolve(value).await?.expose());
         }
-        for (name, value) in message.headers(secret.as_ref()) {
+        let signed = message.headers(secret.as_ref());
+        for (name, value) in signed.map_err(|error| error.to_string())? {
             request = request.header(name, value);
         }
         Ok(request.body(message.body().to_owned()))

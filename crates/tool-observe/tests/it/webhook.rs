@@ -112,6 +112,7 @@ async fn an_alert_is_sent_as_documented() {
     let names = |secret: Option<&Secret>| {
         message
             .headers(secret)
+            .expect("it can be signed")
             .into_iter()
             .map(|(name, _)| name)
             .collect::<Vec<_>>()
