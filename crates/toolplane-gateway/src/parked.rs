@@ -33,8 +33,9 @@ struct Waiting {
 
 /// How many calls may wait in all.
 const MAX_PARKED: usize = 256;
-/// How many calls of one principal may wait.
-const MAX_OF_PRINCIPAL: usize = 16;
+/// How many calls of one principal may wait. Each may hold a connection of its own to a server, of which a server has twice
+/// as many unless it is set otherwise.
+const MAX_OF_PRINCIPAL: usize = 8;
 
 impl Parked {
     /// How many wait.

@@ -285,7 +285,7 @@ async fn leaving_while_a_call_works_on_cancels_it() {
 async fn there_is_room_for_so_many_calls() {
     let acting = Acting::default();
     let http = Http::of(acting_plane(&acting, &["ask"]));
-    for _ in 0..16 {
+    for _ in 0..8 {
         let asked = http.call("alice", "ask", "").await;
         assert!(asked["result"]["requestState"].is_string(), "{asked}");
     }
@@ -294,8 +294,8 @@ async fn there_is_room_for_so_many_calls() {
     let text = said(&refused)[0].as_str().unwrap_or_default().to_owned();
     assert!(text.contains("too many calls"), "{refused}");
     // Others have room of their own, up to a point.
-    for number in 0..240 {
-        let asked = http.call(&format!("other {}", number / 16), "ask", "").await;
+    for number in 0..248 {
+        let asked = http.call(&format!("other {}", number / 8), "ask", "").await;
         assert!(asked["result"]["requestState"].is_string(), "{number}: {asked}");
     }
     let refused = http.call("newcomer", "ask", "").await;
