@@ -23,6 +23,12 @@ pub trait Executor: Send + Sync {
         None
     }
 
+    /// Where the tool comes from, as far as its descriptor does not say: nothing for one whose descriptor says all of it.
+    fn provenance(&self, descriptor: &Descriptor) -> Provenance {
+        let _ = descriptor;
+        Provenance::default()
+    }
+
     /// Whether the tool's settings say how the idempotency key of a call is passed on to what runs it, and the operator
     /// wrote them: only then may a call that may have run be made again under its key.
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
@@ -39,6 +45,17 @@ pub trait Executor: Send + Sync {
 
     /// The JSON Schema of its settings, for editors and the reference.
     fn config_schema(&self) -> RawJson;
+}
+
+/// What an [`Executor`] knows of where a tool comes from, and the tool's descriptor does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// Other names of the same tool: the one that it would have if nobody had renamed it, and the one under which its server's
+    /// list shows it. Policy rules that speak of one of them speak of the tool.
+    pub names: Vec<Arc<str>>,
+    /// A SHA-256 of where it runs as the operator wrote it, such as a server's URL: what was approved there was not approved
+    /// elsewhere. References to secrets are part of it, their values are not.
+    pub place: Option<[u8; 32]>,
 }
 
 /// A problem in an executor's settings.

@@ -82,7 +82,7 @@ pub use self::{
     error::{Category, ErrorKind, ToolError},
     error_policy::{ErrorPolicy, ErrorRule},
     event::{BreakerState, Event, Observe, Observers, Scope},
-    executor::{Executor, PrepareError},
+    executor::{Executor, PrepareError, Provenance},
     future::BoxFuture,
     gate::Gate,
     health::{CheckReport, Health, HealthReport, HealthStatus},

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     ApprovalRule, ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke,
-    FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings, Redaction,
-    RetrySettings, ToolState,
+    FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings, Provenance,
+    Redaction, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -33,6 +33,8 @@ pub struct ToolParts {
     pub output: Option<Arc<dyn CheckJson>>,
     /// What runs it.
     pub executor: Arc<dyn DynInvoke>,
+    /// Where it comes from, as far as the descriptor does not say.
+    pub provenance: Provenance,
     /// What layers know of it from earlier calls.
     pub state: Arc<ToolState>,
     /// Its settings, after defaults.
@@ -240,6 +242,19 @@ impl Tool {
     #[must_use]
     pub fn executor(&self) -> &Arc<dyn DynInvoke> {
         &self.parts.executor
+    }
+
+    /// Where it comes from, as far as the descriptor does not say.
+    #[must_use]
+    pub fn provenance(&self) -> &Provenance {
+        &self.parts.provenance
+    }
+
+    /// All names that policy rules may know it by: the one that agents call it by, and those of the same tool under which it
+    /// is not shown.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let others = self.parts.provenance.names.iter();
+        std::iter::once(self.name()).chain(others).map(|name| &**name)
     }
 
     /// What layers know of it from earlier calls.

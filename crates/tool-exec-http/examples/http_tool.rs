@@ -16,8 +16,8 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, Executor,
-    ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides, Reference, Secret, SecretError,
-    Secrets, Settings, Target, Tool, ToolParts, Trust,
+    ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides, Provenance, Reference, Secret,
+    SecretError, Secrets, Settings, Target, Tool, ToolParts, Trust,
 };
 use tool_exec_http::{HttpExecutor, HttpOptions};
 
@@ -46,6 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         input: Arc::new(Anything),
         output: None,
         executor: prepared,
+        provenance: Provenance::default(),
         state: Arc::default(),
         settings: Settings::default(),
     });

@@ -3,13 +3,15 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use raw_json::RawJson;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, DynInvoke, Executor, Feature, PrepareError};
+use tool_core::{Descriptor, DynInvoke, Executor, Feature, PrepareError, Provenance};
 
 use crate::{KeyPlace, McpServer, call::McpCall};
 
 /// Runs what MCP servers offer.
 pub struct McpExecutor {
     servers: HashMap<String, Arc<McpServer>>,
+    /// Digests of where they are, for the provenance of tools.
+    places: HashMap<String, [u8; 32]>,
 }
 
 /// Which tool of which server to call.
@@ -126,11 +128,16 @@ impl McpExecutor {
     /// An executor for what these servers offer.
     #[must_use]
     pub fn new(servers: impl IntoIterator<Item = Arc<McpServer>>) -> Self {
+        let servers: HashMap<_, _> = servers
+            .into_iter()
+            .map(|server| (server.settings().name.clone(), server))
+            .collect();
+        let places = servers.iter();
         Self {
-            servers: servers
-                .into_iter()
-                .map(|server| (server.settings().name.clone(), server))
+            places: places
+                .map(|(name, server)| (name.clone(), server.settings().place_digest()))
                 .collect(),
+            servers,
         }
     }
 }
@@ -165,6 +172,24 @@ impl Executor for McpExecutor {
     fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
         let address = Address::read(descriptor).ok()?;
         Some(address.server.into())
+    }
+
+    fn provenance(&self, descriptor: &Descriptor) -> Provenance {
+        let address = Address::read(descriptor).ok();
+        let Some((address, server)) = address.and_then(|address| {
+            let server = self.servers.get(&address.server)?;
+            Some((address, server))
+        }) else {
+            return Provenance::default();
+        };
+        let names = match descriptor.feature {
+            Feature::Tool => server.settings().other_names(&address.own, &descriptor.name),
+            _ => Vec::new(),
+        };
+        Provenance {
+            names,
+            place: self.places.get(&address.server).copied(),
+        }
     }
 
     fn passes_key(&self, descriptor: &Descriptor) -> bool {

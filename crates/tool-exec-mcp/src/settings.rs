@@ -1,6 +1,7 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
+use raw_json::RawJson;
 use tool_core::{Pattern, Reference, SecretError, Secrets, Template, outward_name};
 
 /// An MCP server, as configured.
@@ -169,6 +170,21 @@ impl ServerSettings {
     pub fn outward(&self, tool: &str) -> String {
         let own = self.rename.get(tool).map_or(tool, String::as_str);
         outward_name(&format!("{}{own}", self.prefix))
+    }
+
+    /// The names by which a tool may be known that is not shown under them: the one under which the server's list shows it, and
+    /// the one that it would have there if it was not renamed.
+    pub(crate) fn other_names(&self, tool: &str, shown_as: &str) -> Vec<Arc<str>> {
+        let unnamed = outward_name(&format!("{}{tool}", self.prefix));
+        let mut names = vec![self.outward(tool), unnamed];
+        names.dedup();
+        names.retain(|name| name != shown_as);
+        names.into_iter().map(Arc::from).collect()
+    }
+
+    /// A digest of where the server is, as it is written: with references in the place of values.
+    pub(crate) fn place_digest(&self) -> [u8; 32] {
+        raw_json::digest(&RawJson::from(format!("{:?}", self.target).as_str()))
     }
 
     /// Checks, without waiting, that every reference has a value.

@@ -97,8 +97,8 @@ pub(crate) fn unknown(handle: &str) -> Unapproved {
     Unapproved::denied("unknown", message)
 }
 
-/// What identifies a tool as somebody knows it who approves a call: its definition, and what runs it. A secret is not
-/// part of it, only the reference to one.
+/// What identifies a tool as somebody knows it who approves a call: its definition, and what runs it and where. A secret
+/// is not part of it, only the reference to one.
 fn tool_digest(tool: &Arc<Tool>) -> [u8; 32] {
     let descriptor = tool.descriptor();
     let identity = json!([
@@ -106,6 +106,7 @@ fn tool_digest(tool: &Arc<Tool>) -> [u8; 32] {
         descriptor.version,
         descriptor.executor.kind,
         descriptor.executor.config,
+        tool.provenance().place,
         descriptor.origin.trust == Trust::Operator,
     ]);
     raw_json::digest(&RawJson::from(identity))

@@ -45,6 +45,12 @@ pub struct Approving<S> {
     inner: S,
 }
 
+/// What the names of our own members of `_meta` begin with.
+const OURS: &str = "dev.toolplane/";
+
+/// Members of `_meta` that say which trace a call belongs to (W3C Trace Context).
+const TRACE: [&str; 2] = ["traceparent", "tracestate"];
+
 /// Under which key a question and its answer are, of all that a round may ask.
 const QUESTION: &str = "approval";
 
@@ -346,8 +352,9 @@ impl<S: Invoke> Invoke for Approving<S> {
             cx.note("approve", || format!("would ask for approval, because {reason}"));
             return self.inner.invoke(cx).await;
         }
-        // An approval is for the arguments: nobody was shown this.
-        if cx.beside.take().is_some() {
+        // An approval is for the arguments: nobody was shown anything else.
+        let has_more = cx.beside.take().is_some();
+        if drop_foreign_meta(cx) || has_more {
             cx.note("approve", || {
                 "what stands beside the arguments is left out".to_owned()
             });
@@ -442,6 +449,27 @@ fn take_handle(cx: &mut CallContext) -> Option<Arc<str>> {
         .ok()
         .filter(|left| left.members().next().is_some());
     Some(handle.into())
+}
+
+/// Takes away what the caller says in `_meta` to whoever runs the tool; false if it says nothing. What is said to us stays, and so
+/// does the trace.
+fn drop_foreign_meta(cx: &mut CallContext) -> bool {
+    let is_ours = |key: &str| key.starts_with(OURS) || TRACE.contains(&key);
+    let Some(meta) = cx
+        .meta
+        .take_if(|meta| meta.parts().any(|(key, _)| !is_ours(&key)))
+    else {
+        return false;
+    };
+    let foreign: Vec<_> = meta
+        .parts()
+        .map(|(key, _)| key)
+        .filter(|key| !is_ours(key))
+        .collect();
+    let foreign: Vec<&str> = foreign.iter().map(|key| &**key).collect();
+    let left = meta.without_members(&foreign).ok();
+    cx.meta = left.filter(|left| left.members().next().is_some());
+    true
 }
 
 /// The way to the person at the client and what to say there, if that one may decide and can be asked all of it.

@@ -5,7 +5,9 @@ use tool_core::{ApprovalRule, Caller, Feature, Pattern, Target, Tool};
 use crate::{CallLimits, plain_uri::plain_uri};
 
 /// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
-/// lists and for calls, and always for the resolved tool, whatever name it was asked for by.
+/// lists and for calls, and always for the resolved tool, whatever name it was asked for by: a rule that fits any of a
+/// tool's [names](Tool::names) is about it, so a tool of a server that was renamed, or that a manifest offers under a
+/// name of its own, is still that tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Whether tools may be called at all, and whether a model must call one.
@@ -127,7 +129,7 @@ impl Rules {
         if let Target::Resource { uri, .. } = target
             && !self.is_empty()
         {
-            self.not_blocked(tool.name())?;
+            self.not_blocked(tool.name(), tool)?;
             self.permitted(tool.name(), tool, caller)?;
             let plain = plain_uri(uri).ok_or_else(|| Refusal::Unclear {
                 resource: name.to_string(),
@@ -158,7 +160,7 @@ impl Rules {
         }
         let rule_of = |name: &str| self.approval.required.iter().find(|rule| rule.matches(name));
         let name = target.name();
-        let mut rule = rule_of(&name).or_else(|| rule_of(tool.name()));
+        let mut rule = rule_of(&name).or_else(|| tool.names().find_map(rule_of));
         if let (None, Target::Resource { uri, .. }) = (rule, target) {
             let Some(plain) = plain_uri(uri) else {
                 return Some("nobody can tell which rules its name fits".into());
@@ -177,7 +179,7 @@ impl Rules {
     /// The permissions that a call under this name requires, those first that the tool itself asks for.
     fn required<'a>(&'a self, name: &'a str, tool: &'a Tool) -> impl Iterator<Item = &'a String> {
         let rules = self.required_permissions.iter();
-        let fitting = rules.filter(|(rule, _)| rule.matches(name));
+        let fitting = rules.filter(move |(rule, _)| names(name, tool).any(|name| rule.matches(name)));
         let own = &tool.descriptor().metadata.required_permissions;
         own.iter().chain(fitting.flat_map(|(_, permissions)| permissions))
     }
@@ -204,8 +206,9 @@ impl Rules {
         }
     }
 
-    fn not_blocked(&self, name: &str) -> Result<(), Refusal> {
-        match self.blocklist.iter().find(|rule| rule.matches(name)) {
+    fn not_blocked(&self, name: &str, tool: &Tool) -> Result<(), Refusal> {
+        let is_about = |rule: &&Pattern| names(name, tool).any(|name| rule.matches(name));
+        match self.blocklist.iter().find(is_about) {
             Some(rule) => Err(Refusal::Blocked {
                 tool: name.to_owned(),
                 rule: rule.as_str().to_owned(),
@@ -218,16 +221,22 @@ impl Rules {
         if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
             return Err(Refusal::NoTools);
         }
-        self.not_blocked(name)?;
-        if self
-            .allowlist
-            .as_ref()
-            .is_some_and(|list| !list.iter().any(|rule| rule.matches(name)))
-        {
+        self.not_blocked(name, tool)?;
+        let is_on = |list: &Vec<Pattern>| {
+            list.iter()
+                .any(|rule| names(name, tool).any(|name| rule.matches(name)))
+        };
+        if self.allowlist.as_ref().is_some_and(|list| !is_on(list)) {
             return Err(Refusal::NotAllowed {
                 tool: name.to_owned(),
             });
         }
         self.permitted(name, tool, caller)
     }
+}
+
+/// The name under which something is called, and the others that the same tool has.
+fn names<'a>(name: &'a str, tool: &'a Tool) -> impl Iterator<Item = &'a str> {
+    let others = tool.provenance().names.iter().map(|name| &**name);
+    std::iter::once(name).chain(others)
 }

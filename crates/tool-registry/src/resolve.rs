@@ -161,6 +161,7 @@ impl Resolver<'_> {
                 .clone()
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             executor: prepared,
+            provenance: executor.provenance(descriptor),
             settings: {
                 let mut settings = self.settings(descriptor, upstream.as_deref());
                 settings.idempotency.passes_key = executor.passes_key(descriptor);

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, CallContext, Caller, Clock, Descriptor, DynInvoke, ExecutorSpec, Feature, Metadata, Origin,
-    Overrides, Settings, Target, Tool, ToolParts, ToolState, Trust, Upstream,
+    Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust, Upstream,
 };
 use tool_schema::LazySchema;
 
@@ -15,6 +15,8 @@ pub struct TestTool {
     pub descriptor: Descriptor,
     /// Its settings.
     pub settings: Settings,
+    /// Where it comes from, as far as the descriptor does not say.
+    pub provenance: Provenance,
     /// What it has in common with other tools.
     pub upstream: Option<Arc<Upstream>>,
     /// What is known of it from earlier calls; nothing yet, in a state of its own, if absent.
@@ -50,6 +52,7 @@ impl TestTool {
         Self {
             descriptor,
             settings: Settings::default(),
+            provenance: Provenance::default(),
             upstream: None,
             state: None,
         }
@@ -103,6 +106,7 @@ impl TestTool {
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             descriptor: Arc::new(self.descriptor),
             executor: Arc::new(executor),
+            provenance: self.provenance,
             state: self
                 .state
                 .unwrap_or_else(|| Arc::new(ToolState::new(self.upstream))),

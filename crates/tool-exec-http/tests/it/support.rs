@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
     DynInvoke, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
-    PrepareError, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError, ToolParts,
-    Trust,
+    PrepareError, Provenance, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError,
+    ToolParts, Trust,
 };
 use tool_exec_http::{HttpExecutor, HttpOptions};
 
@@ -116,6 +116,7 @@ impl Prepared {
             input: Arc::new(Anything),
             output: None,
             executor: self.invoke.clone(),
+            provenance: Provenance::default(),
             state: Arc::default(),
             settings: Settings::default(),
         });

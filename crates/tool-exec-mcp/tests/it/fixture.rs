@@ -134,9 +134,11 @@ impl Call {
 
     /// Of a tool as it is on the server's list.
     pub(crate) fn of(server: &Arc<McpServer>, descriptor: Descriptor, arguments: Value) -> Self {
-        let executor = McpExecutor::new([server.clone()]).prepare(&descriptor).unwrap();
+        let servers = McpExecutor::new([server.clone()]);
+        let executor = servers.prepare(&descriptor).unwrap();
         let settings = Settings::default();
         let tool = TestTool {
+            provenance: servers.provenance(&descriptor),
             descriptor,
             settings,
             upstream: None,

@@ -120,7 +120,7 @@ fn kind(result: Result<Outcome, ToolError>) -> Option<ErrorKind> {
 }
 
 fn with_handle(mut cx: CallContext, handle: &str) -> CallContext {
-    let meta = json!({Approve::META_KEY: handle, "other": 1});
+    let meta = json!({Approve::META_KEY: handle, "dev.toolplane/turn": "t", "other": 1, "traceparent": "00"});
     cx.meta = Some(RawJson::from(meta));
     cx
 }
@@ -158,7 +158,13 @@ async fn what_is_approved_is_called_once() {
     let mut cx = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
     cx.beside = Some(RawJson::from(json!({"limit": "none"})));
     assert_eq!(kind(bench.call(&mut cx).await), None);
-    assert_eq!(cx.meta.unwrap().as_str(), r#"{"other":1}"#, "the handle is ours");
+    let meta = cx.meta.unwrap();
+    let left = r#"{"dev.toolplane/turn":"t","traceparent":"00"}"#;
+    assert_eq!(
+        meta.as_str(),
+        left,
+        "nobody was shown the rest, and the handle is spent"
+    );
     assert_eq!(cx.beside, None, "nobody approved that");
     let mut again = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
     assert_eq!(kind(bench.call(&mut again).await), Some(ErrorKind::Denied));

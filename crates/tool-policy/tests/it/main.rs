@@ -18,7 +18,7 @@ use tool_core::{
     CallContext, Caller, Category, ErrorKind, Feature, Invoke, Layer, Metadata, Outcome, Pattern, Reply,
     Target, ToolError,
 };
-use tool_policy::{Admit, Rules, Validate, ValidateResult};
+use tool_policy::{Admit, ApprovalRules, Rules, Validate, ValidateResult};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -125,6 +125,43 @@ async fn rules_admit_and_refuse() {
             (result, expected) => panic!("{rules:?} {tool}: {result:?}, expected {expected:?}"),
         }
     }
+}
+
+/// A renamed tool of a server: the rules may speak of it by any of its names.
+#[test]
+fn a_rule_is_about_the_tool_by_each_of_its_names() {
+    let mut tool = TestTool::new("wipe");
+    tool.provenance.names = vec!["files__cleanup".into(), "files__delete_file".into()];
+    let tool = tool.build(Script::new([]));
+    let target = Target::Tool(tool.clone());
+    for name in ["wipe", "files__cleanup", "files__delete_*"] {
+        let rules = Rules {
+            blocklist: patterns(&[name]),
+            ..Rules::default()
+        };
+        let refused = rules.admit_call(&target, &Caller::local()).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("`wipe` is blocked by the policy rule `{name}`")
+        );
+        let rules = Rules {
+            allowlist: Some(patterns(&[name])),
+            required_permissions: vec![(Pattern::new(name), vec!["p".to_owned()])],
+            approval: ApprovalRules {
+                required: patterns(&[name]),
+                ..ApprovalRules::default()
+            },
+            ..Rules::default()
+        };
+        let lacks = rules.admit(&tool, &Caller::local()).unwrap_err();
+        assert_eq!(lacks.word(), "permission", "{name}: {lacks}");
+        assert!(rules.approval_of(&target).is_some(), "{name}");
+    }
+    let rules = Rules {
+        allowlist: Some(patterns(&["files__read*"])),
+        ..Rules::default()
+    };
+    assert!(rules.admit(&tool, &Caller::local()).is_err());
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The standard stack around scripted executors, and the facade around configurations.
 
+#[cfg(feature = "exec-mcp")]
+mod aliases;
 mod approval;
 mod cache;
 mod chaos;
