@@ -112,8 +112,8 @@ where
 }
 
 /// How much of a request is read at once; a head that has not ended then is too long. A connection has room for as much
-/// while its request is worked on; hyper's own limit is 400 KiB.
-const BUFFER: usize = 64 * 1024;
+/// while its request is worked on, which 64 large calls at a time feel; hyper's own limit is 400 KiB.
+const BUFFER: usize = 32 * 1024;
 
 /// How long to wait for file handles and the like to become free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -49,17 +49,17 @@ async fn what_is_no_single_message_is_refused() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_end_is_refused_at_64_kib() {
+async fn a_head_that_does_not_end_is_refused_at_32_kib() {
     let served = Served::start(HttpOptions::default()).await;
     let session = open(&served).await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let long = "x".repeat(60_000);
+    let long = "x".repeat(30_000);
     let answer = served.once(&session.clone().with("x-long", &long), ping).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     // All of it is read, so that the refusal is not lost to a reset.
     let mut endless = served.connect().await;
     let mut head = b"POST /mcp HTTP/1.1\r\nx-long: ".to_vec();
-    head.resize(64 * 1024, b'x');
+    head.resize(32 * 1024, b'x');
     endless.write(&head).await;
     assert_eq!(endless.receive().await.status, 431);
 }
