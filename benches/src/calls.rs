@@ -8,6 +8,7 @@ use std::{
 use anyhow::Result;
 
 use crate::{
+    WORKERS, of_threads,
     party::{Block, Party, Way},
     serve_http::Server,
 };
@@ -17,6 +18,8 @@ struct Load {
     name: &'static str,
     /// How many are under way at once.
     width: usize,
+    /// How many threads make them.
+    threads: usize,
     /// How many a block has, over stdio and over HTTP.
     counts: [usize; 2],
     /// How long their text is.
@@ -24,10 +27,20 @@ struct Load {
     rounds: usize,
 }
 
-const LOADS: [Load; 3] = [
+const LOADS: [Load; 4] = [
+    // What the client takes by itself: with more threads, most of it is which of them is woken.
+    Load {
+        name: "one at a time, one thread",
+        width: 1,
+        threads: 1,
+        counts: [500, 500],
+        bytes: 100,
+        rounds: 24,
+    },
     Load {
         name: "one at a time",
         width: 1,
+        threads: WORKERS,
         counts: [500, 500],
         bytes: 100,
         rounds: 24,
@@ -35,6 +48,7 @@ const LOADS: [Load; 3] = [
     Load {
         name: "64 at once",
         width: 64,
+        threads: WORKERS,
         counts: [32_000, 6_400],
         bytes: 100,
         rounds: 15,
@@ -42,6 +56,7 @@ const LOADS: [Load; 3] = [
     Load {
         name: "1 MiB, one at a time",
         width: 1,
+        threads: WORKERS,
         counts: [10, 10],
         bytes: 1024 * 1024,
         rounds: 9,
@@ -49,12 +64,12 @@ const LOADS: [Load; 3] = [
 ];
 
 /// Measures the cases whose names hold `filter`, and prints a table for each; of one party only, if it is named.
-pub async fn run(filter: &str, only: Option<Party>) -> Result<()> {
+pub fn run(filter: &str, only: Option<Party>) -> Result<()> {
     for way in Way::ALL {
         for load in &LOADS {
             let name = format!("{}, {}", way.name(), load.name);
             if name.contains(filter) {
-                compare(&name, way, load, only).await?;
+                of_threads(load.threads)?.block_on(compare(&name, way, load, only))?;
             }
         }
     }

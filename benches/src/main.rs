@@ -18,6 +18,7 @@ mod serve_stdio;
 use std::env;
 
 use anyhow::{Result, bail};
+use tokio::runtime::{Builder, Runtime};
 
 /// The worker threads of every party: the machine's cores are shared with the server.
 const WORKERS: usize = 2;
@@ -30,23 +31,28 @@ fn main() -> Result<()> {
         ["serve-http", mode] => return serve_http::serve(mode.parse()?),
         _ => {}
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        match words[..] {
-            [] => {
-                calls::run("", None).await?;
-                memory::run("").await
-            }
-            ["calls"] => calls::run("", None).await,
-            ["calls", filter] => calls::run(filter, None).await,
-            ["calls", filter, party] => calls::run(filter, Some(party.parse()?)).await,
-            ["memory"] => memory::run("").await,
-            ["memory", filter] => memory::run(filter).await,
-            ["memory-of", party, way] => memory::measure(party.parse()?, way.parse()?).await,
-            _ => bail!("usage: client-bench [calls | memory] [case] [party]"),
+    match words[..] {
+        [] => {
+            calls::run("", None)?;
+            of_threads(WORKERS)?.block_on(memory::run(""))
         }
-    })
+        ["calls"] => calls::run("", None),
+        ["calls", filter] => calls::run(filter, None),
+        ["calls", filter, party] => calls::run(filter, Some(party.parse()?)),
+        ["memory"] => of_threads(WORKERS)?.block_on(memory::run("")),
+        ["memory", filter] => of_threads(WORKERS)?.block_on(memory::run(filter)),
+        ["memory-of", party, way] => {
+            of_threads(WORKERS)?.block_on(memory::measure(party.parse()?, way.parse()?))
+        }
+        _ => bail!("usage: client-bench [calls | memory] [case] [party]"),
+    }
+}
+
+/// A runtime of so many threads.
+fn of_threads(count: usize) -> Result<Runtime> {
+    let mut builder = match count {
+        1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    Ok(builder.worker_threads(count).enable_all().build()?)
 }
