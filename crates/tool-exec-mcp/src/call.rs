@@ -1,4 +1,4 @@
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, mem, sync::Arc};
 
 use mcp_client::{Error, Hook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, Params, meta_key, method};
@@ -164,7 +164,13 @@ impl McpCall {
             return protocol("a result that is no object");
         }
         let (mut is_error, mut kind) = (false, None);
+        let mut seen = [false; READ.len()];
         for (key, value) in result.parts() {
+            if let Some(place) = READ.iter().position(|read| *read == key)
+                && mem::replace(&mut seen[place], true)
+            {
+                return protocol(&format!("a result that says `{key}` twice"));
+            }
             match &*key {
                 "isError" => is_error = value.as_str() == "true",
                 "resultType" if era == Era::Modern => kind = Some(value.text().unwrap_or_default()),
@@ -185,6 +191,17 @@ impl McpCall {
         }
     }
 }
+
+/// What is read of a result here, by layers, and by clients: of two members of one name each could take another one.
+const READ: [&str; 7] = [
+    "content",
+    "structuredContent",
+    "isError",
+    "_meta",
+    "resultType",
+    "inputRequests",
+    "requestState",
+];
 
 /// How many things a server may ask for in one round: each of them may be put before a person.
 const MOST_QUESTIONS: usize = 64;

@@ -51,6 +51,7 @@ async fn failures_have_their_kinds() {
             "the error -32050: the moon is full",
         ),
         ("no-object", ErrorKind::Protocol, "no object"),
+        ("twice", ErrorKind::Protocol, "says `structuredContent` twice"),
         ("large", ErrorKind::ResultTooLarge, "100000 bytes"),
         // The last one ends the server.
         ("exit", ErrorKind::OutcomeUnknown, "closed the connection"),

@@ -277,6 +277,10 @@ fn call(id: &RawJson, params: &RawJson) -> io::Result<()> {
             r#"{"code":-32050,"message":"the\u0007 moon is full","data":{"phase":1e0}}"#,
         ),
         "no-object" => result(id, r#""done""#),
+        "twice" => result(
+            id,
+            r#"{"content":[],"structuredContent":{"ok":true},"structured\u0043ontent":{"ok":false}}"#,
+        ),
         "both" => send(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"error":{{}}}}"#
         )),
