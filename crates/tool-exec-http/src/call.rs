@@ -28,7 +28,7 @@ use crate::{
     address::check_parsed,
     client::Clients,
     dispatch::MarkingBody,
-    failure::{Failure, broken, error_answer, not_connected, of_gateway},
+    failure::{Failure, broken, error_answer, left_open, not_connected},
     json_path::PathError,
     mapping::MappingError,
     plan::{Plan, Selection, may_lead_to},
@@ -133,7 +133,7 @@ impl HttpTool {
         }
         let method = request.method.clone();
         let running = self.flow.begin();
-        let response = self.follow(request, cx).await?;
+        let (response, was_taken) = self.follow(request, cx).await?;
         let status = response.status();
         debug!(
             tool = %plan.tool,
@@ -146,12 +146,12 @@ impl HttpTool {
             if refuses_credentials(status) {
                 *self.refused() = Some(self.digest(&values));
             }
-            let is_own = !is_of_gateway(status);
+            let is_own = !was_taken && !is_of_gateway(status);
             if is_own {
                 cx.dispatch().answered();
             }
             let error = error_answer(response, &hidden, &masks, cx.clock.wall()).await;
-            let error = if is_own { error } else { of_gateway(error, cx) };
+            let error = if is_own { error } else { left_open(error, cx) };
             return Err(error.into());
         }
         let media = MediaType::of(response.headers());
@@ -160,11 +160,15 @@ impl HttpTool {
             _ => self.body(response, cx).await?,
         };
         drop(running);
-        // Only now is the answer there: until its last byte, whether the tool ran well is not known.
+        // Whoever gives up from here on leaves an answer behind that nobody has read.
+        let result = async {
+            let whole = mask_result(&result_of(body, &media)?, &masks)?;
+            // Hidden before anything is selected: a selection may leave a field's name behind.
+            self.select(hide_fields(&whole, &hidden)).await
+        }
+        .await;
         cx.dispatch().answered();
-        let whole = mask_result(&result_of(body, &media)?, &masks)?;
-        // Hidden before anything is selected: a selection may leave a field's name behind.
-        let result = self.select(hide_fields(&whole, &hidden)).await?;
+        let result = result?;
         let mut reply = Reply::value(result);
         if status == StatusCode::PARTIAL_CONTENT {
             reply.mark_partial();
@@ -205,18 +209,22 @@ impl HttpTool {
         Ok(values)
     }
 
-    /// Sends a request and follows the redirects that may be followed.
-    async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<Response, Failure> {
-        let mut n_followed = 0;
+    /// Sends a request and follows the redirects that may be followed. Says also whether one of them took the request and led
+    /// to a place to look at: what is answered there is not about the request (RFC 9110, section 15.4.4).
+    async fn follow(&self, mut request: Request, cx: &CallContext) -> Result<(Response, bool), Failure> {
+        let (mut n_followed, mut was_taken) = (0, false);
         loop {
-            let response = self.send(&request, cx).await?;
+            let response = match self.send(&request, cx).await {
+                Err(Failure::Known(error)) if was_taken => return Err(left_open(error, cx).into()),
+                sent => sent?,
+            };
             let status = response.status();
             let redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
             if !redirect || self.plan.expected.holds(status) {
-                return Ok(response);
+                return Ok((response, was_taken));
             }
             let Some(next) = redirect_target(&request.url, response.headers()) else {
-                return Ok(response);
+                return Ok((response, was_taken));
             };
             // Only a redirect that ends here is an answer: the next place may do what was asked for and stay silent.
             if self.plan.redirects == Redirects::None || next.origin() != request.url.origin() {
@@ -228,7 +236,7 @@ impl HttpTool {
                 return Err(redirected(status, "too often"));
             }
             n_followed += 1;
-            request.follow_to(next, status);
+            was_taken |= request.follow_to(next, status);
         }
     }
 

@@ -160,8 +160,8 @@ pub(crate) async fn error_answer(
     }
 }
 
-/// The error of a gateway's answer, which may leave open whether the tool has run.
-pub(crate) fn of_gateway(error: ToolError, cx: &CallContext) -> ToolError {
+/// The error of an answer that may leave open whether the tool has run, such as a gateway's.
+pub(crate) fn left_open(error: ToolError, cx: &CallContext) -> ToolError {
     let told = cx.unanswered(error.kind(), error.message());
     if told.kind() != ErrorKind::OutcomeUnknown {
         return error;

@@ -44,15 +44,19 @@ impl Request {
         }
     }
 
-    /// Turns to another place. As browsers do, only 307 and 308 keep the method and the body.
-    pub(crate) fn follow_to(&mut self, url: Url, status: StatusCode) {
+    /// Turns to another place. As browsers do, only 307 and 308 keep the method and the body: after any other the request is
+    /// over, which is what is returned, and this is one to look there.
+    pub(crate) fn follow_to(&mut self, url: Url, status: StatusCode) -> bool {
         self.url = url;
-        if !matches!(status.as_u16(), 307 | 308) && !matches!(self.method, Method::GET | Method::HEAD) {
+        let is_over =
+            !matches!(status.as_u16(), 307 | 308) && !matches!(self.method, Method::GET | Method::HEAD);
+        if is_over {
             self.method = Method::GET;
             self.body = None;
             self.headers.remove(CONTENT_TYPE);
             self.headers.remove(CONTENT_LENGTH);
         }
+        is_over
     }
 }
 

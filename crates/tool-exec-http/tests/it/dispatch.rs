@@ -264,6 +264,48 @@ async fn a_redirect_is_no_answer_while_its_target_is_silent() {
     assert_eq!(server.requests().len(), 2);
 }
 
+/// The payment was made, and what was to be looked at after it is not there: nobody may pay again for that.
+#[tokio::test]
+async fn what_a_redirect_leads_to_says_nothing_of_the_request_that_it_took() {
+    use ErrorKind::{Auth, OutcomeUnknown, Unavailable};
+    for (redirect, then, is_idempotent, kind, dispatch) in [
+        ("303 x", Some("503 x"), None, OutcomeUnknown, DispatchState::Sent),
+        ("302 x", Some("401 x"), None, OutcomeUnknown, DispatchState::Sent),
+        ("301 x", Some("404 x"), None, OutcomeUnknown, DispatchState::Sent),
+        ("303 x", Some("302 x"), None, OutcomeUnknown, DispatchState::Sent),
+        ("303 x", None, None, OutcomeUnknown, DispatchState::Sent),
+        (
+            "303 x",
+            Some("503 x"),
+            Some(true),
+            Unavailable,
+            DispatchState::Sent,
+        ),
+        // The first place did nothing, and this one says so as well.
+        ("307 x", Some("503 x"), None, Unavailable, DispatchState::Answered),
+        ("308 x", Some("401 x"), None, Auth, DispatchState::Answered),
+    ] {
+        let server = Server::start(move |request| match (request.line(), then) {
+            ("POST /pay", _) => Answer::Keep(answer(redirect, &[("location", "/receipt")], "")),
+            (_, Some(then)) => Answer::Keep(answer(then, &[], "")),
+            (_, None) => Answer::Close(Vec::new()),
+        })
+        .await;
+        let mut pay = descriptor(json!({"url": server.url("/pay"), "method": "POST"}));
+        pay.metadata.idempotent = is_idempotent;
+        let tool =
+            prepare_by(&executor(Values::of(&[])), pay).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let done = tool.call(json!({"a": 1})).await;
+        assert_eq!(
+            (done.kind(), done.dispatch),
+            (kind, dispatch),
+            "{redirect}, {then:?}, {is_idempotent:?}: {}",
+            done.error()
+        );
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
 #[tokio::test]
 async fn many_calls_at_once_do_not_mix() {
     let server = Server::start(|request| Answer::Keep(ok("application/json", request.text()))).await;
