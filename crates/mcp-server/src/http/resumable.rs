@@ -39,8 +39,9 @@ pub(super) struct Resumable {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Every event so far; nothing when they were too many or are no longer needed.
-    events: Option<Vec<Bytes>>,
+    /// The last events: the older ones go when they are too many, and all when they are no longer needed.
+    events: VecDeque<Bytes>,
+    /// How many there were.
     n_events: usize,
     /// How long the events are together.
     length: usize,
@@ -90,10 +91,7 @@ impl Resumables {
         kept.last += 1;
         let stream = Arc::new(Resumable {
             number: kept.last,
-            state: Mutex::new(State {
-                events: Some(Vec::new()),
-                ..State::default()
-            }),
+            state: Mutex::default(),
             budget: Arc::clone(&self.budget),
         });
         if kept.streams.len() >= MAX_STREAMS {
@@ -160,10 +158,13 @@ impl Resumable {
     /// Gives what came after an event, and what comes from now on. Who followed before does no longer.
     fn follow(&self, after: usize) -> Option<mpsc::Receiver<Bytes>> {
         let mut state = self.lock();
-        let missed = state.events.as_ref()?.get(after..)?.to_vec();
-        let (sender, receiver) = mpsc::channel(missed.len() + MAX_EVENTS);
-        for event in missed {
-            let _ = sender.try_send(event);
+        let n_gone = state.n_events - state.events.len();
+        let had = after
+            .checked_sub(n_gone)
+            .filter(|had| *had <= state.events.len())?;
+        let (sender, receiver) = mpsc::channel(state.events.len() - had + MAX_EVENTS);
+        for event in state.events.range(had..) {
+            let _ = sender.try_send(event.clone());
         }
         state.is_told |= state.has_ended;
         state.follower = Some(sender).filter(|_| !state.has_ended);
@@ -182,14 +183,19 @@ impl Resumable {
 
 impl State {
     fn keep(&mut self, event: &Bytes, budget: &Budget) {
-        if self.events.is_some() {
-            let fits = self.n_events <= MAX_EVENTS && self.length + event.len() <= MAX_LENGTH;
-            if fits && budget.take(event.len()) {
-                self.length += event.len();
-                self.events.get_or_insert_default().push(event.clone());
-            } else {
-                self.forget(budget);
-            }
+        while self.events.len() >= MAX_EVENTS || self.length + event.len() > MAX_LENGTH {
+            let Some(oldest) = self.events.pop_front() else {
+                break;
+            };
+            self.length -= oldest.len();
+            budget.give(oldest.len());
+        }
+        if event.len() <= MAX_LENGTH && budget.take(event.len()) {
+            self.length += event.len();
+            self.events.push_back(event.clone());
+        } else {
+            // What comes after it could not be told from it.
+            self.forget(budget);
         }
         // One that does not read fast enough may come back again.
         self.follower
@@ -197,7 +203,7 @@ impl State {
     }
 
     fn forget(&mut self, budget: &Budget) {
-        self.events = None;
+        self.events = VecDeque::new();
         budget.give(mem::take(&mut self.length));
     }
 }
@@ -224,26 +230,40 @@ mod tests {
             stream.push(&large);
         }
         assert!(used() > 3 * large.len() && streams.resume(1, 0).is_some());
-        // One that grows too long cannot be resumed, and takes nothing.
+        // One that grows too long can be resumed behind what is kept of it, and no further back.
         stream.push(&large);
-        assert!(used() == 0 && streams.resume(1, 0).is_none());
-        // Neither can one of too many events, a long one that is on its way, or one of too many streams.
+        assert!(used() > 3 * large.len() && used() <= MAX_LENGTH);
+        assert!(streams.resume(1, 0).is_none() && streams.resume(1, 1).is_some());
+        assert!(streams.resume(1, 4).is_some() && streams.resume(1, 5).is_none());
+        // An event that is too large by itself takes what was before it along.
+        stream.push(&vec![b' '; MAX_LENGTH]);
+        assert!(used() == 0 && streams.resume(1, 4).is_none() && streams.resume(1, 5).is_some());
         let stream = streams.open();
         (0..=MAX_EVENTS).for_each(|_| drop(stream.push(b"{}")));
         assert!(streams.resume(2, 0).is_none());
+        let mut missed = streams.resume(2, MAX_EVENTS as u64).expect("it is kept");
+        let last = missed.try_recv().expect("one event was missed");
+        assert!(
+            last.starts_with(format!("id: 2-{}", MAX_EVENTS + 1).as_bytes()),
+            "{last:?}"
+        );
+        assert!(missed.try_recv().is_err());
+        stream.complete();
+        // Neither can a long one that is on its way, or one of too many streams.
+        let before = used();
         let stream = streams.open();
         stream.push(&large);
         stream.complete();
-        assert!(used() == 0 && streams.resume(3, 0).is_none());
+        assert!(used() == before && streams.resume(3, 0).is_none());
         let stream = streams.open();
         stream.push(b"{}");
         stream.complete();
         drop(stream);
-        assert!(used() > 0 && streams.resume(4, 0).is_some());
+        assert!(used() > before && streams.resume(4, 0).is_some());
         (0..MAX_STREAMS).for_each(|_| drop(streams.open()));
-        assert!(used() == 0 && streams.resume(4, 0).is_none());
+        assert!(used() == before && streams.resume(4, 0).is_none());
         // Nor anything beyond what all sessions may have.
-        assert!(budget.take(MAX_TOTAL));
+        assert!(budget.take(MAX_TOTAL - before));
         let stream = streams.open();
         stream.push(b"{}");
         assert!(used() == MAX_TOTAL && streams.resume(21, 0).is_none());
