@@ -15,6 +15,21 @@ pub struct Changes {
     /// How often the connection was opened anew, by a new session or a new start: the server has forgotten what it was
     /// told before, such as log levels and subscriptions.
     pub openings: u64,
+    /// How often there was a time in which nobody heard what the server tells: everything that it tells of may have changed.
+    pub gaps: u64,
+}
+
+impl Changes {
+    fn gap(&mut self) {
+        self.gaps += 1;
+        self.everything();
+    }
+
+    fn everything(&mut self) {
+        self.tools += 1;
+        self.resources += 1;
+        self.prompts += 1;
+    }
 }
 
 /// The sending side, shared by all connections that a server has over time.
@@ -52,16 +67,19 @@ impl ChangeSink {
 
     /// A server that was started again has forgotten what it was told, and may have other lists.
     pub(crate) fn opened_anew(&self) {
-        self.changes.send_modify(|changes| changes.openings += 1);
-        self.everything();
+        self.changes.send_modify(|changes| {
+            changes.openings += 1;
+            changes.gap();
+        });
+    }
+
+    /// For a time, nobody heard what the server tells.
+    pub(crate) fn gap(&self) {
+        self.changes.send_modify(Changes::gap);
     }
 
     /// Every list may have changed.
     pub(crate) fn everything(&self) {
-        self.changes.send_modify(|changes| {
-            changes.tools += 1;
-            changes.resources += 1;
-            changes.prompts += 1;
-        });
+        self.changes.send_modify(Changes::everything);
     }
 }

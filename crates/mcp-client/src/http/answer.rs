@@ -10,7 +10,7 @@ use mcp_wire::{
 use raw_json::RawJson;
 use tokio::time::sleep;
 
-use super::{client::HttpAnswer, shared::HttpShared};
+use super::{client::HttpAnswer, listen::is_final, shared::HttpShared};
 use crate::{Error, ErrorKind, exchange::Exchange, incoming};
 
 /// How much of a body of an error is read, and how much of it is told.
@@ -240,7 +240,7 @@ impl Stream<'_> {
                     self.answer = answer;
                     return true;
                 }
-                Ok(answer) if answer.status() < 500 => return false,
+                Ok(answer) if answer.status() < 400 || is_final(answer.status()) => return false,
                 _ => pause = (pause * 2).min(LONGEST_PAUSE),
             }
         }
@@ -341,9 +341,12 @@ pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> Error {
             outcome: Err(error),
         })) => {
             let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
-            Error::new(ErrorKind::Rpc(error))
-                .because(status_error)
-                .answering(is_answer)
+            let words = Error::new(ErrorKind::Rpc(error));
+            if status >= 500 && !is_answer {
+                // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.
+                return status_error.because(words);
+            }
+            words.because(status_error).answering(is_answer)
         }
         _ => status_error,
     }

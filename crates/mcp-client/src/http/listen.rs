@@ -1,6 +1,6 @@
 //! The stream on which a server tells what no request is about, such as that its lists have changed.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, mem, sync::Arc, time::Duration};
 
 use mcp_wire::{Message, Params, ParseError, SseDecoder, SseItem, integer, method};
 use tokio::{
@@ -36,8 +36,8 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
     let mut changes = shared.incoming.changes.subscribe();
     let mut pause = pauses::FIRST;
     let mut last_event = None;
-    // Whether there was a stream, and the pause after the last one that cannot be gone on from.
-    let (mut had_one, mut lost) = (false, pauses::FIRST / 2);
+    // Whether there was a time without a stream, and the pause after the last one that cannot be gone on from.
+    let (mut was_deaf, mut lost) = (false, pauses::FIRST / 2);
     loop {
         let generation = shared.session().generation();
         let openings = changes.borrow_and_update().openings;
@@ -49,13 +49,14 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
             // A page of the web, or the like: there is no such stream.
             Ok(answer) if answer.status() == 200 && !is_stream(&answer) => return,
             Ok(answer) if answer.status() == 200 => {
-                if had_one && last_event.is_none() {
+                if was_deaf && last_event.is_none() {
                     // What has changed since nobody listened is unknown.
-                    shared.incoming.changes.everything();
+                    shared.incoming.changes.gap();
                 }
-                had_one = true;
+                was_deaf = true;
+                let mut since = Since::Heard;
                 let end = tokio::select! {
-                    end = follow(answer, shared, None, false) => end,
+                    end = follow(answer, shared, None, &mut since) => end,
                     // The server may keep the stream of a session that it has forgotten.
                     _ = changes.wait_for(|changes| changes.openings != openings) => {
                         last_event = None;
@@ -85,6 +86,8 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
             }
             _ => pause = (pause * 2).min(pauses::LONGEST),
         }
+        // What changes until the next try is told to nobody.
+        was_deaf = true;
         sleep(pause).await;
     }
 }
@@ -92,15 +95,20 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
 async fn keep_subscribed(shared: &HttpShared) {
     let mut wanted = shared.wanted.subscribe();
     let mut pause = pauses::FIRST;
-    let mut is_again = false;
+    let mut since = Since::First;
     loop {
         let params = wanted.borrow_and_update().clone();
         let start = Instant::now();
         let ended = match params {
             None => None,
             Some(params) => tokio::select! {
-                ended = subscribe(shared, params.into(), is_again) => ended,
-                _ = wanted.changed() => continue,
+                ended = subscribe(shared, params.into(), &mut since) => ended,
+                _ = wanted.changed() => {
+                    if since == Since::Heard {
+                        since = Since::Replaced;
+                    }
+                    continue;
+                }
             },
         };
         let again = async {
@@ -112,7 +120,7 @@ async fn keep_subscribed(shared: &HttpShared) {
             sleep(asked.unwrap_or_default().clamp(pause, pauses::LONGEST)).await;
             // What has changed since nobody listened is unknown.
             shared.incoming.changes.everything();
-            is_again = true;
+            since = Since::Ended;
         };
         tokio::select! {
             () = again => {}
@@ -122,7 +130,7 @@ async fn keep_subscribed(shared: &HttpShared) {
 }
 
 /// Opens a subscription and follows it to its end; nothing when the server refuses it.
-async fn subscribe(shared: &HttpShared, params: Params, is_again: bool) -> Option<End> {
+async fn subscribe(shared: &HttpShared, params: Params, since: &mut Since) -> Option<End> {
     let id = shared.next_id();
     let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params).into();
     let headers = shared.session().headers(method::SUBSCRIPTIONS_LISTEN, &params);
@@ -131,7 +139,7 @@ async fn subscribe(shared: &HttpShared, params: Params, is_again: bool) -> Optio
             if !is_stream(&answer) {
                 return None;
             }
-            Some(follow(answer, shared, Some(id), is_again).await)
+            Some(follow(answer, shared, Some(id), since).await)
         }
         Ok(answer) if answer.status() < 400 || is_final(answer.status()) => None,
         _ => Some(End::default()),
@@ -156,9 +164,21 @@ struct End {
     retry: Option<Duration>,
 }
 
-/// Reads a stream to its end, which is also the answer to the request that opened it. There was one before if `is_again`: until
-/// the server acknowledges this one, it may have told of changes that nobody hears of.
-async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>, is_again: bool) -> End {
+/// What was before a stream: until the server acknowledges this one, it may have told of changes that nobody hears of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// Nothing.
+    First,
+    /// The server has acknowledged it: what it tells is heard.
+    Heard,
+    /// A stream that was given up for this one.
+    Replaced,
+    /// A stream that ended, and a pause.
+    Ended,
+}
+
+/// Reads a stream to its end, which is also the answer to the request that opened it.
+async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>, since: &mut Since) -> End {
     let mut decoder = SseDecoder::new(shared.limit);
     let mut end = End::default();
     while let Ok(Some(chunk)) = answer.chunk().await {
@@ -175,8 +195,12 @@ async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>, is
             }
             let mut is_over = false;
             shared.read(&event.data, |_, message| {
-                if is_again && is_acknowledgement(&message) {
-                    shared.incoming.changes.everything();
+                if is_acknowledgement(&message) {
+                    match mem::replace(since, Since::Heard) {
+                        Since::First | Since::Heard => {}
+                        Since::Replaced => shared.incoming.changes.everything(),
+                        Since::Ended => shared.incoming.changes.gap(),
+                    }
                 }
                 is_over |= hear(shared, id, message);
             });

@@ -86,6 +86,6 @@ pub(super) async fn again(shared: Arc<Shared>, outbox: Arc<Outbox>, pause: Durat
     };
     if outbox.push_when_room(Outgoing::Frame(line(frame))).await {
         // What has changed since nobody listened is unknown. Whoever reads a list now is behind the subscription.
-        shared.incoming.changes.everything();
+        shared.incoming.changes.gap();
     }
 }

@@ -644,8 +644,8 @@ async fn a_server_that_was_started_again_is_listened_to_again() {
     .await;
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     let mut changes = connection.changes();
-    // Once since every list may be another one, and once since the new stream says so.
-    timeout(PATIENCE, changes.wait_for(|changes| changes.tools == 2))
+    // Since the server has forgotten everything, since nobody listened until the new stream was there, and since that says so.
+    timeout(PATIENCE, changes.wait_for(|changes| changes.tools == 3))
         .await
         .unwrap()
         .unwrap();

@@ -49,7 +49,10 @@ async fn serve(stream: TcpStream, response: &str) {
             ),
             Some("tools/call") if response == "ok" => result(id, r#"{"content":[]}"#),
             Some("tools/call") if response == "close" => return,
-            Some("tools/call") => bare(response),
+            Some("tools/call") => match response.split_once('|') {
+                Some((status, body)) => with_body(status, body),
+                None => bare(response),
+            },
             _ => bare("202 Accepted"),
         };
         if stream.write_all(answer.as_bytes()).await.is_err() {
@@ -79,6 +82,11 @@ pub(crate) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(S
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     Some((first, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+fn with_body(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
 /// A response without a body; the text is the status and perhaps headers.
@@ -156,6 +164,22 @@ async fn statuses_have_their_kinds() {
             "503 Service Unavailable\r\nRetry-After: 7",
             ErrorKind::OutcomeUnknown,
             Some(Duration::from_secs(7)),
+        ),
+        // Frameworks word the same as an error that names no request.
+        (
+            r#"500 Internal Server Error|{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal server error"},"id":null}"#,
+            ErrorKind::OutcomeUnknown,
+            None,
+        ),
+        (
+            "502 Bad Gateway\r\nRetry-After: 7|{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32603,\"message\":\"bad gateway\"}}",
+            ErrorKind::OutcomeUnknown,
+            Some(Duration::from_secs(7)),
+        ),
+        (
+            r#"400 Bad Request|{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"},"id":null}"#,
+            ErrorKind::InvalidArguments,
+            None,
         ),
         ("close", ErrorKind::OutcomeUnknown, None),
     ];

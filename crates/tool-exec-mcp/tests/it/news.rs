@@ -87,6 +87,38 @@ async fn news_do_not_say_which_subscription_of_ours_they_came_by() {
     server.shutdown().await;
 }
 
+/// Nobody knows whether the server took it, so the next who wants the news asks again, and is not told that they come.
+#[tokio::test]
+async fn a_subscription_whose_caller_leaves_is_not_made() {
+    let fixture = Fixture::new(&[]);
+    let server = McpServer::new(asker(&fixture, ""), Arc::new(NoSecrets));
+    let source = server.source();
+    source.subscribe("note:b").await.unwrap();
+    tokio::select! {
+        biased;
+        _ = source.subscribe("note:a") => panic!("it takes a moment"),
+        () = std::future::ready(()) => {}
+    }
+    // The second waits for what comes of the first, and both have one subscription.
+    let (first, second) = tokio::join!(source.subscribe("note:a"), source.subscribe("note:a"));
+    first.and(second).unwrap();
+    let asked = r#"resources/subscribe {"uri":"note:a"}"#;
+    let n_asked = || {
+        fixture
+            .notes("requests")
+            .iter()
+            .filter(|note| *note == asked)
+            .count()
+    };
+    until(|| n_asked() == 2).await;
+    // Who wants it while it is given up asks when that is through.
+    let (left, came) = tokio::join!(source.unsubscribe("note:a"), source.subscribe("note:a"));
+    left.and(came).unwrap();
+    assert_eq!(n_asked(), 3);
+    assert_eq!(fixture.notes("requests").last().unwrap(), asked);
+    server.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_server_that_ended_is_started_again_for_the_news_that_are_wanted() {
     let fixture = Fixture::new(&[]);
@@ -104,11 +136,14 @@ async fn a_server_that_ended_is_started_again_for_the_news_that_are_wanted() {
         r#"resources/subscribe {"uri":"note:a"}"#
     );
     assert_eq!(fixture.notes("starts").len(), 2);
+    // It may have changed while nobody heard of it.
+    until(|| news.lock().unwrap().len() == 1).await;
+    assert_eq!(news.lock().unwrap()[0], r#"{"uri":"note:a"}"#);
     Call::new(&server, "update", json!({"uri": "note:a"}))
         .make()
         .await
         .unwrap();
-    assert_eq!(news.lock().unwrap().len(), 1);
+    assert_eq!(news.lock().unwrap().len(), 2);
     let process = fixture.notes("starts").remove(1);
     // What keeps the news coming does not keep the server.
     drop((source, server));
