@@ -149,7 +149,7 @@ fn rendered(gateway: &Gateway, subject: &Subject, reply: &Reply, cx: &RequestCon
             let is_public = || gateway.is_public(uri, cx.principal());
             render::contents(result, reply, cx.era(), is_public)
         }
-        (_, Body::Result(result) | Body::Value(result)) => render::relayed(result, reply),
+        (_, Body::Result(result) | Body::Value(result)) => render::relayed(result, reply, cx.era()),
     }
 }
 

@@ -30,10 +30,10 @@ pub(crate) async fn go_on(
     mut input: InputRequest,
 ) -> Result<Outcome, Failure> {
     for round in 1..=FEW_ROUNDS {
-        let responses = answers(cx, &input).await?;
         if round == FEW_ROUNDS {
             break;
         }
+        let responses = answers(cx, &input).await?;
         let state = input.state;
         let next = call()?.resume(Resume { responses, state });
         input = match gateway.plane().call(next).await? {

@@ -37,17 +37,28 @@ pub(crate) fn finished(outcome: Outcome) -> Result<Reply, ToolError> {
 /// The result of a tool.
 pub(crate) fn reply(reply: &Reply, era: Era) -> Answer {
     match &reply.body {
-        Body::Result(result) => relayed(result, reply),
+        Body::Result(result) => relayed(result, reply, era),
         Body::Value(value) => self::value(value, reply, era),
     }
 }
 
-/// A result in the protocol's own shape: as it came, with nothing but our own notes put in.
-pub(crate) fn relayed(result: &RawJson, reply: &Reply) -> Answer {
+/// A result in the protocol's own shape: as it came, with nothing but our own notes put in. What a legacy server says of the type of
+/// its result means nothing, and would have a modern client take it for questions.
+pub(crate) fn relayed(result: &RawJson, reply: &Reply, era: Era) -> Answer {
+    const COMPLETE: &str = "\"complete\"";
+    let mut members = result.parts();
+    let is_odd =
+        era == Era::Modern && members.any(|(key, value)| key == "resultType" && value.as_str() != COMPLETE);
+    let mended = is_odd.then(|| {
+        result
+            .with_members(&[("resultType", RawJson::from("complete"))])
+            .ok()
+    });
+    let result = mended.flatten().unwrap_or_else(|| result.clone());
     if reply.meta().is_empty() {
-        return Answer::from(result.clone());
+        return Answer::from(result);
     }
-    Answer::from(mcp_wire::with_meta(Some(result), reply.meta()))
+    Answer::from(mcp_wire::with_meta(Some(&result), reply.meta()))
 }
 
 /// What a resource holds. Modern clients want to know how long that is good for, which older servers do not say, and for
@@ -59,7 +70,7 @@ pub(crate) fn contents(
     is_public: impl FnOnce() -> bool,
 ) -> Answer {
     if era == Era::Legacy {
-        return relayed(result, reply);
+        return relayed(result, reply, era);
     }
     let mut changed = Vec::new();
     if result.get("ttlMs").is_none() {
@@ -76,11 +87,11 @@ pub(crate) fn contents(
         changed.push(("cacheScope", RawJson::from("private")));
     }
     if changed.is_empty() {
-        return relayed(result, reply);
+        return relayed(result, reply, era);
     }
     match result.with_members(&changed) {
-        Ok(result) => relayed(&result, reply),
-        Err(_) => relayed(result, reply),
+        Ok(result) => relayed(&result, reply, era),
+        Err(_) => relayed(result, reply, era),
     }
 }
 

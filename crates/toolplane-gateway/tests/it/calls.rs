@@ -76,6 +76,22 @@ async fn a_result_of_a_modern_server_says_its_own_type() {
     assert_eq!(rendered(step, &format!(",{MODERN}")).await, result);
 }
 
+/// Of a legacy server it means nothing; a modern client would take it for questions, or for something that it does not know.
+#[tokio::test]
+async fn what_a_legacy_server_says_of_the_type_of_its_result_is_no_question() {
+    for kind in [r#""input_required""#, r#""vendor""#, "7"] {
+        let result = format!(
+            r#"{{"content":[],"resultType":{kind},"inputRequests":{{"a":{{"method":"elicitation/create"}}}}}}"#
+        );
+        let step = || Step::Reply(Reply::result(raw(&result), false));
+        assert_eq!(rendered(step(), "").await, result);
+        assert_eq!(
+            rendered(step(), &format!(",{MODERN}")).await,
+            result.replace(kind, r#""complete""#)
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_failure_is_a_result_that_says_so() {
     let error = ToolError::new(ErrorKind::RateLimited, "100 calls a minute are reached")
