@@ -111,7 +111,8 @@ impl Sender {
                 Ok(()) => return self.recovered(),
                 Err(Refused::Never(reason)) => break reason,
                 Err(Refused::Later(reason, told)) => {
-                    let wait = told.unwrap_or(pause);
+                    // A collector that says "at once" is not asked more often for it.
+                    let wait = told.unwrap_or_default().max(pause);
                     pause *= 2;
                     // There is no time for another try either when the process ends.
                     if wait >= end.saturating_duration_since(Instant::now()) || *ending.borrow() {
