@@ -100,6 +100,16 @@ impl Asker {
         }
     }
 
+    /// The same way back over another [`Ask`], which stands in front of this one's: what is waited for counts for both.
+    #[must_use]
+    pub fn through(&self, ask: Arc<dyn Ask>) -> Self {
+        Self {
+            ask,
+            clock: Arc::clone(&self.clock),
+            waits: Arc::clone(&self.waits),
+        }
+    }
+
     /// Asks, see [`Ask::ask`].
     ///
     /// # Errors

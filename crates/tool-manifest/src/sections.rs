@@ -106,7 +106,7 @@ pub(crate) struct GatewayBody {
 pub(crate) struct PolicyBody {
     /// Tools that nobody may call, by the names that agents see or that servers have them under; `*` stands for any characters.
     pub(crate) blocklist: Field<Vec<Field<String>>>,
-    /// The only tools that may be called, named as in `blocklist`.
+    /// The only tools that may be called, by the names that agents see; `*` stands for any characters.
     pub(crate) allowlist: Field<Vec<Field<String>>>,
     /// What each principal is permitted: `local: [network.external]`.
     pub(crate) permissions: Field<Entries<Vec<Field<String>>>>,

@@ -1,16 +1,19 @@
-use std::sync::LazyLock;
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use raw_json::RawJson;
 use regex::Regex;
 use tool_core::{
-    Body, CallContext, HIDDEN, Invoke, Layer, Outcome, Redaction, Reply, ToolError, hide_fields,
-    hide_fields_of_result,
+    Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, Outcome, Progress,
+    Question, Redaction, Reply, ToolError, hide_fields, hide_fields_of_result,
 };
 
 use crate::Redactor;
 
-/// Hides secrets in what a tool gives back: in its result, in what it asks for and in its error. How much is the tool's
-/// setting, see [`Redaction`]. In results and in the data of errors it hides the fields as well that the tool's settings
+/// Hides secrets in what a tool gives back: in its result, in what it asks for, reports and logs meanwhile, and in its error.
+/// How much is the tool's setting, see [`Redaction`]. In results and in the data of errors it hides the fields as well that the tool's settings
 /// name. The message of an error, which operators read as well, is without anything that looks like a credential.
 ///
 /// # Order
@@ -49,7 +52,10 @@ impl<S> Layer<S> for Redact {
 
 impl<S: Invoke> Invoke for Redacting<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let (progress, ask) = self.stand_before(cx);
         let result = self.inner.invoke(cx).await;
+        cx.progress = progress.or(cx.progress.take());
+        cx.ask = ask.or(cx.ask.take());
         let (redaction, fields) = (cx.tool().settings().redaction, &cx.tool().settings().redact);
         let knows = !self.redactor.is_empty();
         if result.is_ok() && !(knows || redaction == Redaction::Credentials || !fields.is_empty()) {
@@ -77,6 +83,83 @@ impl<S: Invoke> Invoke for Redacting<S> {
     }
 }
 
+impl<S> Redacting<S> {
+    /// Has what the tool reports, asks and logs while it runs come through here, where anything may have to be hidden; gives
+    /// what stood there.
+    fn stand_before(&self, cx: &mut CallContext) -> (Option<Arc<dyn Progress>>, Option<Asker>) {
+        let redaction = cx.tool().settings().redaction;
+        let credentials = redaction == Redaction::Credentials;
+        if redaction == Redaction::Off || (self.redactor.is_empty() && !credentials) {
+            return (None, None);
+        }
+        let (progress, ask) = (cx.progress.clone(), cx.ask.clone());
+        let redactor = &self.redactor;
+        cx.progress = progress.clone().map(|to| {
+            let redactor = redactor.clone();
+            Arc::new(Between {
+                redactor,
+                credentials,
+                to,
+            }) as _
+        });
+        cx.ask = ask.clone().map(|asker| {
+            let (redactor, to) = (redactor.clone(), Arc::clone(asker.client()));
+            asker.through(Arc::new(Between {
+                redactor,
+                credentials,
+                to,
+            }))
+        });
+        (progress, ask)
+    }
+}
+
+/// Stands between a tool that runs and whoever is told meanwhile.
+struct Between<T> {
+    redactor: Redactor,
+    credentials: bool,
+    to: T,
+}
+
+impl<T> Between<T> {
+    fn without_secrets(&self, raw: RawJson) -> RawJson {
+        hidden(&self.redactor, self.credentials, &raw).unwrap_or(raw)
+    }
+}
+
+impl Progress for Between<Arc<dyn Progress>> {
+    fn report(&self, report: RawJson) {
+        self.to.report(self.without_secrets(report));
+    }
+}
+
+impl Ask for Between<Arc<dyn Ask>> {
+    fn client(&self) -> ClientKey {
+        self.to.client()
+    }
+
+    fn capabilities(&self) -> RawJson {
+        self.to.capabilities()
+    }
+
+    fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
+        let params = question.params.map(|params| self.without_secrets(params));
+        self.to.ask(Question { params, ..question })
+    }
+
+    fn takes_rounds(&self) -> bool {
+        self.to.takes_rounds()
+    }
+
+    fn log_level(&self) -> Option<Arc<str>> {
+        self.to.log_level()
+    }
+
+    fn log(&self, message: &RawJson) {
+        self.to.log(&self.without_secrets(message.clone()));
+    }
+}
+
 struct Hide<'a> {
     redactor: &'a Redactor,
     fields: &'a [String],
@@ -90,7 +173,10 @@ impl Hide<'_> {
         match outcome {
             Outcome::Reply(reply) => self.reply(reply),
             Outcome::NeedsInput(needed) => self.json(&mut needed.requests),
-            Outcome::Task(handle) => handle.result.as_mut().is_some_and(|reply| self.reply(reply)),
+            Outcome::Task(handle) => {
+                let is_in_state = self.json(&mut handle.state);
+                handle.result.as_mut().is_some_and(|reply| self.reply(reply)) || is_in_state
+            }
             _ => false,
         }
     }
@@ -118,15 +204,9 @@ impl Hide<'_> {
         if !self.secrets {
             return false;
         }
-        let mut hidden = self.redactor.json(raw);
-        if self.credentials {
-            let text = hidden.as_ref().unwrap_or(raw).as_str();
-            if let std::borrow::Cow::Owned(text) = CREDENTIALS.replace_all(text, HIDDEN) {
-                // What is found has none of the characters that end a string, so it stands within one.
-                hidden = RawJson::parse(text).ok().or(hidden);
-            }
-        }
-        hidden.map(|hidden| *raw = hidden).is_some()
+        hidden(self.redactor, self.credentials, raw)
+            .map(|hidden| *raw = hidden)
+            .is_some()
     }
 
     fn error(&self, error: ToolError) -> ToolError {
@@ -149,6 +229,19 @@ impl Hide<'_> {
             _ => error,
         }
     }
+}
+
+/// The same without secrets, if there were any.
+fn hidden(redactor: &Redactor, credentials: bool, raw: &RawJson) -> Option<RawJson> {
+    let mut hidden = redactor.json(raw);
+    if credentials {
+        let text = hidden.as_ref().unwrap_or(raw).as_str();
+        if let Cow::Owned(text) = CREDENTIALS.replace_all(text, HIDDEN) {
+            // What is found has none of the characters that end a string, so it stands within one.
+            hidden = RawJson::parse(text).ok().or(hidden);
+        }
+    }
+    hidden
 }
 
 /// Well-known kinds of credentials by their forms, as their issuers document them: keys of AWS, GitHub, GitLab, Slack,

@@ -5,9 +5,10 @@ use tool_core::{ApprovalRule, Caller, Feature, Pattern, Target, Tool};
 use crate::{CallLimits, plain_uri::plain_uri};
 
 /// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
-/// lists and for calls, and always for the resolved tool, whatever name it was asked for by: a rule that fits any of a
-/// tool's [names](Tool::names) is about it, so a tool of a server that was renamed, or that a manifest offers under a
-/// name of its own, is still that tool.
+/// lists and for calls, and always for the resolved tool, whatever name it was asked for by: what forbids or asks for something
+/// is about a tool if it fits any of its [names](Tool::names), so a tool of a server that was renamed, or that a manifest offers
+/// under a name of its own, is still that tool. The allow-list speaks of the name alone that agents see: another tool may
+/// have one of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Whether tools may be called at all, and whether a model must call one.
@@ -222,11 +223,11 @@ impl Rules {
             return Err(Refusal::NoTools);
         }
         self.not_blocked(name, tool)?;
-        let is_on = |list: &Vec<Pattern>| {
-            list.iter()
-                .any(|rule| names(name, tool).any(|name| rule.matches(name)))
-        };
-        if self.allowlist.as_ref().is_some_and(|list| !is_on(list)) {
+        if self
+            .allowlist
+            .as_ref()
+            .is_some_and(|list| !list.iter().any(|rule| rule.matches(name)))
+        {
             return Err(Refusal::NotAllowed {
                 tool: name.to_owned(),
             });

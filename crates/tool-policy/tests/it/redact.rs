@@ -1,12 +1,12 @@
 //! Secrets that come back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    BoxFuture, ErrorKind, Invoke, Layer, Outcome, Redaction, Reference, Reply, Secret, SecretError, Secrets,
-    Template, ToolError,
+    Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, ErrorKind, Invoke, Layer, Outcome, Progress,
+    Question, Redaction, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
 use tool_policy::{Redact, Redactor};
 use tool_testkit::{Script, Step, TestTool};
@@ -225,5 +225,92 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
             error.detail().map(RawJson::as_str),
             Some(r#"{"ssn":"[redacted]"}"#)
         );
+    }
+}
+
+/// Writes down what a client and whoever follows the progress are told.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Told {
+    fn note(&self, text: &RawJson) {
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .push(text.to_string());
+    }
+}
+
+impl Progress for Told {
+    fn report(&self, report: RawJson) {
+        self.note(&report);
+    }
+}
+
+impl Ask for Told {
+    fn client(&self) -> ClientKey {
+        ClientKey::Session("s".into())
+    }
+
+    fn capabilities(&self) -> RawJson {
+        RawJson::object()
+    }
+
+    fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
+        self.note(&question.params.expect("the test asks something"));
+        Box::pin(async { Ok(RawJson::object()) })
+    }
+
+    fn log_level(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    fn log(&self, message: &RawJson) {
+        self.note(message);
+    }
+}
+
+/// Tells the secret in every way there is while it runs.
+struct Talker;
+
+impl Invoke for Talker {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let secret = RawJson::from(json!({ "message": SECRET }));
+        cx.progress
+            .as_ref()
+            .expect("somebody follows")
+            .report(secret.clone());
+        let ask = cx.ask.clone().expect("there is a client");
+        ask.client().log(&secret);
+        let question = Question {
+            method: "elicitation/create".to_owned(),
+            params: Some(secret),
+        };
+        ask.ask(question).await.expect("it is answered");
+        Ok(Reply::value(RawJson::object()).into())
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_says_while_it_runs_is_without_them() {
+    let redactor = knowing().await;
+    let plain = RawJson::from(json!({ "message": SECRET })).to_string();
+    let hidden = r#"{"message":"[redacted]"}"#;
+    for (redaction, expected) in [(Redaction::Secrets, hidden), (Redaction::Off, plain.as_str())] {
+        let told = Arc::new(Told::default());
+        let mut tool = TestTool::new("t");
+        tool.settings.redaction = redaction;
+        let mut cx = context(tool, &Script::new([]), json!({}));
+        cx.progress = Some(told.clone());
+        let clock = cx.clock.clone();
+        cx.ask = Some(Asker::new(told.clone(), clock));
+        let layer = Redact::new(redactor.clone()).layer(Talker);
+        layer.invoke(&mut cx).await.expect("it is answered");
+        assert_eq!(*told.0.lock().expect("no test panics with it"), [expected; 3]);
+        // Whoever stands further out talks to the client itself, and knows that it was asked.
+        let ask = cx.ask.expect("there is a client");
+        assert!(ask.has_asked());
+        ask.client().log(&RawJson::from(json!({ "message": SECRET })));
+        assert_eq!(told.0.lock().expect("no test panics with it")[3], plain);
     }
 }

@@ -44,7 +44,8 @@ async fn a_rule_about_any_of_its_names_is_about_the_tool() {
         ("blocklist: [s__delete_file]", "denied, denied, called"),
         ("blocklist: [s__cleanup]", "denied, denied, called"),
         ("blocklist: [wipe]", "called, denied, called"),
-        ("allowlist: ['s__d*']", "called, called, denied"),
+        ("allowlist: [s__cleanup]", "called, denied, denied"),
+        ("allowlist: [s__delete_file]", "denied, denied, denied"),
         (
             "required_permissions: {s__delete_file: [files.delete]}",
             "denied, denied, called",
