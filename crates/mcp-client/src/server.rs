@@ -105,16 +105,19 @@ impl ServerInfo {
     fn read(revision: Revision, result: &RawJson) -> Self {
         let object = |value: &RawJson| value.kind() == Kind::Object;
         let of_meta = || meta(result)?.get(meta_key::SERVER_INFO);
+        // They are kept as long as the connection, and the message that they stand in may be padded.
+        let own = |value: RawJson| value.detached();
         Self {
             revision,
-            implementation: result.get("serverInfo").or_else(of_meta).filter(object),
+            implementation: result.get("serverInfo").or_else(of_meta).filter(object).map(own),
             capabilities: result
                 .get("capabilities")
                 .filter(object)
-                .unwrap_or(RawJson::object()),
+                .map_or(RawJson::object(), own),
             instructions: result
                 .get("instructions")
-                .filter(|text| text.kind() == Kind::String),
+                .filter(|text| text.kind() == Kind::String)
+                .map(own),
         }
     }
 }

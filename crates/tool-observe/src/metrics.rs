@@ -154,8 +154,9 @@ impl Observe for Metrics {
                 state,
             } => {
                 if let Some(upstream) = cx.tool().state().upstream() {
-                    self.upstreams
-                        .with(upstream.name(), |breaker| breaker.enter(*state));
+                    self.upstreams.with(upstream.name(), |breaker| {
+                        breaker.enter(*state, Arc::as_ptr(upstream).addr());
+                    });
                 }
             }
             Event::CallStarted { cx }

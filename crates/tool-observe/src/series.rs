@@ -1,11 +1,14 @@
 use std::{
-    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use tool_core::{
-    Alert, AlertKind, AlertPhase, BreakerState, CacheOutcome, DegradedStep, ErrorKind, Event, Outcome, Scope,
-    SourceChange, SourceState, ToolError,
+    Alert, AlertKind, AlertPhase, BreakerState, CacheOutcome, CallContext, DegradedStep, ErrorKind, Event,
+    Outcome, Scope, SourceChange, SourceState, Target, ToolError,
 };
 
 use crate::{
@@ -61,6 +64,8 @@ pub(crate) struct Breaker {
     changes: [AtomicU64; 3],
     /// One more than the place of the state in [`BREAKER_STATES`]; 0 if it never was in another than the first.
     state: AtomicU64,
+    /// Whose state that is, by its address: one that a reload has put in the place of another begins closed.
+    owner: AtomicUsize,
 }
 
 /// What is counted of a source of tools.
@@ -106,10 +111,19 @@ impl Outcomes {
 }
 
 impl Breaker {
-    pub(crate) fn enter(&self, state: BreakerState) {
+    pub(crate) fn enter(&self, state: BreakerState, owner: usize) {
         if let Some(place) = BREAKER_STATES.iter().position(|known| *known == state) {
             self.changes[place].fetch_add(1, Ordering::Relaxed);
             self.state.store(place as u64 + 1, Ordering::Relaxed);
+            self.owner.store(owner, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note of whose breaker calls go through now.
+    pub(crate) fn belongs_to(&self, owner: usize) {
+        const CLOSED: u64 = 1;
+        if self.state.load(Ordering::Relaxed) > CLOSED && self.owner.load(Ordering::Relaxed) != owner {
+            self.state.store(CLOSED, Ordering::Relaxed);
         }
     }
 
@@ -184,6 +198,10 @@ impl Series {
                 self.running.fetch_add(1, Ordering::Relaxed);
                 let n_bytes = cx.arguments.raw().len() as u64;
                 self.argument_bytes.add(&BYTES, n_bytes);
+                // What is no tool is counted together with others of its kind.
+                if matches!(cx.target, Target::Tool(_)) {
+                    self.breaker.belongs_to(owner(cx));
+                }
             }
             Event::CallFinished { result, elapsed, .. } => {
                 self.running.fetch_sub(1, Ordering::Relaxed);
@@ -231,13 +249,18 @@ impl Series {
                 self.degraded[degraded.step as usize].fetch_add(1, Ordering::Relaxed);
             }
             Event::BreakerChanged {
+                cx,
                 scope: Scope::Tool,
                 state,
-                ..
-            } => self.breaker.enter(*state),
+            } => self.breaker.enter(*state, owner(cx)),
             _ => {}
         }
     }
+}
+
+/// What stands for the state of the tool that is called.
+fn owner(cx: &CallContext) -> usize {
+    Arc::as_ptr(cx.tool().state()).addr()
 }
 
 /// Each scope for which something was counted, and how often.

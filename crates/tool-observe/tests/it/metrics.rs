@@ -157,6 +157,14 @@ async fn what_layers_tell_is_counted() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in\n{text}");
     }
+    // A tool of the same name after a reload that gave it a state of its own: that one's breaker is closed.
+    let breaker = || lines(&metrics, "toolplane_breaker_state{");
+    metrics.observe(&Event::CallStarted { cx });
+    assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 2"#]);
+    let other = TestTool::new("t").build(Script::new([]));
+    let other = &call(other, json!({}), Arc::new(TokioClock::new()));
+    metrics.observe(&Event::CallStarted { cx: other });
+    assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 0"#]);
 }
 
 #[test]
