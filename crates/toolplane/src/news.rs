@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{Caller, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError};
+use tool_core::{Caller, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError, Update};
 
 use crate::Toolplane;
 
@@ -37,10 +37,20 @@ impl Toolplane {
         }
     }
 
-    /// Hands what servers tell of their own accord to this from now on: see [`Update`](tool_core::Update). It must not
-    /// block.
+    /// Hands what servers tell of their own accord to this from now on: see [`Update`]. It must not block. What a server says
+    /// of how a task is comes without known secrets.
     pub fn on_update(&self, tell: &OnUpdate) {
-        self.0.registry.on_update(tell);
+        let (tell, redactor) = (Arc::clone(tell), self.0.redactor.clone());
+        self.0.registry.on_update(
+            &(Arc::new(move |update: &Update| match update {
+                Update::Task { task, state } => {
+                    let state = redactor.json(state).unwrap_or_else(|| state.clone());
+                    let task = task.clone();
+                    tell(&Update::Task { task, state });
+                }
+                other => tell(other),
+            }) as OnUpdate),
+        );
     }
 
     /// Takes note that a client's roots have changed: servers that know them are told.

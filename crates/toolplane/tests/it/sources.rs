@@ -6,15 +6,18 @@ use std::{
 };
 
 use mcp_mock::{MockServer, Prompt, Reply, Tool};
+use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
+use tool_testkit::Script;
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BoxFuture, Caller, Disabled, ErrorKind, Event, Feature, Instant, Observe, Reference, Secret,
-        SecretError, Secrets, SourceState,
+        BoxFuture, Caller, Catalogue, Disabled, ErrorKind, Event, Feature, Instant, Observe, OnUpdate,
+        Reference, Secret, SecretError, Secrets, Source, SourceState, SourceStatus, Task, Update,
     },
     manifest::{LoadOptions, Syntax, load},
     observe::Metrics,
+    policy::Redactor,
 };
 
 /// How long a test may hang before it fails.
@@ -278,4 +281,73 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     }
     assert!(plane.disabled().is_empty());
     plane.shutdown().await;
+}
+
+/// Tells of a task what it is given to tell.
+#[derive(Default)]
+struct Working(Mutex<Option<OnUpdate>>);
+
+impl Source for Working {
+    fn name(&self) -> &'static str {
+        "works"
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        Arc::default()
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn changed(&self, _: u64) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn may_hold(&self, _: Feature, _: &str) -> bool {
+        false
+    }
+
+    fn status(&self) -> SourceStatus {
+        SourceStatus::new(SourceState::Ready)
+    }
+
+    fn on_update(&self, tell: OnUpdate) {
+        *self.0.lock().expect("no test panics with it") = Some(tell);
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_a_task_is_without_secrets() {
+    let (working, redactor) = (Arc::new(Working::default()), Redactor::default());
+    redactor.learn(TOKEN);
+    let builder = Toolplane::builder().source(working.clone()).redactor(redactor);
+    let plane = builder.build().expect("usable");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    plane.on_update(
+        &(Arc::new(move |update: &Update| {
+            if let Update::Task { state, .. } = update {
+                heard
+                    .lock()
+                    .expect("no test panics with it")
+                    .push(state.to_string());
+            }
+        }) as OnUpdate),
+    );
+    let tell = working.0.lock().expect("no test panics with it").clone();
+    let tell = tell.expect("somebody listens");
+    let task = Task {
+        id: "1".into(),
+        runner: Arc::new(Script::new([])),
+    };
+    let plain = r#"{"status":"working","n":1e2}"#;
+    for state in [plain.to_owned(), format!(r#"{{"statusMessage":"with {TOKEN}"}}"#)] {
+        tell(&Update::Task {
+            task: task.clone(),
+            state: RawJson::parse(state).expect("JSON"),
+        });
+    }
+    let expected = [plain, r#"{"statusMessage":"with [redacted]"}"#];
+    assert_eq!(*told.lock().expect("no test panics with it"), expected);
 }
