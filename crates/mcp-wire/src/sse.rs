@@ -192,11 +192,17 @@ impl Building {
         match name {
             b"data" => self.data.push(value),
             b"event" => self.event = text(&value).filter(|event| event != "message"),
-            b"id" => self.id = text(&value).filter(|id| !id.contains('\0')),
+            // The standard passes over an id with NUL. One with another control character cannot be sent back in a header,
+            // so that the stream would be opened again without its place.
+            b"id" => {
+                let id = text(&value).filter(|id| !id.contains(|c: char| c.is_ascii_control()));
+                self.id = id.or(self.id.take());
+            }
             b"retry" => {
-                self.retry = text(&value)
-                    .and_then(|value| value.parse().ok())
-                    .map(Duration::from_millis);
+                let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+                let millis = text(&value).filter(|_| is_number);
+                let millis = millis.and_then(|millis| millis.parse().ok());
+                self.retry = millis.map(Duration::from_millis).or(self.retry);
             }
             _ => {}
         }

@@ -249,7 +249,10 @@ impl Stream<'_> {
     fn item(&mut self, item: SseItem) -> Option<Result<RawJson, Error>> {
         let data = match item {
             SseItem::Event(event) => {
-                self.last_event = event.id.or(self.last_event.take());
+                if let Some(id) = event.id {
+                    // An empty one takes the place back that an earlier one gave.
+                    self.last_event = Some(id).filter(|id| !id.is_empty());
+                }
                 self.retry = event.retry.or(self.retry);
                 if event.data.is_empty() {
                     return None;

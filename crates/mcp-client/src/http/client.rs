@@ -60,6 +60,10 @@ const KEEPALIVE_RETRIES: u32 = 3;
 
 impl HttpClient {
     pub(crate) fn new(url: &Url, headers: HeaderMap) -> Result<Self, Error> {
+        if has_user(url) {
+            let detail = "the server's URL must hold no user or password; send them in a header";
+            return Err(Error::new(ErrorKind::Invalid(detail.to_owned())));
+        }
         let uri: Uri = url.as_str().parse().map_err(|error: http::uri::InvalidUri| {
             Error::new(ErrorKind::Invalid("the server's URL is not valid".to_owned())).because(error)
         })?;
@@ -202,6 +206,16 @@ impl HttpAnswer {
         }
     }
 
+    /// Waits until all of the request has left, for an answer that says no more than that it was taken. It may come before,
+    /// and is not read any more.
+    pub(crate) async fn sent(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Plain(answer) => answer.sent().await.map_err(|reason| fault(reason).sent(true)),
+            // Its connection goes on by itself.
+            Self::Tls(_) => Ok(()),
+        }
+    }
+
     /// The whole body in one piece, if it is known how long it is; otherwise it is there in pieces.
     pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, Error> {
         let Self::Plain(answer) = self else {
@@ -210,6 +224,11 @@ impl HttpAnswer {
         let whole = answer.whole().await.transpose();
         whole.map_err(|reason| fault(reason).sent(true))
     }
+}
+
+/// Whether a URL holds a user or a password, however it was spelled.
+pub(crate) fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 /// No connection was made.

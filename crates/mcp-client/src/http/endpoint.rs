@@ -3,6 +3,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use url::Url;
 
+use super::client::has_user;
 use crate::{Error, ErrorKind};
 
 /// What says where a message ends, and what becomes of its connection.
@@ -38,7 +39,7 @@ impl HttpEndpoint {
                 "the server's URL must begin with `http://` or `https://` and name a host",
             ));
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if has_user(&url) {
             return Err(invalid(
                 "the server's URL must hold no user or password; send them in a header",
             ));

@@ -5,9 +5,11 @@
 
 use std::ops::Range;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use httparse::Status;
+
+use super::arrived::Arrived;
 
 /// How large the head of an answer, and the trailers behind a body, may be.
 const LARGEST_HEAD: usize = 64 * 1024;
@@ -17,8 +19,12 @@ const MOST_HEADERS: usize = 128;
 const FEW_HEADERS: usize = 24;
 /// Bodies up to this size are copied behind their heads: one piece is cheaper to write than two.
 pub(super) const COPIED: usize = 16 * 1024;
+/// How many interim heads and empty lines may stand before the head of an answer.
+const MOST_INTERIM: usize = 32;
 /// How long the line before a chunk may be.
 const LONGEST_SIZE: usize = 4 * 1024;
+/// Hexadecimal digits of the largest size that fits 64 bits.
+const MOST_SIZE_DIGITS: usize = 16;
 
 /// What is no HTTP/1.1, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,28 +112,44 @@ pub(super) enum Chunk {
 }
 
 impl Head {
-    /// Takes the head of an answer off the front, if it is whole. Interim answers are passed over.
-    pub(super) fn take(buffer: &mut BytesMut, method: &Method) -> Result<Option<Self>, Malformed> {
+    /// Takes the head of an answer off the front, if it is whole. Interim answers are passed over; `n_interim` counts them
+    /// for as long as one answer is waited for.
+    pub(super) fn take(
+        arrived: &mut Arrived,
+        method: &Method,
+        n_interim: &mut usize,
+    ) -> Result<Option<Self>, Malformed> {
         loop {
-            if buffer.is_empty() {
-                return Ok(None);
-            }
-            let found = match parse::<FEW_HEADERS>(buffer) {
-                Err(httparse::Error::TooManyHeaders) => parse::<MOST_HEADERS>(buffer),
-                found => found,
+            // Some servers write an empty line behind a body (RFC 9112, section 2.2).
+            let length = match arrived.as_slice() {
+                [b'\n', ..] => 1,
+                [b'\r', b'\n', ..] => 2,
+                start if !has_version(start) => {
+                    return Err(Malformed("it does not begin with `HTTP/1.1`"));
+                }
+                _ => match arrived.block_end() {
+                    Some(length) if length <= LARGEST_HEAD => length,
+                    None if arrived.len() < LARGEST_HEAD => return Ok(None),
+                    _ => return Err(Malformed("its head is larger than 64 KiB")),
+                },
             };
-            let Some(parsed) = found.map_err(|error| malformed(&error))? else {
-                return if buffer.len() < LARGEST_HEAD {
-                    Ok(None)
-                } else {
-                    Err(Malformed("its head is larger than 64 KiB"))
+            let bytes = arrived.take(length);
+            if !is_empty_line(&bytes) {
+                let parsed = match parse::<FEW_HEADERS>(&bytes) {
+                    Err(httparse::Error::TooManyHeaders) => parse::<MOST_HEADERS>(&bytes),
+                    parsed => parsed,
                 };
-            };
-            let bytes = buffer.split_to(parsed.length).freeze();
-            match parsed.status {
-                101 => return Err(Malformed("it changes the protocol, which was not asked for")),
-                100..200 => {}
-                _ => return Self::new(parsed, bytes, method).map(Some),
+                let parsed = parsed.map_err(|error| malformed(&error))?;
+                match parsed.status {
+                    101 => return Err(Malformed("it changes the protocol, which was not asked for")),
+                    100..200 => {}
+                    200..600 => return Self::new(parsed, bytes, method).map(Some),
+                    _ => return Err(malformed(&httparse::Error::Status)),
+                }
+            }
+            *n_interim += 1;
+            if *n_interim > MOST_INTERIM {
+                return Err(Malformed("more than 32 interim heads stand before it"));
             }
         }
     }
@@ -151,17 +173,28 @@ impl Head {
             options.any(|said| said.eq_ignore_ascii_case(option.as_bytes()))
         };
         head.is_kept = !has("close") && (!is_old || has("keep-alive"));
-        head.framing = head.find_framing(method)?;
+        head.framing = head.find_framing(method, is_old)?;
         head.is_kept &= head.framing != Framing::UntilClose;
         Ok(head)
     }
 
     /// RFC 9112, section 6.3.
-    fn find_framing(&mut self, method: &Method) -> Result<Framing, Malformed> {
-        if *method == Method::HEAD || matches!(self.status, 204 | 304) {
+    fn find_framing(&mut self, method: &Method, is_old: bool) -> Result<Framing, Malformed> {
+        let is_bodiless = matches!(self.status, 204 | 304);
+        if *method == Method::HEAD || is_bodiless {
+            // A body that must not be there would be read as the next answer.
+            let has_body =
+                self.get("transfer-encoding").is_some() || !matches!(self.length(), Ok(None | Some(0)));
+            self.is_kept &= !(is_bodiless && has_body);
             return Ok(Framing::Length(0));
         }
         let length = self.length()?;
+        if is_old && self.get("transfer-encoding").is_some() {
+            // RFC 9112, section 6.1: its framing is faulty.
+            return Err(Malformed(
+                "it has a transfer coding, which HTTP/1.0 does not know",
+            ));
+        }
         let mut codings = self.tokens("transfer-encoding");
         match (codings.next(), codings.next()) {
             (None, _) => Ok(length.map_or(Framing::UntilClose, Framing::Length)),
@@ -216,30 +249,40 @@ struct Parsed {
     status: u16,
     /// HTTP/1.0, in which a connection ends with its answer.
     is_old: bool,
-    length: usize,
     headers: Vec<(Range<usize>, Range<usize>)>,
 }
 
-fn parse<const N: usize>(bytes: &[u8]) -> Result<Option<Parsed>, httparse::Error> {
+/// Whether this may be the start of an answer in HTTP/1.0 or 1.1.
+fn has_version(start: &[u8]) -> bool {
+    const VERSION: &[u8] = b"HTTP/1.";
+    let length = start.len().min(VERSION.len());
+    start[..length] == VERSION[..length] || start == b"\r"
+}
+
+fn is_empty_line(bytes: &[u8]) -> bool {
+    matches!(bytes, b"\n" | b"\r\n")
+}
+
+fn parse<const N: usize>(bytes: &[u8]) -> Result<Parsed, httparse::Error> {
     let mut headers = [httparse::EMPTY_HEADER; N];
     let mut answer = httparse::Response::new(&mut headers);
-    let Status::Complete(length) = answer.parse(bytes)? else {
-        return Ok(None);
-    };
+    // Its end was found before: what goes on behind it, or ends earlier, is no head.
+    if answer.parse(bytes)? != Status::Complete(bytes.len()) {
+        return Err(httparse::Error::NewLine);
+    }
     let start = bytes.as_ptr().addr();
     let place = |part: &[u8]| {
         let at = part.as_ptr().addr() - start;
         at..at + part.len()
     };
     let headers = answer.headers.iter();
-    Ok(Some(Parsed {
+    Ok(Parsed {
         status: answer.code.unwrap_or_default(),
         is_old: answer.version == Some(0),
-        length,
         headers: headers
             .map(|header| (place(header.name.as_bytes()), place(header.value)))
             .collect(),
-    }))
+    })
 }
 
 fn malformed(error: &httparse::Error) -> Malformed {
@@ -275,15 +318,15 @@ impl Framing {
     }
 
     /// Takes the next piece of the body off the front of what has arrived.
-    pub(super) fn take(&mut self, buffer: &mut BytesMut) -> Result<Piece, Malformed> {
+    pub(super) fn take(&mut self, arrived: &mut Arrived) -> Result<Piece, Malformed> {
         loop {
             match self {
                 Self::Length(0) | Self::Chunked(Chunk::Over) => return Ok(Piece::End),
-                Self::UntilClose if buffer.is_empty() => return Ok(Piece::More),
-                Self::UntilClose => return Ok(Piece::Data(buffer.split().freeze())),
-                Self::Length(left) => return Ok(data(buffer, left)),
-                Self::Chunked(Chunk::Data(left)) if *left > 0 => return Ok(data(buffer, left)),
-                Self::Chunked(chunk) => match chunk.step(buffer)? {
+                Self::UntilClose if arrived.is_empty() => return Ok(Piece::More),
+                Self::UntilClose => return Ok(Piece::Data(arrived.take(arrived.len()))),
+                Self::Length(left) => return Ok(data(arrived, left)),
+                Self::Chunked(Chunk::Data(left)) if *left > 0 => return Ok(data(arrived, left)),
+                Self::Chunked(chunk) => match chunk.step(arrived)? {
                     Some(next) => *chunk = next,
                     None => return Ok(Piece::More),
                 },
@@ -297,56 +340,78 @@ impl Framing {
     }
 }
 
-fn data(buffer: &mut BytesMut, left: &mut u64) -> Piece {
-    let there = usize::try_from(*left).map_or(buffer.len(), |left| left.min(buffer.len()));
+fn data(arrived: &mut Arrived, left: &mut u64) -> Piece {
+    let there = usize::try_from(*left).map_or(arrived.len(), |left| left.min(arrived.len()));
     if there == 0 {
         return Piece::More;
     }
     *left -= there as u64;
-    Piece::Data(buffer.split_to(there).freeze())
+    Piece::Data(arrived.take(there))
 }
 
 impl Chunk {
     /// What comes after what stands at the front of the buffer; nothing when that is not whole.
-    fn step(self, buffer: &mut BytesMut) -> Result<Option<Self>, Malformed> {
+    fn step(self, arrived: &mut Arrived) -> Result<Option<Self>, Malformed> {
         match self {
-            Self::Size => match httparse::parse_chunk_size(buffer) {
-                Ok(Status::Complete((length, size))) => {
-                    buffer.advance(length);
+            Self::Size => match arrived.line_end() {
+                Some(length) if length <= LONGEST_SIZE => {
+                    let size = chunk_size(&arrived.as_slice()[..length]);
+                    let size = size.ok_or(Malformed("the size of a chunk is none"))?;
+                    arrived.skip(length);
                     Ok(Some(if size == 0 {
                         Self::Trailers
                     } else {
                         Self::Data(size)
                     }))
                 }
-                Ok(Status::Partial) if buffer.len() < LONGEST_SIZE => Ok(None),
-                Ok(Status::Partial) => Err(Malformed("the line before a chunk is too long")),
-                Err(_) => Err(Malformed("the size of a chunk is none")),
+                None if arrived.len() < LONGEST_SIZE => Ok(None),
+                _ => Err(Malformed("the line before a chunk is too long")),
             },
             Self::Data(_) => Ok(Some(Self::End)),
-            Self::End => match buffer.get(..2) {
-                Some(b"\r\n") => {
-                    buffer.advance(2);
+            Self::End => match arrived.as_slice() {
+                [b'\r', b'\n', ..] => {
+                    arrived.skip(2);
                     Ok(Some(Self::Size))
                 }
-                None if buffer.is_empty() || buffer[0] == b'\r' => Ok(None),
+                [] | [b'\r'] => Ok(None),
                 _ => Err(Malformed("a chunk is longer than it says")),
             },
             // In which nothing is said.
-            Self::Trailers => {
-                let mut trailers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-                match httparse::parse_headers(buffer, &mut trailers) {
-                    Ok(Status::Complete((length, _))) => {
-                        buffer.advance(length);
-                        Ok(Some(Self::Over))
-                    }
-                    Ok(Status::Partial) if buffer.len() < LARGEST_HEAD => Ok(None),
-                    _ => Err(Malformed("what follows the last chunk is no trailer")),
+            Self::Trailers => match arrived.block_end() {
+                Some(length) if length <= LARGEST_HEAD && are_trailers(&arrived.as_slice()[..length]) => {
+                    arrived.skip(length);
+                    Ok(Some(Self::Over))
                 }
-            }
+                None if arrived.len() < LARGEST_HEAD => Ok(None),
+                _ => Err(Malformed("what follows the last chunk is no trailer")),
+            },
             Self::Over => Ok(None),
         }
     }
+}
+
+/// Reads the line before a chunk (RFC 9112, section 7.1): a size, and extensions that may hold no control character. One
+/// that is read in another way by somebody else would be another body there.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"\r\n")?;
+    let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
+    let n_digits = line.iter().take_while(|byte| is_digit(byte)).count();
+    let (digits, rest) = line
+        .split_at_checked(n_digits)
+        .filter(|_| n_digits <= MOST_SIZE_DIGITS)?;
+    let mut extension = rest.iter().skip_while(|byte| matches!(byte, b' ' | b'\t'));
+    let is_valid = extension.next().is_none_or(|byte| *byte == b';')
+        && rest.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
+    let digits = str::from_utf8(digits).ok().filter(|_| is_valid)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// Whether a block holds header fields alone, each on a line that ends as it must.
+fn are_trailers(block: &[u8]) -> bool {
+    let mut lines = block.split_inclusive(|byte| *byte == b'\n');
+    let mut trailers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    lines.all(|line| line.ends_with(b"\r\n"))
+        && matches!(httparse::parse_headers(block, &mut trailers), Ok(Status::Complete((length, _))) if length == block.len())
 }
 
 #[cfg(test)]

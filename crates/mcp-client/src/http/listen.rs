@@ -63,7 +63,8 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
                         continue;
                     }
                 };
-                last_event = end.last_event.or(last_event);
+                // An empty one takes the place back that an earlier one gave.
+                last_event = end.last_event.or(last_event).filter(|id| !id.is_empty());
                 let mut shortest = SHORTEST_PAUSE;
                 pause = pauses::FIRST;
                 if last_event.is_none() {

@@ -1,6 +1,7 @@
 //! The Streamable HTTP transport: each request is one POST, made and read in the caller's own future.
 
 mod answer;
+mod arrived;
 mod client;
 mod deadlines;
 mod endpoint;
@@ -8,6 +9,7 @@ mod framing;
 mod listen;
 mod params;
 mod plain;
+mod sending;
 mod shared;
 mod sse;
 mod tls;

@@ -7,7 +7,8 @@
 //! answer would come from a thread that has to be woken first, or never, when nobody drives that runtime any more.
 
 use std::{
-    future::poll_fn,
+    future::{Future as _, poll_fn},
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
@@ -16,13 +17,18 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use hyper_util::client::legacy::connect::HttpConnector;
-use tokio::{runtime::Handle, task::AbortHandle, time::sleep};
+use tokio::{
+    runtime::Handle,
+    task::{AbortHandle, coop::unconstrained},
+    time::sleep,
+};
 use tower_service::Service;
 
 use super::{
     client::Headers,
     framing::{self, Framing, Head},
-    wire::{Broken, Reason, Request, Wire},
+    sending::Request,
+    wire::{Broken, Reason, Wire},
 };
 
 /// How long a connection without a request is kept, at least, and how many are.
@@ -175,7 +181,7 @@ impl Pool {
         loop {
             let mut idle = self.idle();
             let last = idle.iter().rposition(|idle| idle.wire.is_of(here))?;
-            let mut wire = idle.remove(last).wire;
+            let wire = idle.remove(last).wire;
             drop(idle);
             if wire.is_ready() {
                 return Some(wire);
@@ -184,9 +190,6 @@ impl Pool {
     }
 
     fn put_back(&self, mut wire: Wire) {
-        if !wire.is_ready() {
-            return;
-        }
         wire.rest();
         let mut idle = self.idle();
         if idle.len() < MOST_IDLE {
@@ -243,6 +246,12 @@ impl Answer {
         poll_fn(|cx| wire.poll_piece(framing, cx)).await
     }
 
+    /// Waits until all of the request has left; the answer is not read any more.
+    pub(super) async fn sent(&mut self) -> Result<(), Reason> {
+        let (wire, framing) = self.wire()?;
+        poll_fn(|cx| wire.poll_sent(framing, cx)).await
+    }
+
     /// Reads the whole body, or nothing when it is not known how long it is.
     pub(super) async fn whole(&mut self) -> Option<Result<Bytes, Reason>> {
         let left = usize::try_from(self.head.framing.left()?).ok()?;
@@ -262,12 +271,21 @@ impl Drop for Answer {
             return;
         };
         let mut nobody = Context::from_waker(Waker::noop());
-        for _ in 0..FEW {
-            match wire.poll_piece(&mut self.head.framing, &mut nobody) {
-                Poll::Ready(Ok(Some(_))) => {}
-                Poll::Ready(Ok(None)) => return self.pool.put_back(wire),
-                Poll::Ready(Err(_)) | Poll::Pending => return,
+        let framing = &mut self.head.framing;
+        let has_ended = poll_fn(|cx| {
+            for _ in 0..FEW {
+                match wire.poll_piece(framing, cx) {
+                    Poll::Ready(Ok(Some(_))) => {}
+                    Poll::Ready(Ok(None)) => return Poll::Ready(true),
+                    Poll::Ready(Err(_)) | Poll::Pending => break,
+                }
             }
+            Poll::Ready(false)
+        });
+        // A task that has used up its budget would not see what is there.
+        let has_ended = pin!(unconstrained(has_ended)).poll(&mut nobody);
+        if has_ended == Poll::Ready(true) && wire.is_clean() {
+            self.pool.put_back(wire);
         }
     }
 }

@@ -275,9 +275,12 @@ impl HttpShared {
         let headers = session.headers(method, &Params::default());
         let answer = timeout(LIMIT, self.client.post(headers, body)).await;
         let answer = answer.map_err(|_| Error::new(ErrorKind::Timeout(LIMIT)).sent(true))?;
-        let answer = answer.map_err(|failure| failure.error)?;
+        let mut answer = answer.map_err(|failure| failure.error)?;
         match answer.status() {
-            200..300 => Ok(()),
+            200..300 => match timeout(LIMIT, answer.sent()).await {
+                Ok(sent) => sent,
+                Err(_) => Err(Error::new(ErrorKind::Timeout(LIMIT)).sent(true)),
+            },
             401 | 403 => Err(Error::new(ErrorKind::Auth {
                 status: answer.status(),
                 challenge: None,

@@ -24,7 +24,7 @@ use url::Url;
 
 use super::{
     HttpEndpoint, answer,
-    client::{Headers, HttpAnswer, HttpClient},
+    client::{Headers, HttpAnswer, HttpClient, has_user},
 };
 use crate::{ConnectionOptions, Error, ErrorKind};
 
@@ -112,10 +112,14 @@ impl Listening {
             .filter(|place| event.event.as_deref() == Some("endpoint") && !place.trim().is_empty())
             .and_then(|place| base.join(place.trim()).ok());
         let place = place.ok_or_else(|| Error::protocol("the first event names no endpoint"))?;
-        if place.origin() == base.origin() {
-            Ok(place)
-        } else {
+        if has_user(&place) {
+            Err(Error::protocol(
+                "the server names an endpoint with a user or a password",
+            ))
+        } else if place.origin() != base.origin() {
             Err(Error::protocol("the server names an endpoint of another origin"))
+        } else {
+            Ok(place)
         }
     }
 
@@ -233,12 +237,12 @@ fn cancelled(note: &Notification) -> Option<u64> {
 async fn post(client: &HttpClient, frame: Bytes, id: Option<u64>, limit: Duration) -> Result<(), Error> {
     let headers: Headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     let posting = async {
-        let answer = client.post(headers, frame).await.map_err(|failure| {
+        let mut answer = client.post(headers, frame).await.map_err(|failure| {
             let was_sent = !failure.unsent;
             failure.error.sent(was_sent)
         })?;
         if (200..300).contains(&answer.status()) {
-            return Ok(());
+            return answer.sent().await;
         }
         Err(answer::refusal(answer, id).await.sent(true))
     };

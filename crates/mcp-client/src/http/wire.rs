@@ -4,20 +4,28 @@
 
 use std::{
     future::{Future as _, poll_fn},
-    io::{self, IoSlice},
-    pin::{Pin, pin},
-    task::{Context, Poll, Waker, ready},
+    io, mem,
+    pin::pin,
+    task::{Context, Poll, ready},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::Method;
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, recv},
+};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWrite as _},
+    io::AsyncReadExt as _,
     net::TcpStream,
     runtime::{self, Handle},
 };
 
-use super::framing::{COPIED, Framing, Head, Malformed, Piece};
+use super::{
+    arrived::Arrived,
+    framing::{Framing, Head, Malformed, Piece},
+    sending::{Request, Sending},
+};
 use crate::unbuffered::read_into;
 
 /// From here on a body is read right into the memory that it is kept in, of which so much is taken at once.
@@ -29,7 +37,9 @@ pub(super) struct Wire {
     runtime: runtime::Id,
     stream: TcpStream,
     /// What has arrived and was not taken yet.
-    arrived: BytesMut,
+    arrived: Arrived,
+    /// The request whose answer is read. It may go on leaving until the answer has ended.
+    sending: Sending,
 }
 
 /// Why an exchange came to nothing.
@@ -50,29 +60,14 @@ pub(super) enum Reason {
     Ended(&'static str),
 }
 
-/// A request as it is written. It is empty once all of it has left: an answer may take long.
-pub(super) struct Request {
-    /// And the body, if it is small.
-    head: Vec<u8>,
-    body: Bytes,
-    length: usize,
-}
-
-/// A request, as far as it has left.
-struct Sending<'a> {
-    request: &'a mut Request,
-    n_sent: usize,
-    /// Why no more of it leaves.
-    failed: Option<io::Error>,
-}
-
 impl Wire {
     /// A connection of the runtime that this is called on.
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             runtime: Handle::current().id(),
             stream,
-            arrived: BytesMut::new(),
+            arrived: Arrived::default(),
+            sending: Sending::default(),
         }
     }
 
@@ -81,49 +76,68 @@ impl Wire {
     }
 
     /// Whether another request can be sent: a server that says anything unasked, be it the end, has ended it.
-    pub(super) fn is_ready(&mut self) -> bool {
-        // Nobody waits for it, so nobody is woken.
-        let mut nobody = Context::from_waker(Waker::noop());
-        self.arrived.is_empty() && read_into(&mut self.stream, &mut nobody, |_| ()).is_pending()
+    ///
+    /// The kernel is asked, and not the runtime: that says "nothing there" also when the task has used up its budget, or
+    /// when the reactor has not run since something came.
+    pub(super) fn is_ready(&self) -> bool {
+        let mut byte = [0; 1];
+        let mut looked = || recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        self.is_clean() && looked().is_err_and(|error| error == Errno::AGAIN)
     }
 
-    /// Sends a request and reads the head of its answer, which may come before all of the request has left.
+    /// Whether nothing of an exchange is left: neither of the request nor behind the answer.
+    pub(super) fn is_clean(&self) -> bool {
+        self.arrived.is_empty() && self.is_sent()
+    }
+
+    /// Whether all of the request has left. Half a request stands in the way of the next one.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sending.is_over()
+    }
+
+    /// Sends a request and reads the head of its answer, which may come before all of the request has left. If none of it
+    /// has left when this fails, the request is given back.
     pub(super) async fn exchange(&mut self, method: &Method, request: &mut Request) -> Result<Head, Broken> {
-        let mut sending = Sending {
-            request,
-            n_sent: 0,
-            failed: None,
-        };
-        let answered = poll_fn(|cx| self.poll_exchange(&mut sending, method, cx)).await;
-        match answered {
-            Ok(mut head) => {
-                // What has not left stands in the way of the next request.
-                head.is_kept &= sending.is_over();
+        self.sending = Sending::new(mem::take(request));
+        let mut n_interim = 0;
+        match poll_fn(|cx| self.poll_exchange(method, &mut n_interim, cx)).await {
+            Ok(head) => {
+                if head.status >= 300 && !head.is_kept {
+                    // It is about to close the connection: what it does not read would break what it has written.
+                    self.sending.give_up();
+                }
                 Ok(head)
             }
-            Err(reason) => Err(Broken {
-                unsent: sending.n_sent == 0,
-                reason: sending.failed.map_or(reason, Reason::Io),
-            }),
+            Err(reason) => {
+                let sending = mem::take(&mut self.sending);
+                let (unsent, failed) = (sending.is_unsent(), sending.into_failure(request));
+                let reason = failed.map_or(reason, Reason::Io);
+                Err(Broken { reason, unsent })
+            }
         }
     }
 
     fn poll_exchange(
         &mut self,
-        sending: &mut Sending<'_>,
         method: &Method,
+        n_interim: &mut usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Reason>> {
         // A server may have answered before it closed its end.
-        let _ = sending.poll(&mut self.stream, cx);
-        if sending.failed.is_some() && sending.n_sent == 0 {
+        let _ = self.sending.poll(&mut self.stream, cx);
+        if self.sending.is_unsent() && self.sending.has_failed() {
             return Poll::Ready(Err(Reason::Ended("before the request")));
         }
         loop {
-            if let Some(head) = Head::take(&mut self.arrived, method)? {
+            if let Some(head) = Head::take(&mut self.arrived, method, n_interim)? {
                 return Poll::Ready(Ok(head));
             }
-            if ready!(self.poll_fill(None, cx))? == 0 {
+            let n_read = ready!(self.poll_fill(None, cx))?;
+            if self.sending.is_unsent() {
+                // It answers something else.
+                return Poll::Ready(Err(Reason::Ended("before the request")));
+            }
+            if n_read == 0 {
                 let when = if self.arrived.is_empty() {
                     "before it answered"
                 } else {
@@ -134,15 +148,38 @@ impl Wire {
         }
     }
 
+    /// Waits until all of the request has left. The answer is read and dropped meanwhile: a server may write all of it
+    /// before it reads on.
+    pub(super) fn poll_sent(
+        &mut self,
+        framing: &mut Framing,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Reason>> {
+        while !self.is_sent() {
+            let piece = self.poll_piece(framing, cx);
+            if let Some(error) = self.sending.take_failure() {
+                return Poll::Ready(Err(error.into()));
+            }
+            match piece {
+                Poll::Ready(Ok(Some(_))) => {}
+                // The answer has ended, well or not.
+                Poll::Ready(_) => ready!(self.sending.poll(&mut self.stream, cx)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Reads what is there behind what has arrived before.
     fn poll_fill(&mut self, left: Option<u64>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { stream, arrived, .. } = self;
         match left {
             Some(left) if left > LARGE => {
-                arrived.reserve(usize::try_from(left.min(LARGEST_STEP)).unwrap_or_default());
-                pin!(stream.read_buf(arrived)).poll(cx)
+                let buffer = arrived.buffer();
+                buffer.reserve(usize::try_from(left.min(LARGEST_STEP)).unwrap_or_default());
+                pin!(stream.read_buf(buffer)).poll(cx)
             }
-            _ => read_into(stream, cx, |piece| arrived.extend_from_slice(piece)),
+            _ => read_into(stream, cx, |piece| arrived.push(piece)),
         }
     }
 
@@ -152,6 +189,8 @@ impl Wire {
         framing: &mut Framing,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Reason>> {
+        // A server may wait for the rest of the request before it goes on.
+        let _ = self.sending.poll(&mut self.stream, cx);
         loop {
             match framing.take(&mut self.arrived)? {
                 Piece::Data(data) => return Poll::Ready(Ok(Some(data))),
@@ -175,6 +214,7 @@ impl Wire {
         left: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Bytes, Reason>> {
+        let _ = self.sending.poll(&mut self.stream, cx);
         while self.arrived.len() < left {
             let missing = left - self.arrived.len();
             if ready!(self.poll_fill(Some(missing as u64), cx))? == 0 {
@@ -182,53 +222,12 @@ impl Wire {
             }
         }
         *framing = Framing::Length(0);
-        Poll::Ready(Ok(self.arrived.split_to(left).freeze()))
+        Poll::Ready(Ok(self.arrived.take(left)))
     }
 
     /// Gives up the memory that nothing is in.
     pub(super) fn rest(&mut self) {
-        self.arrived = BytesMut::new();
-    }
-}
-
-impl Request {
-    pub(super) fn new(mut head: Vec<u8>, mut body: Bytes) -> Self {
-        let length = head.len() + body.len();
-        if body.len() <= COPIED {
-            head.extend_from_slice(&body);
-            body = Bytes::new();
-        }
-        Self { head, body, length }
-    }
-}
-
-impl Sending<'_> {
-    fn is_over(&self) -> bool {
-        self.n_sent == self.request.length
-    }
-
-    /// Writes what the connection takes.
-    fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
-        while !self.is_over() && self.failed.is_none() {
-            let Request { head, body, .. } = &*self.request;
-            let rest = head.get(self.n_sent..).unwrap_or_default();
-            let body = &body[self.n_sent.saturating_sub(head.len())..];
-            let stream = Pin::new(&mut *stream);
-            let written = if body.is_empty() {
-                ready!(stream.poll_write(cx, rest))
-            } else {
-                ready!(stream.poll_write_vectored(cx, &[IoSlice::new(rest), IoSlice::new(body)]))
-            };
-            match written {
-                Ok(0) => self.failed = Some(io::ErrorKind::WriteZero.into()),
-                Ok(n) => self.n_sent += n,
-                Err(error) => self.failed = Some(error),
-            }
-            if self.is_over() {
-                (self.request.head, self.request.body) = (Vec::new(), Bytes::new());
-            }
-        }
-        Poll::Ready(())
+        self.arrived = Arrived::default();
     }
 }
 

@@ -452,6 +452,17 @@ async fn streams_that_are_polled() {
         // Two times around.
         (primed, Some("id: e2\ndata:\n\n"), true),
         (primed, None, false),
+        // A place that no header can name does not take the place of one that can, and an empty one takes it back.
+        (
+            "id: e1\nretry: 10\ndata: \n\nid: e\u{1}\ndata: \n\n",
+            Some("data: {\"id\":ID,\"result\":{\"n\":1e2}}\n\n"),
+            true,
+        ),
+        (
+            "id: e1\nretry: 10\ndata: \n\nid:\ndata: \n\n",
+            Some("data: {\"id\":ID,\"result\":{}}\n\n"),
+            false,
+        ),
         ("data: \n\n", Some("data: {\"id\":ID,\"result\":{}}\n\n"), false),
     ] {
         let gets = AtomicUsize::new(0);

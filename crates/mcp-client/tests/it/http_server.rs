@@ -10,16 +10,19 @@ use std::{
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    net::{TcpSocket, TcpStream},
     sync::mpsc,
     time::sleep,
 };
+
+/// The headers of a request, their names in lower case.
+pub(crate) type Headers = HashMap<String, String>;
 
 /// One request as it came in.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: String,
-    pub(crate) headers: HashMap<String, String>,
+    pub(crate) headers: Headers,
     pub(crate) body: Value,
     /// Where the client's end of the connection is.
     pub(crate) peer: SocketAddr,
@@ -31,6 +34,8 @@ pub(crate) enum Reply {
     Bytes(Vec<Vec<u8>>),
     /// These bytes, and then the connection is closed.
     Close(Vec<u8>),
+    /// A stream of events, each as it is sent here.
+    Events(mpsc::UnboundedReceiver<String>),
     /// Bytes without an end.
     Flood(Flood),
     /// Nothing, ever.
@@ -90,13 +95,30 @@ pub(crate) struct Server {
 impl Server {
     /// Listens on the loopback; `reply` says what each request gets.
     pub(crate) async fn start(reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_early(|_| None, reply).await
+    }
+
+    /// Like [`start`](Self::start), with bytes that are written for a request before its body is read.
+    pub(crate) async fn start_early(
+        early: impl Fn(&Headers) -> Option<Vec<u8>> + Send + Sync + 'static,
+        reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        // So that a large request does not leave before it is read.
+        socket.set_recv_buffer_size(16 * 1024).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(64).unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (log, reply) = (Arc::clone(&seen), Arc::new(reply));
+        let (log, early, reply) = (Arc::clone(&seen), Arc::new(early), Arc::new(reply));
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(serve(socket, Arc::clone(&log), Arc::clone(&reply)));
+                tokio::spawn(serve(
+                    socket,
+                    Arc::clone(&log),
+                    Arc::clone(&early),
+                    Arc::clone(&reply),
+                ));
             }
         });
         Self { url, seen }
@@ -129,10 +151,11 @@ impl Server {
 async fn serve(
     socket: TcpStream,
     log: Arc<Mutex<Vec<Seen>>>,
+    early: Arc<impl Fn(&Headers) -> Option<Vec<u8>> + Send + Sync + 'static>,
     reply: Arc<impl Fn(&Seen) -> Reply + Send + Sync + 'static>,
 ) {
     let mut socket = BufReader::new(socket);
-    while let Some(seen) = read_request(&mut socket).await {
+    while let Some(seen) = read_request(&mut socket, &*early).await {
         log.lock().unwrap().push(seen.clone());
         match reply(&seen) {
             Reply::Bytes(pieces) => {
@@ -146,6 +169,17 @@ async fn serve(
                 let _ = socket.write_all(&bytes).await;
                 return;
             }
+            Reply::Events(mut events) => {
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /mcp\n\n";
+                let mut next = Some(head.to_owned());
+                while let Some(event) = next {
+                    if socket.write_all(event.as_bytes()).await.is_err() {
+                        return;
+                    }
+                    next = events.recv().await;
+                }
+                return;
+            }
             Reply::Flood(flood) => return flood.write(&mut socket).await,
             Reply::Silence => {
                 // Until the client hangs up.
@@ -156,7 +190,10 @@ async fn serve(
     }
 }
 
-async fn read_request(socket: &mut BufReader<TcpStream>) -> Option<Seen> {
+async fn read_request(
+    socket: &mut BufReader<TcpStream>,
+    early: &impl Fn(&Headers) -> Option<Vec<u8>>,
+) -> Option<Seen> {
     let mut line = String::new();
     socket
         .read_line(&mut line)
@@ -176,6 +213,9 @@ async fn read_request(socket: &mut BufReader<TcpStream>) -> Option<Seen> {
     let length = headers
         .get("content-length")
         .map_or(0, |length| length.parse().unwrap());
+    if let Some(bytes) = early(&headers) {
+        socket.write_all(&bytes).await.ok()?;
+    }
     let mut body = vec![0; length];
     socket.read_exact(&mut body).await.ok()?;
     let body = if length == 0 {

@@ -4,6 +4,7 @@
 mod asked;
 mod batches;
 mod events;
+mod framing;
 mod hostile;
 mod http;
 mod http_server;

@@ -19,16 +19,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn server(place: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let place: Arc<str> = place.replace("HOST", &address.to_string()).into();
     let events: Arc<Mutex<Option<OwnedWriteHalf>>> = Arc::default();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(serve(socket, Arc::clone(&events), place));
+            tokio::spawn(serve(socket, Arc::clone(&events), Arc::clone(&place)));
         }
     });
     format!("http://{address}/sse")
 }
 
-async fn serve(socket: TcpStream, events: Arc<Mutex<Option<OwnedWriteHalf>>>, place: &str) {
+async fn serve(socket: TcpStream, events: Arc<Mutex<Option<OwnedWriteHalf>>>, place: Arc<str>) {
     let (reader, mut writer) = socket.into_split();
     let mut reader = BufReader::new(reader);
     loop {
@@ -187,6 +188,15 @@ async fn callers_that_leave_make_room_for_others() {
 #[tokio::test]
 async fn places_that_are_not_posted_to() {
     for (place, says) in [
+        ("//a:b@HOST/messages?session=1", "user or a password"),
+        ("//a@HOST/messages?session=1", "user or a password"),
+        ("//:b@HOST/messages?session=1", "user or a password"),
+        ("http://a:b@HOST/messages?session=1", "user or a password"),
+        ("HTTP:\\\\a:b@HOST\\messages?session=1", "user or a password"),
+        ("http:///a:b@HOST/messages?session=1", "user or a password"),
+        ("/\\a:b@HOST/messages?session=1", "user or a password"),
+        ("//\ta%3Ab@HOST/messages?session=1", "user or a password"),
+        ("//a:b%40@HOST/messages?session=1", "user or a password"),
         ("http://127.0.0.1:1/elsewhere", "another origin"),
         ("https://example.com/", "another origin"),
         ("", "names no endpoint"),

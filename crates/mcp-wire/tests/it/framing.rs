@@ -206,3 +206,26 @@ proptest! {
         events(max_length, &chunks);
     }
 }
+
+#[test]
+fn fields_that_are_not_valid_are_passed_over() {
+    let long = "9".repeat(40);
+    for retry in ["+5", "-5", " 5", "5 ", "5.0", "0x5", "", "٥", &long] {
+        let text = format!("retry: 7\nretry: {retry}\ndata: x\n\n");
+        let [SseItem::Event(event)] = &events(1000, &[text.as_bytes()])[..] else {
+            panic!("{retry}");
+        };
+        assert_eq!(
+            event.retry,
+            Some(std::time::Duration::from_millis(7)),
+            "{retry:?}"
+        );
+    }
+    for id in ["a\u{1}", "\u{7f}", "a\tb", "\0"] {
+        let text = format!("id: 7\nid: {id}\ndata: x\n\n");
+        let [SseItem::Event(event)] = &events(1000, &[text.as_bytes()])[..] else {
+            panic!("{id:?}");
+        };
+        assert_eq!(event.id.as_deref(), Some("7"), "{id:?}");
+    }
+}
