@@ -1,0 +1,30 @@
+//! Finds suspicious text in tool definitions: invisible characters, characters that change the direction of text,
+//! terminal sequences, comments and markup that hide text, and sentences that give orders to a model. Escapes such
+//! text for people and models, removes it where an operator asks for that, and finds names that look alike.
+//!
+//! Foreign text is never changed in silence: [`scan`] only reports, [`escape_line`] keeps each character readable as
+//! `\u{202e}`, and [`clean`](clean::clean) reports each change.
+//!
+//! # Examples
+//! ```
+//! let definition = raw_json::RawJson::parse(r#"{"name":"add","description":"Adds.\u202e"}"#).unwrap();
+//! let findings = tool_scan::scan(&definition);
+//! assert_eq!(findings[0].place, "/description");
+//! assert_eq!(findings[0].excerpt, r"Adds.\u{202e}");
+//! ```
+
+pub mod clean;
+mod confusable;
+mod escape;
+mod hidden;
+mod markup;
+mod normal;
+mod phrases;
+mod scan;
+
+pub use self::{
+    confusable::{has_mixed_scripts, look_alike_key},
+    escape::{escape_json, escape_line, escape_lines, for_model},
+    hidden::{CharClass, HiddenChar, hidden_chars},
+    scan::{Finding, Kind, MAX_FINDINGS, scan, scan_text},
+};
