@@ -57,11 +57,12 @@ pub struct Problem {
     pub path: String,
     /// The schema's keyword that is not met, such as `minimum`.
     pub keyword: String,
-    /// What the schema asks for, such as `a number of at least 1`.
-    pub expected: String,
-    /// What stands there instead, cut to a readable length.
-    pub found: String,
-    /// What kind of value stands there: what may be said of it in logs.
+    /// The rule that is broken, as a sentence that names the field and holds no value of the arguments, such as
+    /// `` `/n` must be a number of at least 1 `` or `` missing required property `city` ``.
+    pub rule: String,
+    /// The value found there, cut to a readable length; `None` where the rule says it all.
+    pub found: Option<String>,
+    /// Kind of the value found, such as `a string`: logs show it instead of the value.
     pub found_kind: &'static str,
 }
 
@@ -69,24 +70,17 @@ impl Mismatch {
     /// The problems without the values: for logs.
     #[must_use]
     pub fn masked(&self) -> String {
-        self.write(|problem| problem.found_kind)
+        self.write(|problem| problem.found.as_ref().map(|_| problem.found_kind))
     }
 
-    fn write<'a>(&'a self, found: impl Fn(&'a Problem) -> &'a str) -> String {
+    fn write<'a>(&'a self, found: impl Fn(&'a Problem) -> Option<&'a str>) -> String {
         let mut text = String::new();
         for (index, problem) in self.problems.iter().enumerate() {
             let separator = if index == 0 { "" } else { "; " };
-            let place = if problem.path.is_empty() {
-                "the value"
-            } else {
-                &problem.path
-            };
-            let _ = write!(
-                text,
-                "{separator}`{place}` must be {}, not {}",
-                problem.expected,
-                found(problem)
-            );
+            let _ = write!(text, "{separator}{}", problem.rule);
+            if let Some(found) = found(problem) {
+                let _ = write!(text, ", not {found}");
+            }
         }
         if self.truncated {
             text.push_str("; and possibly more");
@@ -97,6 +91,6 @@ impl Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.write(|problem| &problem.found))
+        f.write_str(&self.write(|problem| problem.found.as_deref()))
     }
 }

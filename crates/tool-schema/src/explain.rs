@@ -1,7 +1,5 @@
 //! Errors in words: where, what was expected, what was found.
 
-use std::io;
-
 use jsonschema::{
     JsonType, ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
@@ -9,14 +7,16 @@ use jsonschema::{
 use serde_json::Value;
 use tool_core::{Mismatch, Problem};
 
-use crate::metered::is_genuine;
+use crate::{
+    metered::is_genuine,
+    union::{Choice, choose},
+    words::{cut, found, kind_of, list, literals, or, place, properties, text},
+};
 
 /// How many problems are told at once.
 const MAX_PROBLEMS: usize = 8;
-/// How long what was found may be, in characters.
-const MAX_FOUND: usize = 80;
-/// How long what was expected may be, in characters.
-const MAX_EXPECTED: usize = 240;
+/// Maximum length of a rule's words about the value, in characters.
+const MAX_RULE: usize = 240;
 
 /// Puts the errors that were found before the budget was gone into words; nothing if there are none.
 pub(crate) fn explain<'a>(
@@ -55,66 +55,188 @@ pub(crate) fn too_complex(value: &Value) -> Mismatch {
 }
 
 fn whole(value: &Value, expected: &str) -> Mismatch {
+    let rule = Rule::must_be(expected.to_owned());
     Mismatch {
-        problems: vec![Problem {
-            path: String::new(),
-            keyword: "$schema".to_owned(),
-            expected: expected.to_owned(),
-            found: found(value),
-            found_kind: kind_of(value),
-        }],
+        problems: vec![rule.problem("", "$schema", value)],
         truncated: false,
     }
 }
 
-fn add(error: &ValidationError<'_>, value: &Value, schema: &Value, problems: &mut Vec<Problem>) {
-    // Of several alternatives, one is usually meant: the one whose kind of value stands there.
-    if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind()
-        && let Some(branch) = meant(context, error.instance_path().as_str())
-    {
-        for error in branch.iter().filter(|error| is_genuine(error.instance())) {
-            add(error, value, schema, problems);
+/// The words of a broken rule.
+struct Rule {
+    /// What comes before the place, such as ``missing required property `b` in``; empty for a rule that begins with it.
+    before: String,
+    /// What comes after the place, such as `must be a string`.
+    after: String,
+    /// Whether the value found is shown.
+    shows_value: bool,
+}
+
+impl Rule {
+    fn must_be(expected: String) -> Self {
+        Self {
+            before: String::new(),
+            after: format!("must be {expected}"),
+            shows_value: true,
         }
-        return;
     }
-    let path = error.instance_path().as_str();
-    // A path leads into the value that was checked, save for a property's name, which is no part of it.
-    let part = value.pointer(path).unwrap_or(value);
-    let problem = Problem {
-        path: path.to_owned(),
-        keyword: error.kind().keyword().to_owned(),
-        expected: cut(&expected(error, part, schema), MAX_EXPECTED),
-        found: found(part),
-        found_kind: kind_of(part),
-    };
+
+    fn must(predicate: String, shows_value: bool) -> Self {
+        Self {
+            before: String::new(),
+            after: format!("must {predicate}"),
+            shows_value,
+        }
+    }
+
+    /// A rule about a property's presence: the subject is the property, and the place is that of its object.
+    fn about(subject: String, remark: String) -> Self {
+        Self {
+            before: subject,
+            after: remark,
+            shows_value: false,
+        }
+    }
+
+    fn problem(&self, path: &str, keyword: &str, part: &Value) -> Problem {
+        let rule = match (self.before.as_str(), path) {
+            ("", path) => format!("{} {}", place(path), cut(&self.after, MAX_RULE)),
+            (before, "") => format!("{}{}", cut(before, MAX_RULE), cut(&self.after, MAX_RULE)),
+            (before, path) => format!(
+                "{} in {}{}",
+                cut(before, MAX_RULE),
+                place(path),
+                cut(&self.after, MAX_RULE)
+            ),
+        };
+        Problem {
+            path: path.to_owned(),
+            keyword: keyword.to_owned(),
+            rule,
+            found: self.shows_value.then(|| found(part)),
+            found_kind: kind_of(part),
+        }
+    }
+}
+
+fn push(problem: Problem, problems: &mut Vec<Problem>) {
     if !problems.contains(&problem) {
         problems.push(problem);
     }
 }
 
-/// The branch that was meant for the value at `path`, if one alone comes into question: the one that takes this
-/// kind of value, or of several the one whose tags agree.
+fn add(error: &ValidationError<'_>, value: &Value, schema: &Value, problems: &mut Vec<Problem>) {
+    // Of several alternatives, one is usually meant: the one whose kind of value stands there.
+    if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind() {
+        match meant(error, context, value, schema) {
+            Meant::Alternative(errors) => {
+                for error in errors.iter().filter(|error| is_genuine(error.instance())) {
+                    add(error, value, schema, problems);
+                }
+                return;
+            }
+            Meant::Problem(problem) => return push(problem, problems),
+            Meant::Open => {}
+        }
+    }
+    let path = error.instance_path().as_str();
+    // A path leads into the value that was checked, save for a property's name, which is no part of it.
+    let part = value.pointer(path).unwrap_or(value);
+    let keyword = error.kind().keyword();
+    push(rule(error, part, schema).problem(path, keyword, part), problems);
+}
+
+/// The result of looking for the alternative that a value means.
+enum Meant<'e> {
+    /// These errors of one alternative.
+    Alternative(&'e [ValidationError<'static>]),
+    /// One problem that holds for all alternatives: that of their discriminator.
+    Problem(Problem),
+    /// No alternative is known to be meant.
+    Open,
+}
+
 fn meant<'e>(
-    branches: &'e [Vec<ValidationError<'static>>],
+    error: &ValidationError<'_>,
+    context: &'e [Vec<ValidationError<'static>>],
+    value: &Value,
+    schema: &Value,
+) -> Meant<'e> {
+    let path = error.instance_path().as_str();
+    let alternative = |errors: Option<&'e [ValidationError<'static>]>| errors.map_or(Meant::Open, Meant::Alternative);
+    if let Some(errors) = of_this_kind(context, path) {
+        return Meant::Alternative(errors);
+    }
+    let open: Vec<usize> = (0..context.len())
+        .filter(|&index| !context[index].is_empty() && !context[index].iter().any(|error| is_of_other_kind(error, path)))
+        .collect();
+    let alternatives = schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
+    let choice = alternatives
+        .filter(|alternatives| alternatives.len() == context.len() && open.len() > 1)
+        .zip(value.pointer(path))
+        .and_then(|(alternatives, part)| choose(alternatives, &open, part, schema));
+    match choice {
+        Some(Choice::Alternative(index)) => alternative(context.get(index).map(Vec::as_slice)),
+        Some(Choice::Unknown { steps, options }) => {
+            let path = below(path, &steps);
+            let part = value.pointer(&path).unwrap_or(value);
+            Meant::Problem(Rule::must_be(literals(options)).problem(&path, "enum", part))
+        }
+        Some(Choice::Missing { steps, options }) => {
+            let (property, parents) = steps.split_last().map_or(("", &[][..]), |(last, parents)| (*last, parents));
+            let path = below(path, parents);
+            let part = value.pointer(&path).unwrap_or(value);
+            Meant::Problem(missing(property, options).problem(&path, "required", part))
+        }
+        None => alternative(by_tags(context, path)),
+    }
+}
+
+/// The place of a property below another place.
+fn below(path: &str, steps: &[&str]) -> String {
+    steps.iter().fold(path.to_owned(), |path, step| {
+        format!("{path}/{}", step.replace('~', "~0").replace('/', "~1"))
+    })
+}
+
+fn missing(property: &str, options: Vec<&Value>) -> Rule {
+    let remark = match options.as_slice() {
+        [] => String::new(),
+        options => format!(", {}", literals(options.to_vec())),
+    };
+    Rule::about(format!("missing required property `{property}`"), remark)
+}
+
+/// The only alternative that takes this kind of value.
+fn of_this_kind<'e>(
+    context: &'e [Vec<ValidationError<'static>>],
     path: &str,
 ) -> Option<&'e [ValidationError<'static>]> {
-    only(branches, |error| {
-        error.instance_path().as_str() == path
-            && matches!(
-                error.kind(),
-                Kind::Type { .. } | Kind::Constant { .. } | Kind::Enum { .. }
-            )
-    })
-    .or_else(|| {
-        only(branches, |error| {
-            let place = error.instance_path().as_str();
-            let below = place.strip_prefix(path).unwrap_or(place);
-            match error.kind() {
-                Kind::Type { .. } => below.is_empty(),
-                Kind::Constant { .. } | Kind::Enum { .. } => below.matches('/').count() <= 1,
-                _ => false,
-            }
-        })
+    only(context, |error| is_of_other_kind(error, path))
+}
+
+/// Tells whether an error rules its alternative out for the value at `path`.
+fn is_of_other_kind(error: &ValidationError<'_>, path: &str) -> bool {
+    error.instance_path().as_str() == path
+        && matches!(
+            error.kind(),
+            Kind::Type { .. } | Kind::Constant { .. } | Kind::Enum { .. }
+        )
+}
+
+/// The only alternative whose fixed values agree, where not every alternative has a discriminator.
+fn by_tags<'e>(
+    context: &'e [Vec<ValidationError<'static>>],
+    path: &str,
+) -> Option<&'e [ValidationError<'static>]> {
+    only(context, |error| {
+        let place = error.instance_path().as_str();
+        let below = place.strip_prefix(path).unwrap_or(place);
+        match error.kind() {
+            Kind::Type { .. } => below.is_empty(),
+            Kind::Constant { .. } | Kind::Enum { .. } => below.matches('/').count() <= 1,
+            _ => false,
+        }
     })
 }
 
@@ -130,16 +252,40 @@ fn only<'e>(
     candidates.next().is_none().then_some(branch)
 }
 
-fn expected(error: &ValidationError<'_>, part: &Value, schema: &Value) -> String {
+/// The rule that an error is about.
+fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
+    match error.kind() {
+        Kind::Required { property } => missing(&text(property), Vec::new()),
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let remark = allowed(error, schema).map_or_else(String::new, |names| format!(", allowed are {names}"));
+            let names = list(unexpected.iter().map(|name| format!("`{name}`")));
+            let noun = if unexpected.len() == 1 { "property" } else { "properties" };
+            Rule::about(format!("unknown {noun} {names}"), remark)
+        }
+        Kind::PropertyNames { error: inner } => Rule::must(format!("have keys that are each {}", expected(inner)), true),
+        Kind::FalseSchema => Rule::must("be left out".to_owned(), false),
+        Kind::OneOfMultipleValid { .. } => Rule::must(
+            "fit just one alternative of `oneOf`, and it fits several".to_owned(),
+            false,
+        ),
+        Kind::Not { .. } => Rule::must("not fit the schema under `not`".to_owned(), true),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+            alternatives(context, error.instance_path().as_str(), part)
+        }
+        _ => Rule::must_be(expected(error)),
+    }
+}
+
+/// The value that an error's rule asks for.
+fn expected(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Kind::Type { kind } => types(kind),
         Kind::Required { property } => format!("an object with a property `{}`", text(property)),
         Kind::Enum { options } => match options.as_array() {
-            Some(options) if options.len() > 1 => format!("one of {}", list(options.iter().map(found))),
-            Some(options) => list(options.iter().map(found)),
+            Some(options) => literals(options.iter().collect()),
             None => found(options),
         },
-        Kind::Constant { expected_value } => found(expected_value),
+        Kind::Constant { expected_value } => literals(vec![expected_value]),
         Kind::Minimum { limit } => format!("a number of at least {limit}"),
         Kind::Maximum { limit } => format!("a number of at most {limit}"),
         Kind::ExclusiveMinimum { limit } => format!("a number greater than {limit}"),
@@ -156,20 +302,6 @@ fn expected(error: &ValidationError<'_>, part: &Value, schema: &Value) -> String
         Kind::UnevaluatedItems { .. } => "an array without further items".to_owned(),
         Kind::MinProperties { limit } => format!("an object of at least {}", properties(*limit)),
         Kind::MaxProperties { limit } => format!("an object of at most {}", properties(*limit)),
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            without(unexpected, error, schema)
-        }
-        Kind::PropertyNames { error } => {
-            format!("an object whose every key is {}", expected(error, part, schema))
-        }
-        Kind::FalseSchema => "left out".to_owned(),
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-            alternatives(context, error.instance_path().as_str(), part, schema)
-        }
-        Kind::OneOfMultipleValid { .. } => {
-            "a value that fits just one alternative of `oneOf`, and it fits several".to_owned()
-        }
-        Kind::Not { .. } => "a value that `not` does not forbid".to_owned(),
         Kind::Format { format } => format!("a string in the format `{format}`"),
         Kind::ContentEncoding { content_encoding } => format!("a string encoded as {content_encoding}"),
         Kind::ContentMediaType { content_media_type } => format!("a string that holds {content_media_type}"),
@@ -180,53 +312,51 @@ fn expected(error: &ValidationError<'_>, part: &Value, schema: &Value) -> String
     }
 }
 
-/// What several alternatives ask for, if each asks for one thing at this very place.
-fn alternatives(
-    branches: &[Vec<ValidationError<'static>>],
-    path: &str,
-    part: &Value,
-    schema: &Value,
-) -> String {
-    let mut wanted: Vec<String> = Vec::new();
-    for errors in branches {
-        let here = errors.iter().find(|error| {
-            error.instance_path().as_str() == path
-                && matches!(
-                    error.kind(),
-                    Kind::Type { .. } | Kind::Constant { .. } | Kind::Enum { .. } | Kind::Required { .. }
-                )
-        });
-        match here {
-            Some(error) => {
-                let text = expected(error, part, schema);
-                if !wanted.contains(&text) {
-                    wanted.push(text);
-                }
-            }
-            None => return format!("a value that fits one of {} alternatives", branches.len()),
-        }
+/// The rule of several alternatives of which none is known to be meant.
+fn alternatives(context: &[Vec<ValidationError<'static>>], path: &str, part: &Value) -> Rule {
+    let missing: Option<Vec<String>> = context.iter().map(|errors| missing_in(errors, path)).collect();
+    if let Some(names) = missing.filter(|names| !names.is_empty() && part.is_object()) {
+        return Rule::about(format!("missing {}", or(&unique(names))), String::new());
     }
-    or(&wanted)
+    let wanted: Option<Vec<String>> = context
+        .iter()
+        .map(|errors| errors.iter().find(|error| is_of_other_kind(error, path)).map(expected))
+        .collect();
+    match wanted {
+        Some(wanted) => Rule::must_be(or(&unique(wanted))),
+        None => Rule::must_be(format!("a value that fits one of {} alternatives", context.len())),
+    }
 }
 
-fn without(unexpected: &[String], error: &ValidationError<'_>, schema: &Value) -> String {
-    let noun = if unexpected.len() == 1 {
-        "property"
-    } else {
-        "properties"
-    };
-    let names = list(unexpected.iter().map(|name| format!("`{name}`")));
-    let place = error.schema_path().as_str();
-    let allowed = place
-        .rsplit_once('/')
-        .and_then(|(parent, _)| schema.pointer(parent)?.get("properties")?.as_object());
-    match allowed {
-        Some(allowed) if !allowed.is_empty() => {
-            let allowed = list(allowed.keys().map(|name| format!("`{name}`")));
-            format!("an object without the {noun} {names} (it may have {allowed})")
+/// The properties that are missing for one alternative, if nothing else is wrong with the value.
+fn missing_in(errors: &[ValidationError<'static>], path: &str) -> Option<String> {
+    let names: Option<Vec<String>> = errors
+        .iter()
+        .map(|error| match error.kind() {
+            Kind::Required { property } if error.instance_path().as_str() == path => {
+                Some(format!("`{}`", text(property)))
+            }
+            _ => None,
+        })
+        .collect();
+    names.filter(|names| !names.is_empty()).map(|names| names.join(" and "))
+}
+
+fn unique(texts: Vec<String>) -> Vec<String> {
+    let mut unique: Vec<String> = Vec::new();
+    for text in texts {
+        if !unique.contains(&text) {
+            unique.push(text);
         }
-        _ => format!("an object without the {noun} {names}"),
     }
+    unique
+}
+
+/// The properties that the schema names where it refuses others.
+fn allowed(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
+    let (parent, _) = error.schema_path().as_str().rsplit_once('/')?;
+    let allowed = schema.pointer(parent)?.get("properties")?.as_object()?;
+    (!allowed.is_empty()).then(|| list(allowed.keys().map(|name| format!("`{name}`"))))
 }
 
 fn types(kind: &TypeKind) -> String {
@@ -254,86 +384,6 @@ fn type_name(json_type: JsonType) -> &'static str {
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(number) if number.is_f64() => "a number",
-        Value::Number(_) => "an integer",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
 fn count(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
-
-fn properties(n: u64) -> String {
-    format!("{n} {}", if n == 1 { "property" } else { "properties" })
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| found(value), ToOwned::to_owned)
-}
-
-fn or(names: &[String]) -> String {
-    match names {
-        [] => "another value".to_owned(),
-        [name] => name.clone(),
-        [names @ .., last] => format!("{} or {last}", names.join(", ")),
-    }
-}
-
-/// The first names of a list, and how many more there are.
-fn list(mut names: impl Iterator<Item = String>) -> String {
-    let mut out = names.by_ref().take(10).collect::<Vec<_>>().join(", ");
-    let more = names.count();
-    if more > 0 {
-        out.push_str(&format!(" and {more} more"));
-    }
-    out
-}
-
-/// A value as it is shown: its JSON, cut.
-fn found(value: &Value) -> String {
-    let mut sink = Sink(Vec::new());
-    // The only error is that of a full sink, which is what was wanted.
-    let complete = serde_json::to_writer(&mut sink, value).is_ok();
-    let text = String::from_utf8_lossy(&sink.0);
-    if complete {
-        cut(&text, MAX_FOUND)
-    } else {
-        cut(&format!("{text}…"), MAX_FOUND)
-    }
-}
-
-fn cut(text: &str, most: usize) -> String {
-    let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut out: String = text.chars().take(most - 1).collect();
-    out.push('…');
-    out
-}
-
-/// Takes the beginning of what is written to it, so that a large value is not written out to be cut.
-struct Sink(Vec<u8>);
-
-impl io::Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = (MAX_FOUND * 4).saturating_sub(self.0.len());
-        if room == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        let taken = bytes.len().min(room);
-        self.0.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

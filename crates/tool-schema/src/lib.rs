@@ -34,6 +34,8 @@ mod reference;
 mod schema;
 mod shape;
 mod survey;
+mod union;
+mod words;
 
 pub use self::{
     error::{SchemaError, SchemaErrorKind},

@@ -7,6 +7,7 @@ mod corpus;
 mod explain;
 mod hostile;
 mod shape;
+mod unions;
 
 use raw_json::RawJson;
 use serde_json::Value;
