@@ -1,8 +1,10 @@
 use std::{fmt, time::Duration};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
 use mcp_wire::{Request, RpcError, code};
-use raw_json::{RawJson, hex};
-use sha2::{Digest, Sha256};
+use raw_json::RawJson;
+use sha2::Sha256;
 use tokio::time::Instant;
 
 use crate::RequestContext;
@@ -36,10 +38,8 @@ impl StateSeal {
     #[must_use]
     pub fn seal(&self, state: &str, request: &Request, cx: &RequestContext) -> String {
         let expiry = self.now().saturating_add(self.lifetime.as_millis());
-        format!(
-            "{expiry:x}.{}.{state}",
-            hex(&self.code(expiry, state, request, cx))
-        )
+        let code = self.code(expiry, state, request, cx).finalize().into_bytes();
+        format!("{expiry:x}.{}.{state}", URL_SAFE_NO_PAD.encode(code))
     }
 
     /// The state within what a client gave back with a request.
@@ -53,35 +53,34 @@ impl StateSeal {
             return Err(invalid());
         };
         let expiry = u128::from_str_radix(expiry, 16).map_err(|_| invalid())?;
-        let expected = hex(&self.code(expiry, state, request, cx));
-        if !is_equal(expected.as_bytes(), code.as_bytes()) || expiry < self.now() {
+        let code = URL_SAFE_NO_PAD.decode(code).map_err(|_| invalid())?;
+        let expected = self.code(expiry, state, request, cx);
+        expected.verify_slice(&code).map_err(|_| invalid())?;
+        if expiry < self.now() {
             return Err(invalid());
         }
         Ok(state.to_owned())
     }
 
-    /// What binds a state to its expiry, its client and its request.
-    fn code(&self, expiry: u128, state: &str, request: &Request, cx: &RequestContext) -> [u8; 32] {
+    /// Returns the code (HMAC-SHA-256) that binds a state to its expiry, its client and its request.
+    fn code(&self, expiry: u128, state: &str, request: &Request, cx: &RequestContext) -> Hmac<Sha256> {
         let none = RawJson::object();
         let params = request.params.as_ref().unwrap_or(&none);
-        // What differs from round to round, and what differs in no way that matters.
+        // Leaves out what differs from round to round, and what differs in no way that matters.
         let asked = params
             .without_members(&["inputResponses", "requestState", "_meta"])
             .expect("parameters are an object");
         let principal = cx.principal().as_str();
         let lengths = [principal.len(), request.method.len()].map(|length| (length as u64).to_be_bytes());
-        hmac(
-            &self.key,
-            &[
-                &expiry.to_be_bytes(),
-                // With the lengths in front, no two pairs of texts make the same bytes.
-                lengths.as_flattened(),
-                principal.as_bytes(),
-                request.method.as_bytes(),
-                &raw_json::digest(&asked),
-                state.as_bytes(),
-            ],
-        )
+        Hmac::<Sha256>::new_from_slice(&self.key)
+            .expect("HMAC takes keys of any length")
+            .chain_update(expiry.to_be_bytes())
+            // With the lengths in front, no two pairs of texts make the same bytes.
+            .chain_update(lengths.as_flattened())
+            .chain_update(principal)
+            .chain_update(&request.method)
+            .chain_update(raw_json::digest(&asked))
+            .chain_update(state)
     }
 
     fn now(&self) -> u128 {
@@ -94,49 +93,5 @@ impl fmt::Debug for StateSeal {
         f.debug_struct("StateSeal")
             .field("lifetime", &self.lifetime)
             .finish_non_exhaustive()
-    }
-}
-
-/// HMAC with SHA-256 (RFC 2104), for a key that is no longer than a block.
-fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    let pad = |byte: u8| {
-        let mut block = [byte; 64];
-        for (padded, key) in block.iter_mut().zip(key) {
-            *padded ^= key;
-        }
-        block
-    };
-    let mut inner = Sha256::new_with_prefix(pad(0x36));
-    for part in parts {
-        inner.update(part);
-    }
-    Sha256::new_with_prefix(pad(0x5c))
-        .chain_update(inner.finalize())
-        .finalize()
-        .into()
-}
-
-/// Compares without telling by the time it takes how much is equal.
-fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    let difference = one
-        .iter()
-        .zip(other)
-        .fold(0, |sum, (one, other)| sum | (one ^ other));
-    one.len() == other.len() && difference == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_those_of_the_standard() {
-        // RFC 4231 has no key of 32 bytes; zeros at its end do not change a shorter key.
-        let mut key = [0; 32];
-        key[..4].copy_from_slice(b"Jefe");
-        assert_eq!(
-            hex(&hmac(&key, &[b"what do ya want ", b"for nothing?"])),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
     }
 }

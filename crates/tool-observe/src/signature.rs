@@ -2,11 +2,11 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD},
 };
-use sha2::{Digest, Sha256};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 
 /// What a secret begins with whose rest is its bytes in base64.
 const PREFIX: &str = "whsec_";
-const BLOCK: usize = 64;
 
 /// With or without padding: services give secrets out in both ways.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -38,20 +38,13 @@ pub(crate) fn signature(
     Ok(format!("v1,{}", STANDARD.encode(hmac(&key, signed.as_bytes()))))
 }
 
-/// HMAC with SHA-256 (RFC 2104).
+/// Returns the HMAC-SHA-256 of a message (RFC 2104).
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
-    let mut block = [0; BLOCK];
-    if key.len() > BLOCK {
-        block[..32].copy_from_slice(&Sha256::digest(key));
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    let inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36))
+    Hmac::<Sha256>::new_from_slice(key)
+        .expect("HMAC takes keys of any length")
         .chain_update(message)
-        .finalize();
-    Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5c))
-        .chain_update(inner)
         .finalize()
+        .into_bytes()
         .into()
 }
 
