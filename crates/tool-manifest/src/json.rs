@@ -1,4 +1,12 @@
-use std::{collections::HashSet, ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use jsonc_parser::{
+    CollectOptions, ParseOptions, ParseStringErrorKind,
+    ast::{Object, Value},
+    common::Ranged,
+    errors::{ParseError, ParseErrorKind},
+    parse_to_ast,
+};
 
 use crate::{
     Diagnostic, Location,
@@ -8,16 +16,31 @@ use crate::{
     suggest,
 };
 
-/// Reads a text as JSON with comments and trailing commas: the document, if it could be read, with the problems in
+/// JSON with comments and trailing commas, as MCP clients write their files; nothing else of JSON5.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+const MISSING_QUOTE: &str = "missing closing quotation mark";
+
+/// Reads a text as JSON with comments and trailing commas. Returns the document, or nothing with the problem in
 /// `report`.
 ///
-/// Not by serde_json, which knows no places and keeps the last of two equal keys.
+/// Uses `jsonc-parser`, which knows the place of each value; `serde_json` does not, and keeps the last of two equal
+/// keys. Numbers and control characters in strings are checked here, where that parser is more lenient than JSON.
 pub(crate) fn read(source: &Arc<SourceFile>, report: &Report) -> Vec<Document> {
     let mut reader = Reader {
         source,
         report,
-        text: &source.text,
-        at: 0,
         arena: Arena::new(source.clone()),
     };
     match reader.document() {
@@ -33,8 +56,6 @@ pub(crate) fn read(source: &Arc<SourceFile>, report: &Report) -> Vec<Document> {
 struct Reader<'a> {
     source: &'a Arc<SourceFile>,
     report: &'a Report,
-    text: &'a str,
-    at: usize,
     arena: Arena,
 }
 
@@ -42,238 +63,154 @@ type Parent = Option<(NodeId, Slot)>;
 
 impl Reader<'_> {
     fn document(&mut self) -> Result<Option<NodeId>, Diagnostic> {
-        self.skip()?;
-        if self.rest().is_empty() {
-            return Ok(None);
-        }
-        let root = self.value(None, 1)?;
-        self.skip()?;
-        if self.rest().is_empty() {
-            Ok(Some(root))
-        } else {
-            Err(self.unexpected("the end of the file"))
-        }
+        let parsed = parse_to_ast(&self.source.text, &CollectOptions::default(), &OPTIONS);
+        let parsed = parsed.map_err(|error| self.not_json(&error))?;
+        parsed
+            .value
+            .map(|value| self.value(&value, None, 1))
+            .transpose()
     }
 
-    fn rest(&self) -> &str {
-        &self.text[self.at..]
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    /// Skips white space and comments.
-    fn skip(&mut self) -> Result<(), Diagnostic> {
-        loop {
-            let rest = self.rest();
-            self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-            let rest = self.rest();
-            if rest.starts_with("//") {
-                self.at += rest.find('\n').unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                let Some(end) = rest.find("*/") else {
-                    return Err(self.problem("this comment is not closed", self.at..self.at + 2));
-                };
-                self.at += end + 2;
-            } else {
-                return Ok(());
+    fn value(&mut self, value: &Value<'_>, parent: Parent, depth: usize) -> Result<NodeId, Diagnostic> {
+        let span = value.start()..value.end();
+        match value {
+            Value::NullKeyword(_) => self.arena.push(Kind::Null, span, parent),
+            Value::BooleanLit(literal) => self.arena.push(Kind::Bool(literal.value), span, parent),
+            Value::NumberLit(literal) => self.number(literal.value, span, parent),
+            Value::StringLit(literal) => {
+                self.check_string(&span)?;
+                let text = literal.value.clone().into_owned();
+                self.arena.push(Kind::String(text), span, parent)
+            }
+            Value::Array(array) => {
+                let id = self.open(Kind::List(Vec::new()), span, parent, depth)?;
+                for (index, element) in array.elements.iter().enumerate() {
+                    let item = self.value(element, Some((id, Slot::Index(index))), depth + 1)?;
+                    self.arena.attach(item);
+                }
+                Ok(id)
+            }
+            Value::Object(object) => {
+                let id = self.open(Kind::Map(Vec::new()), span, parent, depth)?;
+                self.entries(object, id, depth)?;
+                Ok(id)
             }
         }
     }
 
-    fn value(&mut self, parent: Parent, depth: usize) -> Result<NodeId, Diagnostic> {
-        let start = self.at;
-        match self.peek() {
-            Some(b'{') => self.map(parent, depth),
-            Some(b'[') => self.list(parent, depth),
-            Some(b'"') => {
-                let text = self.string()?;
-                self.arena.push(Kind::String(text), start..self.at, parent)
-            }
-            Some(b'-' | b'0'..=b'9') => self.number(parent),
-            _ => {
-                let words = [
-                    ("true", Kind::Bool(true)),
-                    ("false", Kind::Bool(false)),
-                    ("null", Kind::Null),
-                ];
-                let word = self.word();
-                match words.into_iter().find(|(text, _)| *text == word) {
-                    Some((text, kind)) => {
-                        self.at += text.len();
-                        self.arena.push(kind, start..self.at, parent)
-                    }
-                    None => Err(self.unexpected("a value")),
+    fn entries(&mut self, object: &Object<'_>, id: NodeId, depth: usize) -> Result<(), Diagnostic> {
+        let mut first_spans = HashMap::new();
+        for property in &object.properties {
+            let key = property.name.as_str();
+            let span = property.name.start()..property.name.end();
+            self.check_string(&span)?;
+            let first = first_spans.get(key).cloned();
+            let slot = Slot::Key(key.to_owned(), span.clone());
+            let value = self.value(&property.value, Some((id, slot)), depth + 1)?;
+            match first {
+                Some(first) => self.duplicate(key, span, first),
+                None => {
+                    first_spans.insert(key, span);
+                    self.arena.attach(value);
                 }
             }
         }
+        Ok(())
     }
 
-    /// The letters and digits that follow.
-    fn word(&self) -> &str {
-        let rest = self.rest();
-        let end = rest
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .unwrap_or(rest.len());
-        &rest[..end]
-    }
-
-    fn number(&mut self, parent: Parent) -> Result<NodeId, Diagnostic> {
-        let start = self.at;
-        let rest = self.rest();
-        let end = rest
-            .find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c))
-            .unwrap_or(rest.len());
-        let text = rest[..end].to_owned();
-        self.at += end;
-        if serde_json::from_str::<serde_json::Number>(&text).is_err() {
-            let shown: String = text.chars().take(40).collect();
-            return Err(self.problem(&format!("`{shown}` is no number of JSON"), start..self.at));
-        }
-        self.arena.push(Kind::Number(text), start..self.at, parent)
-    }
-
-    fn string(&mut self) -> Result<String, Diagnostic> {
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        let mut end = start + 1;
-        loop {
-            match bytes.get(end) {
-                Some(b'"') => break,
-                Some(b'\\') => end += 2,
-                None | Some(b'\n') => {
-                    return Err(self.problem("this text has no closing quotation mark", start..start + 1));
-                }
-                Some(_) => end += 1,
-            }
-        }
-        self.at = end + 1;
-        serde_json::from_str(&self.text[start..=end]).map_err(|error| {
-            // serde_json says the place within this text; a column is enough, for there is one line.
-            let at = (start + error.column().saturating_sub(1)).min(end);
-            let at = self.text.floor_char_boundary(at);
-            let message = error.to_string();
-            let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-            self.problem(&format!("this text is not valid: {message}"), at..at + 1)
-        })
-    }
-
-    fn list(&mut self, parent: Parent, depth: usize) -> Result<NodeId, Diagnostic> {
-        let id = self.open(Kind::List(Vec::new()), parent, depth)?;
-        for index in 0.. {
-            self.skip()?;
-            if self.peek() == Some(b']') {
-                break;
-            }
-            let item = self.value(Some((id, Slot::Index(index))), depth + 1)?;
-            self.arena.attach(item);
-            if !self.comma(b']')? {
-                break;
-            }
-        }
-        self.close(id);
-        Ok(id)
-    }
-
-    fn map(&mut self, parent: Parent, depth: usize) -> Result<NodeId, Diagnostic> {
-        let id = self.open(Kind::Map(Vec::new()), parent, depth)?;
-        let mut seen = HashSet::new();
-        loop {
-            self.skip()?;
-            match self.peek() {
-                Some(b'}') => break,
-                Some(b'"') => {}
-                _ => return Err(self.unexpected("a key in quotation marks or `}`")),
-            }
-            let start = self.at;
-            let key = self.string()?;
-            let span = start..self.at;
-            self.skip()?;
-            if self.peek() != Some(b':') {
-                return Err(self.unexpected("`:` after the key"));
-            }
-            self.at += 1;
-            self.skip()?;
-            let first = seen.insert(key.clone());
-            if !first {
-                self.duplicate(id, &key, &span);
-            }
-            let value = self.value(Some((id, Slot::Key(key, span))), depth + 1)?;
-            if first {
-                self.arena.attach(value);
-            }
-            if !self.comma(b'}')? {
-                break;
-            }
-        }
-        self.close(id);
-        Ok(id)
-    }
-
-    fn open(&mut self, kind: Kind, parent: Parent, depth: usize) -> Result<NodeId, Diagnostic> {
-        let span = self.at..self.at + 1;
+    fn open(
+        &mut self,
+        kind: Kind,
+        span: Range<usize>,
+        parent: Parent,
+        depth: usize,
+    ) -> Result<NodeId, Diagnostic> {
         if depth > MAX_DEPTH {
-            let message = format!("values are nested deeper than {MAX_DEPTH} levels");
-            return Err(self.problem(&message, span));
+            return Err(self.problem(&too_deep(), span.start..span.start + 1));
         }
-        self.at += 1;
         self.arena.push(kind, span, parent)
     }
 
-    fn close(&mut self, id: NodeId) {
-        self.at += 1;
-        self.arena.node_mut(id).span.end = self.at;
-    }
-
-    /// Whether another entry may follow; otherwise the closing bracket is next.
-    fn comma(&mut self, close: u8) -> Result<bool, Diagnostic> {
-        self.skip()?;
-        match self.peek() {
-            Some(b',') => {
-                self.at += 1;
-                Ok(true)
-            }
-            Some(byte) if byte == close => Ok(false),
-            _ => Err(self.unexpected(if close == b'}' { "`,` or `}`" } else { "`,` or `]`" })),
+    fn number(&mut self, text: &str, span: Range<usize>, parent: Parent) -> Result<NodeId, Diagnostic> {
+        if serde_json::from_str::<serde_json::Number>(text).is_err() {
+            let shown: String = text.chars().take(40).collect();
+            return Err(self.problem(&format!("invalid number `{shown}`"), span));
         }
+        self.arena.push(Kind::Number(text.to_owned()), span, parent)
     }
 
-    fn duplicate(&self, map: NodeId, key: &str, span: &Range<usize>) {
+    /// Refuses control characters in a string, a line break among them: usually a quotation mark is missing.
+    fn check_string(&self, span: &Range<usize>) -> Result<(), Diagnostic> {
+        let text = self.source.slice(span);
+        let Some(at) = text.find(|c: char| c < ' ') else {
+            return Ok(());
+        };
+        if text[at..].starts_with(['\n', '\r']) {
+            return Err(self.problem(MISSING_QUOTE, span.start..span.start + 1));
+        }
+        let at = span.start + at;
+        let message = "invalid string: control character, write it as `\\u` and four hex digits";
+        Err(self.problem(message, at..at + 1))
+    }
+
+    fn duplicate(&self, key: &str, span: Range<usize>, first: Range<usize>) {
         if self.report.is_full() {
             return;
         }
-        let mut problem = self.problem(
-            &format!("the key `{}` is given twice", suggest::shown(key)),
-            span.clone(),
-        );
-        if let Kind::Map(entries) = &self.arena.node(map).kind
-            && let Some((_, first)) = entries.iter().find(|(name, _)| name == key)
-            && let Some((_, Slot::Key(_, first))) = &self.arena.node(*first).parent
-        {
-            let first = Location::new(self.source, first.clone(), String::new());
-            problem = problem.with_related("first given here", first);
-        }
-        self.report.push(problem);
+        let problem = self.problem(&format!("the key `{}` is given twice", suggest::shown(key)), span);
+        let first = Location::new(self.source, first, String::new());
+        self.report.push(problem.with_related("first given here", first));
     }
 
-    fn unexpected(&self, expected: &str) -> Diagnostic {
-        let found = match self.rest().chars().next() {
-            None => "the end of the file".to_owned(),
-            Some(_) if self.word().len() > 1 => {
-                format!("`{}`", self.word().chars().take(40).collect::<String>())
-            }
-            Some(c) if c.is_control() => format!("`{}`", c.escape_debug()),
-            Some(c) => format!("`{c}`"),
-        };
-        let width = self.word().len().max(usize::from(!self.rest().is_empty()));
-        self.problem(
-            &format!("expected {expected}, found {found}"),
-            self.at..self.text.ceil_char_boundary(self.at + width),
-        )
+    /// Converts an error of the parser, at a range of at least one character.
+    fn not_json(&self, error: &ParseError) -> Diagnostic {
+        let text = &self.source.text;
+        let start = text.floor_char_boundary(error.range().start);
+        let end = text.ceil_char_boundary(error.range().end.max(start + 1));
+        // The parser takes `012` for two numbers.
+        let is_number = text[..start].ends_with(|c: char| c.is_ascii_digit())
+            && text[start..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+        if is_number && matches!(error.kind(), ParseErrorKind::ExpectedComma) {
+            return self.problem("invalid number", start..end);
+        }
+        self.problem(&message(error.kind()), start..end)
     }
 
     fn problem(&self, message: &str, span: Range<usize>) -> Diagnostic {
         Diagnostic::error(message).at(self.source, span, String::new())
     }
+}
+
+/// Names the rule that a text broke.
+fn message(kind: &ParseErrorKind) -> String {
+    let known = match kind {
+        ParseErrorKind::ExpectedColonAfterObjectKey => "missing `:` after the key",
+        ParseErrorKind::ExpectedComma => "missing `,`",
+        ParseErrorKind::ExpectedStringObjectProperty | ParseErrorKind::UnexpectedTokenInObject => {
+            "expected a key in double quotation marks"
+        }
+        ParseErrorKind::ExpectedObjectValue
+        | ParseErrorKind::UnexpectedToken
+        | ParseErrorKind::UnexpectedWord => "expected a value",
+        ParseErrorKind::MultipleRootJsonValues => "expected the end of the file",
+        ParseErrorKind::UnterminatedObject => "missing `}`",
+        ParseErrorKind::UnterminatedArray => "missing `]`",
+        ParseErrorKind::UnterminatedCommentBlock => "missing `*/` at the end of the comment",
+        ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral) => MISSING_QUOTE,
+        ParseErrorKind::String(ParseStringErrorKind::InvalidUnicodeEscapeSequence(_)) => {
+            "invalid string: this escape stands for no character"
+        }
+        ParseErrorKind::NestingDepthExceeded => return too_deep(),
+        other => {
+            let message = other.to_string();
+            let mut letters = message.chars();
+            let first = letters.next().into_iter().flat_map(char::to_lowercase);
+            return format!("invalid JSON: {}", first.chain(letters).collect::<String>());
+        }
+    };
+    known.to_owned()
+}
+
+fn too_deep() -> String {
+    format!("values are nested deeper than {MAX_DEPTH} levels")
 }
