@@ -65,10 +65,7 @@ impl Reader<'_> {
     fn document(&mut self) -> Result<Option<NodeId>, Diagnostic> {
         let parsed = parse_to_ast(&self.source.text, &CollectOptions::default(), &OPTIONS);
         let parsed = parsed.map_err(|error| self.not_json(&error))?;
-        parsed
-            .value
-            .map(|value| self.value(&value, None, 1))
-            .transpose()
+        parsed.value.map(|value| self.value(&value, None, 1)).transpose()
     }
 
     fn value(&mut self, value: &Value<'_>, parent: Parent, depth: usize) -> Result<NodeId, Diagnostic> {

@@ -63,11 +63,11 @@ impl<S: Invoke> Invoke for WatchingAttempt<S> {
         if observers.is_empty() && tracer.is_none() && span.is_disabled() {
             return self.inner.invoke(cx).await;
         }
-        let watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Attempt);
+        let mut watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Attempt);
         let result = if span.is_disabled() {
-            self.inner.invoke(watched.cx).await
+            watched.run(&self.inner).await
         } else {
-            self.inner.invoke(watched.cx).instrument(span.clone()).await
+            watched.run(&self.inner).instrument(span.clone()).await
         };
         span.in_scope(|| watched.end(&result));
         result

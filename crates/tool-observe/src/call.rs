@@ -60,13 +60,13 @@ impl<S: Invoke> Invoke for Watching<S> {
         observers.tell(&Event::CallStarted { cx });
         let correlation_id = cx.correlation_id;
         cx.note("watch", || format!("correlation id {correlation_id}"));
-        let watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Call);
+        let mut watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Call);
         let span = log::call_span(watched.cx);
         let result = if span.is_disabled() {
-            self.inner.invoke(watched.cx).await
+            watched.run(&self.inner).await
         } else {
             span.in_scope(|| log::start(watched.cx));
-            self.inner.invoke(watched.cx).instrument(span.clone()).await
+            watched.run(&self.inner).instrument(span.clone()).await
         };
         span.in_scope(|| watched.end(&result));
         result

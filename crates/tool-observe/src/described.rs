@@ -152,6 +152,12 @@ impl Details {
         }
     }
 
+    /// Returns the description of a failure: its reason, or else its kind.
+    pub(crate) fn failure<'a>(&'a self, form: &Form) -> Option<&'a str> {
+        let kind = form.error_type?;
+        Some(self.reason.as_deref().unwrap_or(kind))
+    }
+
     pub(crate) fn attributes<'a>(
         &'a self,
         kind: SpanKind,
@@ -203,8 +209,7 @@ impl EndedSpan {
     /// Whether it failed, and what is said of it then: nothing that a caller sent.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
-        let kind = self.form.error_type?;
-        Some(self.details.reason.as_deref().unwrap_or(kind))
+        self.details.failure(&self.form)
     }
 
     /// Tells each attribute: neither arguments nor results are among them.

@@ -5,7 +5,8 @@
 //! log how servers fare. [`Metrics`] is another, for Prometheus.
 //!
 //! # Features
-//! `otlp` exports spans to an OpenTelemetry collector: see `Otlp`.
+//! `otel` has spans made by the SDK that the host program brings: see `Tracer::global`. `otlp` exports spans to an
+//! OpenTelemetry collector: see `Otlp`.
 
 mod alert_log;
 mod alerts;
@@ -19,6 +20,8 @@ mod histogram;
 mod journal;
 mod log;
 mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod record;

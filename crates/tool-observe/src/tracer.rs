@@ -7,6 +7,8 @@ use std::{
 
 use tool_core::{CallContext, Instant, Outcome, ToolError, TraceContext};
 
+#[cfg(feature = "otel")]
+use crate::otel::{ApiSpan, ApiTracer, End};
 use crate::{
     described::{Details, Form},
     journal::{Journal, SpanEvent},
@@ -17,10 +19,19 @@ use crate::{
 ///
 /// A span is nothing but ids until it ends, so one costs little more than what is written of it then, and a call that is
 /// not sampled costs next to nothing. Spans of `tracing` are for logs and know nothing of these.
+///
+/// With the feature `otel` a tracer can also be that of the host program, by the API of OpenTelemetry: see
+/// `Tracer::from_provider` and `Tracer::global`.
 #[derive(Clone)]
-pub struct Tracer {
-    sampler: Sampler,
-    spans: Arc<dyn Spans>,
+pub struct Tracer(Source);
+
+#[derive(Clone)]
+enum Source {
+    /// Spans that are ids until they end.
+    Own { sampler: Sampler, spans: Arc<dyn Spans> },
+    /// Spans of the host's SDK, which samples and exports them.
+    #[cfg(feature = "otel")]
+    Api(ApiTracer),
 }
 
 /// Where spans go.
@@ -94,6 +105,9 @@ pub(crate) struct Begun {
     journal: Option<Arc<Journal>>,
     /// The context before, which holds again when the span has ended.
     outer: Option<TraceContext>,
+    /// The span of the host's SDK, if it makes them.
+    #[cfg(feature = "otel")]
+    api: Option<ApiSpan>,
 }
 
 impl Begun {
@@ -101,41 +115,56 @@ impl Begun {
     pub(crate) fn is_recorded(&self) -> bool {
         self.is_recorded
     }
+
+    /// Returns the context of OpenTelemetry in which the span is active, if the host's SDK made it.
+    #[cfg(feature = "otel")]
+    pub(crate) fn api_context(&self) -> Option<&opentelemetry::Context> {
+        self.api.as_ref().map(ApiSpan::context)
+    }
 }
 
 impl Tracer {
     /// A tracer of the traces that this chooses.
     #[must_use]
     pub fn new(sampler: Sampler, spans: Arc<dyn Spans>) -> Self {
-        Self { sampler, spans }
+        Self(Source::Own { sampler, spans })
+    }
+
+    /// A tracer of a provider of the host program. Its SDK samples, and exports the spans; a call without a trace of its
+    /// own belongs to the span that is active where it is made.
+    #[cfg(feature = "otel")]
+    #[must_use]
+    pub fn from_provider<P>(provider: &P) -> Self
+    where
+        P: opentelemetry::trace::TracerProvider,
+        P::Tracer: Send + Sync + 'static,
+        <P::Tracer as opentelemetry::trace::Tracer>::Span: Send + Sync + 'static,
+    {
+        Self(Source::Api(ApiTracer::from_provider(provider)))
+    }
+
+    /// A tracer of the global provider of OpenTelemetry. A provider that the host sets later is found within a second;
+    /// until then a caller's trace is passed on as it came.
+    #[cfg(feature = "otel")]
+    #[must_use]
+    pub fn global() -> Self {
+        Self(Source::Api(ApiTracer::global()))
     }
 
     /// Puts a span in the place of the call's trace context. If it is recorded and of a whole call, what layers tell of the
     /// call is kept for it from now on.
     pub(crate) fn begin(&self, cx: &mut CallContext, kind: SpanKind, start: Instant) -> Begun {
-        let outer = cx.trace.take();
-        let parent = outer.as_ref();
-        let trace_id = parent.map_or(cx.correlation_id.0.max(1), |parent| parent.trace_id);
-        let is_recorded = match (kind, parent) {
-            (SpanKind::Attempt, Some(call)) => call.is_sampled(),
-            _ => self.sampler.takes(parent, trace_id),
+        let mut begun = match &self.0 {
+            Source::Own { sampler, .. } => begin(*sampler, cx, kind),
+            #[cfg(feature = "otel")]
+            Source::Api(tracer) => begin_by_api(tracer, cx, kind),
         };
-        let others = parent.map_or(0, |parent| parent.flags & !TraceContext::SAMPLED);
-        cx.trace = Some(TraceContext {
-            trace_id,
-            span_id: span_id(cx, parent),
-            flags: others | u8::from(is_recorded),
-            tracestate: parent.and_then(|parent| parent.tracestate.clone()),
-        });
-        let journal = (is_recorded && kind == SpanKind::Call).then(|| Arc::new(Journal::new(start)));
-        if let Some(journal) = &journal {
+        let is_kept = begun.is_recorded && kind == SpanKind::Call;
+        begun.journal = is_kept.then(|| Arc::new(Journal::new(start)));
+        if let Some(journal) = &begun.journal {
             cx.observers = take(&mut cx.observers).beside(journal.clone());
         }
-        Begun {
-            is_recorded,
-            journal,
-            outer,
-        }
+        begun
     }
 
     /// Hands on a span that has ended, and puts back the context before.
@@ -148,25 +177,81 @@ impl Tracer {
         result: Option<&Result<Outcome, ToolError>>,
     ) {
         let own = cx.trace.take();
-        if let Some(context) = own.filter(|_| begun.is_recorded) {
-            let now = cx.clock.wall();
-            let (events, n_more_events) = begun
-                .journal
-                .take()
-                .map(|journal| journal.close())
-                .unwrap_or_default();
-            self.spans.ended(EndedSpan {
-                context,
-                parent: begun.outer.clone(),
-                start: now.checked_sub(elapsed).unwrap_or(now),
-                elapsed,
-                events,
-                n_more_events,
-                form: Form::of(cx, kind, result),
-                details: Details::of(cx, kind, result),
-            });
+        let (events, n_more_events) = begun
+            .journal
+            .take()
+            .map(|journal| journal.close())
+            .unwrap_or_default();
+        match &self.0 {
+            Source::Own { spans, .. } => {
+                if let Some(context) = own.filter(|_| begun.is_recorded) {
+                    let now = cx.clock.wall();
+                    spans.ended(EndedSpan {
+                        context,
+                        parent: begun.outer.clone(),
+                        start: now.checked_sub(elapsed).unwrap_or(now),
+                        elapsed,
+                        events,
+                        n_more_events,
+                        form: Form::of(cx, kind, result),
+                        details: Details::of(cx, kind, result),
+                    });
+                }
+            }
+            #[cfg(feature = "otel")]
+            Source::Api(_) => {
+                if let Some(span) = begun.api.take() {
+                    span.end(End {
+                        cx,
+                        kind,
+                        elapsed,
+                        result,
+                        events,
+                    });
+                }
+            }
         }
         cx.trace = begun.outer.take();
+    }
+}
+
+fn begin(sampler: Sampler, cx: &mut CallContext, kind: SpanKind) -> Begun {
+    let outer = cx.trace.take();
+    let parent = outer.as_ref();
+    let trace_id = parent.map_or(cx.correlation_id.0.max(1), |parent| parent.trace_id);
+    let is_recorded = match (kind, parent) {
+        (SpanKind::Attempt, Some(call)) => call.is_sampled(),
+        _ => sampler.takes(parent, trace_id),
+    };
+    let others = parent.map_or(0, |parent| parent.flags & !TraceContext::SAMPLED);
+    cx.trace = Some(TraceContext {
+        trace_id,
+        span_id: span_id(cx, parent),
+        flags: others | u8::from(is_recorded),
+        tracestate: parent.and_then(|parent| parent.tracestate.clone()),
+    });
+    Begun {
+        is_recorded,
+        journal: None,
+        outer,
+        #[cfg(feature = "otel")]
+        api: None,
+    }
+}
+
+/// Begins a span of the host's SDK. Without one the caller's trace context stays.
+#[cfg(feature = "otel")]
+fn begin_by_api(tracer: &ApiTracer, cx: &mut CallContext, kind: SpanKind) -> Begun {
+    let api = tracer.begin(cx, kind);
+    let outer = match &api {
+        Some(span) => cx.trace.replace(span.trace()),
+        None => cx.trace.clone(),
+    };
+    Begun {
+        is_recorded: api.as_ref().is_some_and(ApiSpan::is_recording),
+        journal: None,
+        outer,
+        api,
     }
 }
 
@@ -189,8 +274,13 @@ fn mixed(number: u64) -> u64 {
 
 impl fmt::Debug for Tracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tracer")
-            .field("sampler", &self.sampler)
-            .finish_non_exhaustive()
+        match &self.0 {
+            Source::Own { sampler, .. } => f
+                .debug_struct("Tracer")
+                .field("sampler", sampler)
+                .finish_non_exhaustive(),
+            #[cfg(feature = "otel")]
+            Source::Api(tracer) => tracer.fmt(f),
+        }
     }
 }

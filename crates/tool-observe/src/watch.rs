@@ -1,4 +1,6 @@
-use tool_core::{CallContext, Event, Instant, Observers, Outcome, ToolError};
+#[cfg(feature = "otel")]
+use opentelemetry::trace::FutureExt;
+use tool_core::{CallContext, Event, Instant, Invoke, Observers, Outcome, ToolError};
 
 use crate::{
     log,
@@ -33,6 +35,16 @@ impl<'a> Watched<'a> {
             start,
             over: false,
         }
+    }
+
+    /// Runs the call or the attempt, with its span as the active one where the host's SDK made it.
+    pub(crate) async fn run<S: Invoke>(&mut self, inner: &S) -> Result<Outcome, ToolError> {
+        #[cfg(feature = "otel")]
+        if let Some(context) = self.span.as_ref().and_then(|(_, begun)| begun.api_context()) {
+            let context = context.clone();
+            return inner.invoke(self.cx).with_context(context).await;
+        }
+        inner.invoke(self.cx).await
     }
 
     pub(crate) fn end(mut self, result: &Result<Outcome, ToolError>) {

@@ -27,7 +27,7 @@ impl Telemetry {
     pub(crate) fn of(&self, builder: Builder) -> Builder {
         match &self.0 {
             Some((otlp, sampler)) => builder.tracer(otlp.tracer(*sampler)),
-            None => builder,
+            None => builder.tracer(None),
         }
     }
 

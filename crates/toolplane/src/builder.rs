@@ -34,6 +34,18 @@ use crate::{
     views::Views,
 };
 
+/// The tracer of a [`Builder`] that was given none.
+struct DefaultTracer(Option<Tracer>);
+
+impl Default for DefaultTracer {
+    fn default() -> Self {
+        #[cfg(feature = "otel")]
+        return Self(Some(Tracer::global()));
+        #[cfg(not(feature = "otel"))]
+        Self(None)
+    }
+}
+
 /// Puts a [`Toolplane`] together.
 #[derive(Default)]
 #[must_use]
@@ -41,7 +53,7 @@ pub struct Builder {
     configuration: Configuration,
     own: Own,
     observers: Vec<Arc<dyn Observe>>,
-    tracer: Option<Tracer>,
+    tracer: DefaultTracer,
     secrets: Option<Arc<dyn Secrets>>,
     redactor: Redactor,
     seed: Option<u64>,
@@ -90,10 +102,11 @@ impl Builder {
         self
     }
 
-    /// Has this make spans of calls and attempts, which what is sent then belongs to. Without it, a caller's trace is
-    /// passed on as it came.
-    pub fn tracer(mut self, tracer: Tracer) -> Self {
-        self.tracer = Some(tracer);
+    /// Sets the tracer of calls and attempts; outgoing requests then carry the trace context of its spans. With `None` no
+    /// spans are made, and a caller's trace is passed on as it came. Default: the global tracer provider of OpenTelemetry
+    /// with the feature `otel`, else `None`.
+    pub fn tracer(mut self, tracer: impl Into<Option<Tracer>>) -> Self {
+        self.tracer = DefaultTracer(tracer.into());
         self
     }
 
@@ -208,7 +221,7 @@ impl Builder {
             stack: stack(
                 Watchers {
                     observers: observers.clone(),
-                    tracer: self.tracer,
+                    tracer: self.tracer.0,
                 },
                 rules.clone(),
                 guards,

@@ -5,6 +5,8 @@ mod alerts;
 mod health;
 mod logs;
 mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod sanitised;

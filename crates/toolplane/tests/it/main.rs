@@ -17,6 +17,8 @@ mod idempotency;
 mod ladder;
 mod limits;
 mod metrics;
+#[cfg(all(feature = "exec-mock", feature = "otel"))]
+mod otel;
 #[cfg(feature = "outbound")]
 mod outbound;
 mod overload;

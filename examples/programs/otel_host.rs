@@ -1,0 +1,48 @@
+//! A program that brings its own OpenTelemetry SDK: spans of calls are children of its own spans, with nothing to set up
+//! in toolplane.
+//!
+//! Run it with `cargo run -p toolplane-examples --example otel-host`.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use opentelemetry::{
+    Context, global,
+    trace::{FutureExt, TraceContextExt, Tracer},
+};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
+use toolplane::{CallRequest, Toolplane};
+
+const CONFIGURATION: &str = r"
+tools:
+  greet:
+    description: Greets somebody.
+    executor: {kind: mock, result: hello}
+";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // A real program exports to its collector; this one keeps the spans to print them.
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder()
+        .with_simple_exporter(exporter.clone())
+        .build();
+    global::set_tracer_provider(provider.clone());
+
+    let plane = Toolplane::from_yaml(CONFIGURATION)?;
+    let turn = global::tracer("agent").start("turn");
+    let context = Context::current_with_span(turn);
+    let call = plane.call(CallRequest::new("greet"));
+    call.with_context(context.clone()).await?;
+    context.span().end();
+
+    let spans = exporter.get_finished_spans()?;
+    for span in &spans {
+        let parent = spans
+            .iter()
+            .find(|other| other.span_context.span_id() == span.parent_span_id)
+            .map_or("nothing", |parent| &parent.name);
+        println!("{} below {parent}", span.name);
+    }
+    assert_eq!(spans.len(), 3, "an attempt, its call, and the turn of the agent");
+    Ok(())
+}
