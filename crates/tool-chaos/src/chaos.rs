@@ -109,13 +109,17 @@ impl<S: Invoke> Injecting<S> {
             cx.dispatch().answered();
             Err(ToolError::new(kind, format!("injected fault: {message}")))
         };
+        let not_taken = |kind, message: &str| {
+            cx.dispatch().not_taken();
+            answered(kind, message)
+        };
         match fault {
             Fault::Network => {
                 let message = "injected fault: nobody can be reached";
                 Err(ToolError::new(ErrorKind::Unavailable, message))
             }
-            Fault::Auth => answered(ErrorKind::Auth, "the credentials are refused"),
-            Fault::RateLimit => answered(ErrorKind::RateLimited, "it is called too often")
+            Fault::Auth => not_taken(ErrorKind::Auth, "the credentials are refused"),
+            Fault::RateLimit => not_taken(ErrorKind::RateLimited, "it is called too often")
                 .map_err(|error| error.with_retry_after(RETRY_AFTER)),
             Fault::ServerError => answered(ErrorKind::UpstreamError, "the upstream is at fault"),
             Fault::Timeout => {
@@ -128,8 +132,8 @@ impl<S: Invoke> Injecting<S> {
             }
             Fault::UnknownOutcome => {
                 cx.dispatch().sent();
-                // With a mark of its own: as far as anyone knows, there was no answer.
-                let _ = self.inner.invoke(&mut cx.fork()).await;
+                // With marks of its own: as far as anyone knows, there was no answer.
+                let _ = self.inner.invoke(&mut cx.fork_apart(Arc::default())).await;
                 Err(cx.unanswered(ErrorKind::Unavailable, "injected fault: the answer is lost"))
             }
             Fault::Partial => {

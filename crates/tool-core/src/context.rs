@@ -1,12 +1,13 @@
+mod attempts;
+
 use std::{borrow::Cow, fmt, num::ParseIntError, str::FromStr, sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchState, ErrorKind, Event, Feature, Instant,
-    InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, ToolError, TraceContext,
-    Trust,
+    Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchHistory, DispatchState, Event, Instant,
+    InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, TraceContext,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -59,11 +60,17 @@ pub struct CallContext {
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     dispatch: Arc<Dispatch>,
-    /// How far the attempts before the present one got.
-    before: DispatchState,
-    /// Whether a tool that must not run twice may have run in the place of this one.
+    /// The marks of all attempts of the call.
+    history: Arc<DispatchHistory>,
+    /// Those of work that is done for other calls as well, for which this one waits.
+    shared: Option<Arc<DispatchHistory>>,
+    /// How many attempts began to be made, beyond all that may hold one back.
+    n_begun: u32,
+    /// How far the tools got that were called instead of this one.
+    stand_ins: DispatchState,
+    /// Whether a tool that must not run twice may have run instead of this one.
     is_spent: bool,
-    /// Whether such a tool was called, or the present one in an attempt before, and nobody knows what came of it.
+    /// Whether such a tool was called, and nobody knows what came of it.
     is_open: bool,
     notes: Option<Vec<Note>>,
 }
@@ -146,6 +153,7 @@ impl CallContext {
         caller: Arc<Caller>,
         clock: Arc<dyn Clock>,
     ) -> Self {
+        let history = Arc::<DispatchHistory>::default();
         Self {
             target,
             arguments,
@@ -167,8 +175,11 @@ impl CallContext {
             instead_of: None,
             observers: Observers::default(),
             clock,
-            dispatch: Arc::default(),
-            before: DispatchState::NotSent,
+            dispatch: Arc::new(Dispatch::within(history.clone())),
+            history,
+            shared: None,
+            n_begun: 0,
+            stand_ins: DispatchState::NotSent,
             is_spent: false,
             is_open: false,
             notes: None,
@@ -187,78 +198,10 @@ impl CallContext {
         &self.dispatch
     }
 
-    /// How far any attempt of the call got.
-    #[must_use]
-    pub fn furthest(&self) -> DispatchState {
-        self.before.max(self.dispatch.state())
-    }
-
     /// Under which id a [`Ledger`](crate::Ledger) remembers the call, if it does.
     #[must_use]
     pub fn ledger_id(&self) -> CorrelationId {
         self.entry.unwrap_or(self.correlation_id)
-    }
-
-    /// Begins another attempt: counts it and gives it a mark of its own. What is not known of the one before stays so,
-    /// also if this one comes to nothing: see [`CallContext::unanswered`].
-    pub fn next_attempt(&mut self) {
-        self.attempt += 1;
-        let before = self.dispatch.state();
-        self.is_open |= before == DispatchState::Sent && !self.may_run_twice();
-        self.before = self.before.max(before);
-        self.dispatch = Arc::default();
-    }
-
-    /// The error for an attempt that was not answered: of this kind if the tool cannot have run, in this attempt or in one
-    /// before, or may run twice; [`ErrorKind::OutcomeUnknown`] otherwise.
-    ///
-    /// A tool may run twice when its operator declared it idempotent or read-only; what a server says of its own
-    /// tools does not count.
-    #[must_use]
-    pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
-        let is_open = self.dispatch.state() == DispatchState::Sent && !self.may_run_twice();
-        if is_open || self.is_open {
-            let message = format!("{}; whether the tool ran is not known", message.into());
-            ToolError::new(ErrorKind::OutcomeUnknown, message).with_ledger_id(self.ledger_id())
-        } else {
-            ToolError::new(kind, message)
-        }
-    }
-
-    /// Whether the tool may run twice for one call: the operator declared it idempotent or read-only. Prompts and
-    /// resources are read, by the protocol's own word. What is asked about a task can be asked again. A call for which
-    /// another tool has run already that must not run twice cannot be made again.
-    #[must_use]
-    pub fn may_run_twice(&self) -> bool {
-        if self.is_spent {
-            return false;
-        }
-        let descriptor = self.tool().descriptor();
-        let metadata = &descriptor.metadata;
-        let is_declared = descriptor.origin.trust == Trust::Operator
-            && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
-        is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
-    }
-
-    /// Whether a tool may have run in the place of this one that must not run twice: see
-    /// [`CallContext::absorb_stand_in`].
-    #[must_use]
-    pub fn is_spent(&self) -> bool {
-        self.is_spent
-    }
-
-    /// Whether the tool may be called again after an attempt of which nobody knows whether it ran: it may run twice, or
-    /// what runs it is told the call's idempotency key and so does once what it is told twice.
-    #[must_use]
-    pub fn may_be_repeated(&self) -> bool {
-        self.may_run_twice() || self.is_keyed() && !self.is_spent
-    }
-
-    /// Whether what runs the tool is told the call's idempotency key.
-    fn is_keyed(&self) -> bool {
-        let settings = self.tool().settings();
-        let is_tool = matches!(self.target, Target::Tool(_));
-        settings.idempotency.passes_key && is_tool && self.idempotency_key.is_some()
     }
 
     /// The idempotency key as it is passed on to what runs the tool, in the form of a UUID; nothing if the call has
@@ -357,7 +300,8 @@ impl CallContext {
         self.notes.as_deref().unwrap_or_default()
     }
 
-    /// A copy for work in a task of its own: the same call, with its own notes and its own dispatch mark.
+    /// A copy for work in a task of its own: the same call, with its own notes and its own dispatch mark, which counts as
+    /// one of the call's.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -381,11 +325,25 @@ impl CallContext {
             instead_of: self.instead_of.clone(),
             observers: self.observers.clone(),
             clock: self.clock.clone(),
-            dispatch: Arc::default(),
-            before: DispatchState::NotSent,
+            dispatch: Arc::new(Dispatch::within(self.history.clone())),
+            history: self.history.clone(),
+            shared: None,
+            n_begun: 0,
+            stand_ins: DispatchState::NotSent,
             is_spent: false,
             is_open: false,
             notes: self.notes.as_ref().map(|_| Vec::new()),
+        }
+    }
+
+    /// A copy for work that is not this call's alone, whose attempts are counted there.
+    #[must_use]
+    pub fn fork_apart(&self, history: Arc<DispatchHistory>) -> Self {
+        Self {
+            attempt: 0,
+            dispatch: Arc::new(Dispatch::within(history.clone())),
+            history,
+            ..self.fork()
         }
     }
 
@@ -396,50 +354,12 @@ impl CallContext {
     pub fn stand_in(&self, tool: Arc<Tool>, instead_of: InsteadOf) -> Self {
         Self {
             target: Target::Tool(tool),
-            attempt: 0,
             idempotency_key: None,
             entry: None,
             resume: None,
             task: None,
             instead_of: Some(instead_of),
-            ..self.fork()
-        }
-    }
-
-    /// Takes over what the call of a stand-in reports back: its notes, and how far it got. If it must not run twice and
-    /// may have run, the present call must not either: see [`CallContext::may_run_twice`].
-    pub fn absorb_stand_in(&mut self, stand_in: Self) {
-        let furthest = stand_in.furthest();
-        let is_spent = furthest != DispatchState::NotSent && !stand_in.may_run_twice();
-        self.is_spent |= is_spent;
-        self.is_open |= is_spent && stand_in.dispatch.state() == DispatchState::Sent || stand_in.is_open;
-        self.before = self.before.max(furthest);
-        if let (Some(notes), Some(more)) = (&mut self.notes, stand_in.notes) {
-            notes.extend(more);
-        }
-    }
-
-    /// Takes over what forked work reports back: its notes, its attempts and how far it got.
-    pub fn absorb(&mut self, forked: Self) {
-        self.attempt = self.attempt.max(forked.attempt);
-        self.before = self.furthest().max(forked.before);
-        self.is_spent |= forked.is_spent;
-        self.is_open |= forked.is_open;
-        self.dispatch = forked.dispatch;
-        if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
-            notes.extend(more);
-        }
-    }
-}
-
-impl CallContext {
-    /// Takes over what an attempt beside this one reports back that came to nothing: its notes, its number and how far it
-    /// got.
-    pub fn absorb_beside(&mut self, beside: Self) {
-        self.attempt = self.attempt.max(beside.attempt);
-        self.before = self.before.max(beside.furthest());
-        if let (Some(notes), Some(more)) = (&mut self.notes, beside.notes) {
-            notes.extend(more);
+            ..self.fork_apart(Arc::default())
         }
     }
 }

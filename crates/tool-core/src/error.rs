@@ -16,6 +16,7 @@ struct Inner {
     retry_after: Option<Duration>,
     no_retry: bool,
     no_sign: bool,
+    may_have_run: bool,
     detail: Option<RawJson>,
     ledger_id: Option<CorrelationId>,
     advice: Option<Arc<str>>,
@@ -223,6 +224,7 @@ impl ToolError {
             retry_after: None,
             no_retry: false,
             no_sign: false,
+            may_have_run: false,
             detail: None,
             ledger_id: None,
             advice: None,
@@ -275,6 +277,14 @@ impl ToolError {
         self
     }
 
+    /// The same error, after which the tool may have run, and must not run twice: see
+    /// [`CallContext::may_have_run`](crate::CallContext::may_have_run).
+    #[must_use]
+    pub fn with_may_have_run(mut self) -> Self {
+        self.0.may_have_run = true;
+        self
+    }
+
     /// The same error with what the upstream said about it, as data.
     #[must_use]
     pub fn with_detail(mut self, detail: RawJson) -> Self {
@@ -306,10 +316,14 @@ impl ToolError {
         self
     }
 
-    /// What a model should do about it.
+    /// What a model should do about it. An error that invites another call does not if the tool may have run.
     #[must_use]
     pub fn advice(&self) -> &str {
-        self.0.advice.as_deref().unwrap_or(self.kind().advice())
+        let kind = match self.kind() {
+            kind if kind.is_retryable() && self.may_have_run() => ErrorKind::OutcomeUnknown,
+            kind => kind,
+        };
+        self.0.advice.as_deref().unwrap_or(kind.advice())
     }
 
     /// The same error without what the upstream said about it as data.
@@ -347,6 +361,12 @@ impl ToolError {
     #[must_use]
     pub fn is_sign(&self) -> bool {
         !self.0.no_sign
+    }
+
+    /// Whether the tool may have run, and must not run twice: see [`ToolError::with_may_have_run`].
+    #[must_use]
+    pub fn may_have_run(&self) -> bool {
+        self.0.may_have_run || self.0.kind == ErrorKind::OutcomeUnknown
     }
 
     /// Under which id is remembered what is known of the call.

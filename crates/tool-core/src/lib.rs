@@ -78,7 +78,7 @@ pub use self::{
     context::{CallContext, CorrelationId, Note, Target},
     credentials::hide_credentials,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
-    dispatch::{Dispatch, DispatchState},
+    dispatch::{Dispatch, DispatchHistory, DispatchState, is_status_not_taken},
     error::{Category, ErrorKind, ToolError},
     error_policy::{ErrorPolicy, ErrorRule},
     event::{BreakerState, Event, Observe, Observers, Scope},

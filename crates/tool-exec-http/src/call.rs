@@ -20,6 +20,7 @@ use tokio::{
 };
 use tool_core::{
     CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, hide_fields,
+    is_status_not_taken,
 };
 use tracing::debug;
 use url::Url;
@@ -147,7 +148,9 @@ impl HttpTool {
                 *self.refused() = Some(self.digest(&values));
             }
             let is_own = !was_taken && !is_of_gateway(status);
-            if is_own {
+            if is_own && is_status_not_taken(status.as_u16()) {
+                cx.dispatch().not_taken();
+            } else if is_own {
                 cx.dispatch().answered();
             }
             let error = error_answer(response, &hidden, &masks, cx.clock.wall()).await;

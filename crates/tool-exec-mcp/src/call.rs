@@ -12,7 +12,7 @@ use crate::{
     KeyPlace, McpServer,
     connections::Checkout,
     drive::{drive, is_made},
-    fault::{cut, tool_error},
+    fault::{call_error, cut},
     kept::keep,
     task,
 };
@@ -343,7 +343,7 @@ impl McpCall {
             if let Some(answered) = answered.filter(|_| was_answered(&result)) {
                 answered();
             }
-            let result = result.map_err(|error| tool_error(cx, server, error))?;
+            let result = result.map_err(|error| call_error(cx, server, error))?;
             return match self.made(cx, &connection, &result) {
                 Some(handle) => Ok(Outcome::Task(Box::new(handle))),
                 None => self.outcome(cx, era, &result),

@@ -17,7 +17,7 @@ use crate::{
     call::{options, questions},
     calls::Open,
     connections::Checkout,
-    fault::{cut, rpc_error, tool_error},
+    fault::{call_error, cut, rpc_error, tool_error},
     task::{self, State, object},
     task_progress::{TaskReports, Telling},
 };
@@ -78,7 +78,7 @@ async fn follow(
         if error.as_rpc().is_some() {
             cx.dispatch().answered();
         }
-        tool_error(cx, server, error)
+        call_error(cx, server, error)
     })?;
     let task = match era {
         Era::Legacy => made.get("task").filter(|task| task.kind() == Kind::Object),

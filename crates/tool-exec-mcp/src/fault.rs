@@ -6,13 +6,38 @@ use mcp_client::{Error, ErrorKind as Fault};
 use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{CallContext, ErrorKind, ToolError, retry_after};
+use tool_core::{CallContext, ErrorKind, ToolError, is_status_not_taken, retry_after};
 
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.
 pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
     let now = cx.clock.wall();
     worded(|kind, message| cx.unanswered(kind, message), now, server, error)
+}
+
+/// The error of the request that calls a tool. Marks the call as not taken, if the answer says so: with an HTTP status
+/// ([`is_status_not_taken`]), or with an error that is about the version or the headers of the request. Another round of a
+/// call follows one that was taken.
+pub(crate) fn call_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
+    if is_not_taken(&error) && cx.resume.is_none() {
+        cx.dispatch().not_taken();
+    }
+    tool_error(cx, server, error)
+}
+
+fn is_not_taken(error: &Error) -> bool {
+    let status = |error: &Error| match error.kind() {
+        Fault::Auth { status, .. } | Fault::HttpStatus { status, .. } => Some(*status),
+        _ => None,
+    };
+    let answer = error.earlier().filter(|_| error.as_rpc().is_some());
+    let code = error.as_rpc().map(|error| error.code);
+    matches!(
+        code,
+        Some(code::UNSUPPORTED_PROTOCOL_VERSION | code::HEADER_MISMATCH)
+    ) || status(error)
+        .or_else(|| status(answer?))
+        .is_some_and(is_status_not_taken)
 }
 
 /// The error of a request that may be made twice.
@@ -163,8 +188,11 @@ fn http_status(
     if !(500..=599).contains(&status) {
         return ToolError::new(ErrorKind::UpstreamError, message);
     }
-    // Any of these may come from a proxy after the server has begun.
-    let error = unanswered(ErrorKind::Unavailable, message);
+    // Any other may come from a proxy after the server has begun.
+    let error = match is_status_not_taken(status) {
+        true => ToolError::new(ErrorKind::Unavailable, message),
+        false => unanswered(ErrorKind::Unavailable, message),
+    };
     match told.and_then(|text| retry_after(text, now)) {
         Some(wait) => error.with_told(wait),
         None => error,

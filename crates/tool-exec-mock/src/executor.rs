@@ -103,12 +103,10 @@ impl Invoke for Mock {
             Prepared::Template(template) => template.render(cx.arguments.value()),
             Prepared::Error(kind, message) => Err(ToolError::new(*kind, message.clone())),
         };
-        if result
-            .as_ref()
-            .err()
-            .is_none_or(|error| is_an_answer(error.kind()))
-        {
-            dispatch.answered();
+        match result.as_ref().err().map(ToolError::kind) {
+            Some(kind) if is_not_taken(kind) => dispatch.not_taken(),
+            Some(kind) if is_unanswered(kind) => {}
+            _ => dispatch.answered(),
         }
         Ok(Reply::value(result?).into())
     }
@@ -119,12 +117,16 @@ impl Invoke for Mock {
     }
 }
 
-/// Whether a tool that fails in this way has answered: the others stand for an answer that never came.
-fn is_an_answer(kind: ErrorKind) -> bool {
-    !matches!(
-        kind,
-        ErrorKind::Timeout | ErrorKind::Unavailable | ErrorKind::Cancelled | ErrorKind::OutcomeUnknown
-    )
+/// Whether a failure stands for an answer that says that the call was not taken, such as HTTP status 401, 429 or 503.
+fn is_not_taken(kind: ErrorKind) -> bool {
+    use ErrorKind::{Auth, Overloaded, RateLimited, Unavailable};
+    matches!(kind, Auth | Overloaded | RateLimited | Unavailable)
+}
+
+/// Whether a failure stands for an answer that never came.
+fn is_unanswered(kind: ErrorKind) -> bool {
+    use ErrorKind::{Cancelled, OutcomeUnknown, Timeout};
+    matches!(kind, Timeout | Cancelled | OutcomeUnknown)
 }
 
 impl ResultFile {

@@ -7,7 +7,8 @@ use crate::{
     watch::Watched,
 };
 
-/// Begins an attempt, with a dispatch mark of its own, and tells observers how it ended.
+/// Tells observers of each attempt that is made, and how it ended. Starts one, with a dispatch mark of its own, if no layer
+/// around did.
 ///
 /// # Order
 /// Inside whatever repeats an attempt, outside whatever bounds one.
@@ -55,7 +56,7 @@ impl<S> Layer<S> for WatchAttempt {
 
 impl<S: Invoke> Invoke for WatchingAttempt<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        cx.next_attempt();
+        cx.begin_attempt();
         let attempt = cx.attempt;
         cx.note("attempt", || format!("attempt {attempt}"));
         let WatchAttempt { observers, tracer } = &self.settings;

@@ -33,6 +33,8 @@ pub(crate) const OUTCOME: &str = "toolplane.outcome";
 pub(crate) const DEGRADED: &str = "toolplane.degraded";
 /// The tool in whose place this one was called.
 pub(crate) const INSTEAD_OF: &str = "toolplane.instead_of";
+/// After a failure: whether a tool may have run that must not run twice.
+pub(crate) const MAY_HAVE_RUN: &str = "toolplane.may_have_run";
 pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
 
 /// The names of what happens to a call while it runs, and what is said of it.

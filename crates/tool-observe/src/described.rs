@@ -42,6 +42,7 @@ pub(crate) struct Details {
     n_bytes: Option<i64>,
     degraded: Option<&'static str>,
     instead_of: Option<InsteadOf>,
+    may_have_run: bool,
     /// What is said of an error.
     reason: Option<Box<str>>,
 }
@@ -144,10 +145,11 @@ impl Details {
         let is_call = kind == SpanKind::Call;
         Self {
             caller: cx.caller.clone(),
-            attempt: cx.attempt,
+            attempt: if is_call { cx.n_begun() } else { cx.attempt },
             n_bytes,
             degraded: is_call.then(|| conventions::degraded(result)).flatten(),
             instead_of: is_call.then(|| cx.instead_of.clone()).flatten(),
+            may_have_run: result.is_some_and(|result| result.is_err()) && cx.may_have_run(),
             reason,
         }
     }
@@ -177,6 +179,9 @@ impl Details {
         }
         if let Some(instead_of) = &self.instead_of {
             tell(conventions::INSTEAD_OF, Text(instead_of.first()));
+        }
+        if self.may_have_run {
+            tell(conventions::MAY_HAVE_RUN, Text("true"));
         }
         if let Some(n_bytes) = self.n_bytes {
             tell(conventions::RESULT_BYTES, Number(n_bytes));

@@ -71,7 +71,7 @@ pub(crate) fn end(
 }
 
 fn call_end(cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elapsed: Duration) {
-    let attempts = cx.attempt;
+    let attempts = cx.n_begun();
     let duration_ms = milliseconds(elapsed);
     let outcome = conventions::outcome(result);
     match result {
@@ -92,6 +92,7 @@ fn call_end(cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elaps
             duration_ms,
             attempts,
             kind = %error.kind(),
+            may_have_run = error.may_have_run().then_some(true),
             "failed: {}",
             loggable(error)
         ),
@@ -104,6 +105,7 @@ fn failed_attempt(cx: &CallContext, error: &ToolError, elapsed: Duration) {
         attempt = cx.attempt,
         duration_ms = milliseconds(elapsed),
         kind = %error.kind(),
+        may_have_run = cx.may_have_run().then_some(true),
         dispatch = ?cx.dispatch().state(),
         "attempt failed: {}",
         loggable(error)

@@ -230,17 +230,19 @@ fn call(cx: &CallContext) -> Call {
 
 /// Whether a call was made, however it ended.
 fn was_made(cx: &CallContext, result: &Result<Outcome, ToolError>) -> bool {
+    // Shared work counts as its first caller's.
+    let is_begun = cx.attempt > 0 && cx.n_begun() > 0;
     let error = match result {
         Ok(Outcome::NeedsInput(_) | Outcome::Pending(_)) => return false,
         // A fallback that answered in its place counts as a call of its own.
-        Ok(Outcome::Reply(reply)) if cx.attempt == 0 => return !is_of_fallback(reply),
+        Ok(Outcome::Reply(reply)) if !is_begun => return !is_of_fallback(reply),
         Ok(_) => return true,
         Err(error) => error,
     };
-    if cx.attempt == 0 {
+    if !is_begun {
         return false;
     }
-    let was_begun = cx.attempt > 1 || cx.dispatch().state() != DispatchState::NotSent;
+    let was_begun = cx.n_begun() > 1 || cx.dispatch().state() != DispatchState::NotSent;
     let is_refusal = matches!(
         error.kind(),
         ErrorKind::Denied | ErrorKind::ToolChanged | ErrorKind::RateLimited | ErrorKind::Overloaded
@@ -258,5 +260,5 @@ fn is_of_fallback(reply: &Reply) -> bool {
 /// context does not know yet.
 fn may_have_begun(cx: &CallContext) -> bool {
     let settings = cx.tool().settings();
-    cx.attempt > 0 || settings.cache.is_some() || settings.hedge.is_some()
+    cx.n_begun() > 0 || settings.cache.is_some() || settings.hedge.is_some()
 }

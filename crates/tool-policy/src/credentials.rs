@@ -82,6 +82,7 @@ impl<S: Invoke> Invoke for Renewing<S> {
                 // Answers that were kept under the ones before are not those of these.
                 tool.state().credentials_renewed();
                 cx.note("credentials", || "again, with others".to_owned());
+                cx.next_attempt();
                 result = self.inner.invoke(cx).await;
                 are_others_refused = true;
             } else {

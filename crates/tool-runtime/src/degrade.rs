@@ -3,8 +3,8 @@ use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::{
-    CallContext, Degraded, DegradedStep, DispatchState, ErrorKind, Event, FailedStep, FailureStep, Gate,
-    Health, HealthStatus, InsteadOf, Invoke, Layer, Outcome, Reply, Target, Tool, ToolError,
+    CallContext, Degraded, DegradedStep, ErrorKind, Event, FailedStep, FailureStep, Gate, Health,
+    HealthStatus, InsteadOf, Invoke, Layer, Outcome, Reply, Target, Tool, ToolError,
 };
 
 use crate::{
@@ -16,9 +16,8 @@ use crate::{
 /// their order, and the first that comes to an answer counts; if none does, the call fails as it failed first.
 ///
 /// # When
-/// When the failure is of a kind that [degrades](ErrorKind::degrades). Never when the tool may have had its effect: not if
-/// nobody knows whether it ran, and, unless it may run twice, not if it ran and what it answered is of no use. An answer in
-/// which a tool itself reports a failure is an answer. A call with an idempotency key is for its effect, and its answer is
+/// When the failure is of a kind that [degrades](ErrorKind::degrades), and never when a tool that must not run twice may
+/// have run ([`CallContext::may_have_run`]). An answer in which a tool itself reports a failure is an answer. A call with an idempotency key is for its effect, and its answer is
 /// remembered: it gets that of a fallback, and no kept or given one.
 ///
 /// # Fallbacks
@@ -182,7 +181,7 @@ impl<S: Invoke> Degrading<S> {
         };
         if let Some(why) = bar(cx, &error) {
             cx.note("degrade", || format!("nothing else is given: {why}"));
-            return Err(error);
+            return Err(cx.mark(error));
         }
         let name = cx.tool().name().clone();
         let descent = Descent {
@@ -242,7 +241,7 @@ impl Descent<'_> {
                             format!("`{name}` ended as `{kind}`: nothing else is given")
                         });
                         let message = format!("in the place of `{}`, {error}", cx.tool().name());
-                        return Err(error.with_message(message));
+                        return Err(cx.mark(error.with_message(message)));
                     }
                 },
                 _ if self.instead_of.wants_effect() => {
@@ -273,7 +272,7 @@ impl Descent<'_> {
             }
         }
         cx.note("degrade", || "nothing was left".to_owned());
-        Err(told(error, &self.errors[1..]))
+        Err(cx.mark(told(error, &self.errors[1..])))
     }
 
     /// Calls a tool in the place of the one that failed; nothing if it is passed over.
@@ -397,23 +396,8 @@ fn bar(cx: &CallContext, error: &ToolError) -> Option<String> {
     if !kind.degrades() {
         return Some(format!("`{kind}` is for whoever called"));
     }
-    may_have_had_effect(cx, kind).then(|| format!("the tool may have run before it failed as `{kind}`"))
-}
-
-/// Whether a tool that must not run twice may have done what it is for, though its call failed.
-fn may_have_had_effect(cx: &CallContext, kind: ErrorKind) -> bool {
-    if kind == ErrorKind::OutcomeUnknown {
-        return true;
-    }
-    if cx.may_run_twice() || cx.furthest() == DispatchState::NotSent {
-        return false;
-    }
-    match kind {
-        // It ran, or something did, and what came of it is of no use.
-        ErrorKind::ResultInvalid | ErrorKind::Protocol | ErrorKind::ResultTooLarge => true,
-        // It was told a key and called again: of the attempts before the last nobody knows.
-        _ => cx.may_be_repeated() && cx.attempt > 1,
-    }
+    let may_have_run = cx.may_have_run() || error.may_have_run();
+    may_have_run.then(|| format!("the tool may have run before it failed as `{kind}`"))
 }
 
 /// The part of the time that a tool may take while these steps stand behind; nothing if it may take all of it, or if there
@@ -451,7 +435,7 @@ fn stood(own: &CallContext, result: Result<Outcome, ToolError>, first: &Tool) ->
         ),
         Err(error) => error,
     };
-    if may_have_had_effect(own, error.kind()) {
+    if own.may_have_run() || error.may_have_run() {
         Stood::Ended(error)
     } else {
         Stood::Failed(error)

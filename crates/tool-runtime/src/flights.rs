@@ -6,7 +6,7 @@ use std::{
 
 use raw_json::RawJson;
 use tokio::sync::watch;
-use tool_core::{Progress, Reply, ToolError};
+use tool_core::{DispatchHistory, Progress, Reply, ToolError};
 
 use crate::{
     answers::{Answer, Key},
@@ -32,6 +32,7 @@ struct Aloft {
     n_waiting: usize,
     is_kept_up: bool,
     listeners: Arc<Listeners>,
+    history: Arc<DispatchHistory>,
     landed: watch::Receiver<Option<Landed>>,
     /// Set as soon as the flight has begun: whoever begins it waits for it, so nobody calls it off before.
     abort: Arc<OnceLock<AbortHandle>>,
@@ -50,8 +51,8 @@ pub(crate) enum Landed {
 pub(crate) enum Boarding {
     /// An answer that came in the meantime.
     Kept(Arc<Answer>),
-    /// A flight to join.
-    Joined(Seat, watch::Receiver<Option<Landed>>),
+    /// A flight to join, with the marks of its attempts.
+    Joined(Seat, watch::Receiver<Option<Landed>>, Arc<DispatchHistory>),
     /// A flight to begin.
     New(Seat, Takeoff),
 }
@@ -60,6 +61,8 @@ pub(crate) enum Boarding {
 pub(crate) struct Takeoff {
     pub(crate) landing: Landing,
     pub(crate) listeners: Arc<Listeners>,
+    /// The marks of its attempts, which all who wait for it see.
+    pub(crate) history: Arc<DispatchHistory>,
     abort: Arc<OnceLock<AbortHandle>>,
 }
 
@@ -102,7 +105,7 @@ impl Flights {
         if let Some(aloft) = state.aloft.get_mut(key) {
             aloft.n_waiting += 1;
             aloft.listeners.add(id, progress);
-            return Boarding::Joined(seat(aloft.id), aloft.landed.clone());
+            return Boarding::Joined(seat(aloft.id), aloft.landed.clone(), aloft.history.clone());
         }
         // Answers are kept before their flights are gone: what is in neither place has to be fetched.
         if let Some(answer) = kept() {
@@ -166,11 +169,13 @@ impl State {
     fn begin(&mut self, flights: &Arc<Flights>, key: &Key, n_waiting: usize) -> Takeoff {
         let (sender, landed) = watch::channel(None);
         let (listeners, abort) = (Arc::<Listeners>::default(), Arc::default());
+        let history = Arc::<DispatchHistory>::default();
         let aloft = Aloft {
             id: self.next_id(),
             n_waiting,
             is_kept_up: n_waiting == 0,
             listeners: Arc::clone(&listeners),
+            history: Arc::clone(&history),
             landed,
             abort: Arc::clone(&abort),
         };
@@ -184,6 +189,7 @@ impl State {
         Takeoff {
             landing,
             listeners,
+            history,
             abort,
         }
     }

@@ -152,6 +152,9 @@ impl<S: Invoke> Invoke for Hedging<S> {
 
 impl<S: Invoke> Hedging<S> {
     async fn hedged(&self, cx: &mut CallContext, settings: HedgeSettings) -> Result<Outcome, ToolError> {
+        if cx.attempt == 0 {
+            cx.next_attempt();
+        }
         let plan = Plan {
             after: self.settings.after(cx, settings),
             settings,

@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Claim, Claimed, DispatchState, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry,
-    LedgerState, Outcome, Settled, Target, ToolError,
+    CallContext, Claim, Claimed, ErrorKind, Event, Invoke, Layer, Ledger, LedgerEntry, LedgerState, Outcome,
+    Settled, Target, ToolError,
 };
 
 /// Makes a caller's idempotency key have its effect once, and remembers the calls of which nobody knows whether they
@@ -220,16 +220,14 @@ fn ended(cx: &CallContext, result: &Result<Outcome, ToolError>) -> Settled {
         Ok(Outcome::Task(_)) => Settled::Answered(None),
         Ok(_) => Settled::Open,
         Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Settled::Unknown(error.clone()),
-        Err(_) if cx.furthest() == DispatchState::NotSent || cx.may_be_repeated() => Settled::Free,
-        // Who is not let in has had nothing done (see status 401 in RFC 9110), unless another tool did it.
-        Err(error) if error.kind() == ErrorKind::Auth && !cx.is_spent() => Settled::Free,
+        Err(_) if !cx.may_have_run() || cx.may_be_repeated() => Settled::Free,
         Err(error) => Settled::Failed(error.clone()),
     }
 }
 
 /// What a call came to that nobody waited for any longer. An answer that nobody took note of is none.
 fn withdrawn(cx: &CallContext) -> Settled {
-    if cx.furthest() == DispatchState::NotSent || cx.may_run_twice() {
+    if !cx.may_have_run() {
         return Settled::Free;
     }
     let message = "the call was withdrawn before it was answered; whether the tool ran is not known";

@@ -3,8 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, DispatchState, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings,
-    ToolError, Trust,
+    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
 };
 
 use crate::{Backoff, RetryBudget};
@@ -14,7 +13,7 @@ use crate::{Backoff, RetryBudget};
 /// # When a call is tried again
 /// All of this must hold: the failure is of a kind that may pass ([`Backoff::of`]); the tool cannot have run, or the
 /// operator declared that it may run twice, or what runs it is told the call's idempotency key
-/// ([`CallContext::may_be_repeated`]); the caller was not asked for anything; the
+/// ([`CallContext::may_be_sent_again`]); the caller was not asked for anything; the
 /// pause ends before the deadline; and the upstream's [`RetryBudget`] has something left. An answer is never tried
 /// again, also not one in which the tool reports a failure.
 ///
@@ -48,7 +47,7 @@ enum Stop {
     AllUsed,
     Hopeless,
     Refused,
-    MayHaveRun,
+    WasSent,
     Declared,
     Asked,
     TooLate(Duration),
@@ -101,7 +100,9 @@ impl<S: Invoke> Invoke for Retrying<S> {
         let mut n_attempts = 0;
         let mut unknown = None;
         loop {
+            cx.next_attempt();
             let result = self.inner.invoke(cx).await;
+            let result = result.map_err(|error| cx.mark(error));
             let (Some((settings, budget)), Err(error)) = (&plan, &result) else {
                 return result;
             };
@@ -162,8 +163,8 @@ fn decide(
     if !error.allows_retry() {
         return Err(Stop::Refused);
     }
-    if cx.furthest() != DispatchState::NotSent && !cx.may_be_repeated() {
-        return Err(Stop::MayHaveRun);
+    if !cx.may_be_sent_again() {
+        return Err(Stop::WasSent);
     }
     if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
         return Err(Stop::Declared);
@@ -213,8 +214,8 @@ impl fmt::Display for Stop {
             Self::AllUsed => f.write_str("this was the last attempt that the settings allow"),
             Self::Hopeless => f.write_str("this does not pass by itself"),
             Self::Refused => f.write_str("it is said not to help now"),
-            Self::MayHaveRun => f.write_str(
-                "the tool may have run, and is neither declared `idempotent` nor told an idempotency key",
+            Self::WasSent => f.write_str(
+                "it was sent, and the tool is neither declared `idempotent` or `read_only` nor told an idempotency key",
             ),
             Self::Declared => f.write_str("the tool is declared not `retryable`"),
             Self::Asked => f.write_str("the caller would be asked twice"),

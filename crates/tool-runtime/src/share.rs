@@ -3,8 +3,8 @@ use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
-    CacheOutcome, CacheSettings, CallContext, Category, ErrorKind, Event, Invoke, Layer, Outcome, Reply,
-    Target, TaskWish, ToolError,
+    CacheOutcome, CacheSettings, CallContext, Category, DispatchHistory, ErrorKind, Event, Invoke, Layer,
+    Outcome, Reply, Target, TaskWish, ToolError,
 };
 use tracing::Instrument;
 
@@ -225,8 +225,14 @@ impl<S: Invoke + 'static> Sharing<S> {
             None => made.as_mut().await,
         };
         drop(made);
+        // An attempt that nobody waits for may still come to something.
+        let result = result.map_err(|error| match error.kind() {
+            ErrorKind::Timeout => cx.unanswered(ErrorKind::Timeout, error.message()),
+            _ => cx.mark(error),
+        });
         if let (Err(error), Some(answer)) = (&result, spare)
             && matches!(error.kind().category(), Category::Transient | Category::RateLimit)
+            && !error.may_have_run()
         {
             let (kind, age) = (error.kind(), answer.age(cx.clock.now()));
             cx.note("cache", || {
@@ -258,7 +264,8 @@ impl<S: Invoke + 'static> Sharing<S> {
                 let reply = marked(answer.reply(), CacheOutcome::Hit, age, None);
                 (CacheOutcome::Hit, Ok(reply.into()))
             }
-            Boarding::Joined(_seat, landed) => {
+            Boarding::Joined(_seat, landed, history) => {
+                cx.follow(history);
                 cx.note("cache", || {
                     "waits for the same call, which runs already".to_owned()
                 });
@@ -272,6 +279,7 @@ impl<S: Invoke + 'static> Sharing<S> {
                 }
             }
             Boarding::New(_seat, takeoff) => {
+                cx.follow(takeoff.history.clone());
                 cx.note("cache", || "nothing is kept".to_owned());
                 let (sender, own) = oneshot::channel();
                 self.begin(cx, key, settings, takeoff, Some(sender));
@@ -308,7 +316,7 @@ impl<S: Invoke + 'static> Sharing<S> {
         own: Option<oneshot::Sender<Worked>>,
     ) {
         let (inner, desk) = (self.inner.clone(), self.settings.desk.clone());
-        let mut work = of_nobody(cx);
+        let mut work = of_nobody(cx, takeoff.history.clone());
         let is_followed = own.is_some() && cx.progress.is_some();
         takeoff.begin(|landing, listeners| {
             work.progress = is_followed.then_some(listeners as _);
@@ -366,8 +374,8 @@ fn alone(cx: &CallContext) -> Option<&'static str> {
 }
 
 /// The same call without what only its caller has.
-fn of_nobody(cx: &CallContext) -> CallContext {
-    let mut work = cx.fork();
+fn of_nobody(cx: &CallContext, history: Arc<DispatchHistory>) -> CallContext {
+    let mut work = cx.fork_apart(history);
     work.meta = cx.meta.as_ref().and_then(common);
     work.deadline = None;
     work.client = None;

@@ -35,6 +35,10 @@ pub enum Step {
     Fail(ToolError),
     /// Fails like this, after the call was sent.
     FailSent(ToolError),
+    /// Answers with this failure.
+    FailAnswered(ToolError),
+    /// Answers with this failure, which says that the call was not taken.
+    FailNotTaken(ToolError),
     /// Waits on the runtime's clock, having sent the call, and answers with this value.
     After(Duration, serde_json::Value),
     /// Never answers; the flag tells whether the call was sent.
@@ -100,6 +104,14 @@ impl Invoke for Script {
             Step::Fail(error) => Err(error),
             Step::FailSent(error) => {
                 cx.dispatch().sent();
+                Err(error)
+            }
+            Step::FailAnswered(error) => {
+                cx.dispatch().answered();
+                Err(error)
+            }
+            Step::FailNotTaken(error) => {
+                cx.dispatch().not_taken();
                 Err(error)
             }
             Step::After(delay, value) => {

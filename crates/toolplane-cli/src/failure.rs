@@ -36,6 +36,8 @@ pub(crate) struct More {
     pub(crate) explain: Option<RawJson>,
     /// Under which id is remembered what is known of the call.
     ledger_id: Option<String>,
+    /// Whether the tool may have run, and must not run twice.
+    may_have_run: bool,
 }
 
 /// A failure as JSON: the one object on stderr.
@@ -54,6 +56,8 @@ struct Written<'a> {
     explain: Option<&'a RawJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ledger_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    may_have_run: bool,
 }
 
 impl Failure {
@@ -144,6 +148,7 @@ impl Failure {
             problems: &self.more.problems,
             explain: self.more.explain.as_ref(),
             ledger_id: self.more.ledger_id.as_deref(),
+            may_have_run: self.more.may_have_run,
         };
         let text = serde_json::to_string(&written).expect("texts, numbers and checked JSON can be written");
         format!(r#"{{"error":{text}}}"#)
@@ -155,6 +160,12 @@ impl From<ToolError> for Failure {
         let kind = error.kind();
         let mut failure = Self::new(kind.into(), kind.as_str(), hide_credentials(error.message()));
         failure.more.ledger_id = error.ledger_id().map(|id| id.to_string());
+        failure.more.may_have_run = error.may_have_run();
+        let kind = if kind.is_retryable() && error.may_have_run() {
+            ErrorKind::OutcomeUnknown
+        } else {
+            kind
+        };
         let failure = match error.source() {
             Some(source) => failure.with_source(source),
             None => failure,

@@ -51,6 +51,9 @@ pub(crate) fn why(error: &ToolError) -> RawJson {
         ("message", RawJson::from(error.message())),
         ("retryable", RawJson::from(kind.is_retryable())),
     ];
+    if error.may_have_run() {
+        why.push(("may_have_run", RawJson::from(true)));
+    }
     if let Some(after) = error.retry_after() {
         let milliseconds = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         why.push(("retry_after_ms", RawJson::from(milliseconds)));

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use toolplane::core::ErrorKind;
+use toolplane::core::{DegradedStep, ErrorKind};
 
 use crate::{
-    Ending, Invocation, Operation, Record, Result, Said,
+    Attempt, Ending, Invocation, Operation, Record, Result, Said,
     client::{FRESH, STALE},
 };
 
@@ -19,10 +19,10 @@ pub fn check(record: &Record) -> Vec<String> {
     let mut violations: Vec<String> = operations
         .flat_map(|(index, operation)| {
             let of = move |what: String| format!("op{index} ({}): {what}", operation.tool);
-            let given = operation
-                .invocations
-                .iter()
-                .filter_map(move |invocation| check_given(record, index, invocation));
+            let given = operation.invocations.iter().flat_map(move |invocation| {
+                let replaced = check_replaced(record, index, invocation);
+                check_given(record, index, invocation).into_iter().chain(replaced)
+            });
             check_operation(operation).into_iter().chain(given).map(of)
         })
         .collect();
@@ -32,6 +32,7 @@ pub fn check(record: &Record) -> Vec<String> {
             .filter(|hedge| !record.operations[hedge.operation].is_repeatable)
             .map(|hedge| format!("op{}: hedged, though it must not run twice", hedge.operation)),
     );
+    violations.extend(check_stand_ins(record));
     violations.extend(record.leaks.iter().cloned());
     let n_invocations: usize = record
         .operations
@@ -52,6 +53,37 @@ pub fn check(record: &Record) -> Vec<String> {
         ));
     }
     violations
+}
+
+/// What was called instead of a tool that must not run twice and may have run.
+fn check_stand_ins(record: &Record) -> Vec<String> {
+    let stand_ins = record.attempts.iter().enumerate();
+    let stand_ins = stand_ins.filter(|(_, attempt)| attempt.stands_in && attempt.number == 1);
+    let violations =
+        stand_ins.filter_map(|(index, stand_in)| {
+            let before = record.attempts[..index].iter();
+            let mut same_call = before.filter(|attempt| attempt.call == stand_in.call);
+            same_call.any(|attempt| attempt.may_have_run(stand_in.at)).then(|| {
+            let operation = stand_in.operation;
+            format!("op{operation}: another tool was called, though one may have run that must not run twice")
+        })
+        });
+    violations.collect()
+}
+
+/// What is wrong with a kept or given answer: nothing may be given if a tool may have run that must not run twice.
+fn check_replaced(record: &Record, index: usize, invocation: &Invocation) -> Option<String> {
+    let (ended, Result::Degraded(step)) = invocation.ended? else {
+        return None;
+    };
+    let is_of_this = |attempt: &&Attempt| {
+        let is_later = attempt.over.is_none_or(|over| over > invocation.began);
+        attempt.operation == index && is_later && step != DegradedStep::Fallback
+    };
+    let mut attempts = record.attempts.iter().filter(is_of_this);
+    attempts
+        .any(|attempt| attempt.may_have_run(ended))
+        .then(|| format!("was given the answer of the step `{step}`, though its tool may have run"))
 }
 
 fn check_operation(operation: &Operation) -> Vec<String> {

@@ -90,7 +90,7 @@ pub enum Result {
 }
 
 /// An attempt that arrived in the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// Of which operation.
     pub operation: usize,
@@ -102,6 +102,24 @@ pub struct Attempt {
     pub stands_in: bool,
     /// Whether it was made beside another one.
     pub is_hedge: bool,
+    /// For which call: a stand-in's is that of the call that it is made for.
+    pub call: u128,
+    /// Whether its tool may run twice.
+    pub is_repeatable: bool,
+    /// When it was sent, if it was.
+    pub sent: Option<Duration>,
+    /// When it was over: answered, lost or given up.
+    pub over: Option<Duration>,
+    /// Whether the world answered that it did not take it.
+    pub is_not_taken: bool,
+}
+
+impl Attempt {
+    /// Whether its tool may have run by this time, and must not run twice.
+    #[must_use]
+    pub fn may_have_run(&self, by: Duration) -> bool {
+        !self.is_repeatable && !self.is_not_taken && self.sent.is_some_and(|sent| sent <= by)
+    }
 }
 
 /// The end of an attempt.

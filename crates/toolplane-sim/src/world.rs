@@ -51,6 +51,25 @@ fn questions() -> impl Iterator<Item = Operation> {
     KEPT.into_iter().flat_map(each)
 }
 
+/// An attempt under way, whose end is noted also when its future is dropped.
+struct Noted {
+    world: World,
+    attempt: usize,
+}
+
+impl Noted {
+    fn change(&self, change: impl FnOnce(&mut Attempt, Duration)) {
+        let now = self.world.now();
+        change(&mut self.world.record().attempts[self.attempt], now);
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.change(|attempt, now| attempt.over = Some(now));
+    }
+}
+
 /// How the world answers.
 enum Answer {
     Done,
@@ -83,8 +102,8 @@ impl World {
         self.0.is_calm.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that an attempt has arrived, and says what becomes of it.
-    fn arrives(&self, operation: usize, cx: &CallContext) -> Course {
+    /// Notes that an attempt has arrived, and says what becomes of it and where it is noted.
+    fn arrives(&self, operation: usize, cx: &CallContext) -> (Course, Noted) {
         let at = self.now();
         let mut record = self.record();
         let earlier = record
@@ -107,10 +126,20 @@ impl World {
             number: cx.attempt,
             stands_in: cx.instead_of.is_some(),
             is_hedge: cx.is_hedge,
+            call: cx.correlation_id.0,
+            is_repeatable: cx.tool().descriptor().metadata.idempotent == Some(true),
+            sent: None,
+            over: None,
+            is_not_taken: false,
         });
+        let noted = Noted {
+            world: self.clone(),
+            attempt: record.attempts.len() - 1,
+        };
         let beside = if cx.is_hedge { " beside another" } else { "" };
         record.line(at, operation, &format!("arrives{beside}: {:?}", course.fate));
-        course
+        drop(record);
+        (course, noted)
     }
 
     /// The end of an attempt, now.
@@ -177,12 +206,13 @@ impl Invoke for World {
         let operation = cx.arguments.value()["operation"].as_u64();
         let operation = operation.and_then(|operation| usize::try_from(operation).ok());
         let operation = operation.expect("the clients say which");
-        let course = self.arrives(operation, cx);
+        let (course, noted) = self.arrives(operation, cx);
         sleep(Duration::from_millis(1)).await;
         if course.fate == Fate::Refused {
             return Err(ToolError::new(ErrorKind::Unavailable, "nobody can be reached"));
         }
         cx.dispatch().sent();
+        noted.change(|attempt, now| attempt.sent = Some(now));
         let (answer, answered) = oneshot::channel();
         tokio::spawn(self.clone().works(operation, course, answer));
         match answered.await {
@@ -195,7 +225,12 @@ impl Invoke for World {
                 Ok(Reply::value(RawJson::from(answer)).into())
             }
             Ok(Answer::Failed(error)) => {
-                cx.dispatch().answered();
+                if error.kind() == ErrorKind::UpstreamError {
+                    cx.dispatch().answered();
+                } else {
+                    cx.dispatch().not_taken();
+                    noted.change(|attempt, _| attempt.is_not_taken = true);
+                }
                 Err(error)
             }
             Err(_) => {

@@ -50,7 +50,7 @@ impl Toolplane {
 
     /// What is remembered of a call, as a JSON object for operators: `id`, `state` (`running`, `open`, `answered`, `failed`
     /// or `unknown`), `tool`, `principal`, `tenant`, `begun`, the `key` if its caller gave one, and the `error` that its
-    /// caller was told, with `kind` and `message`. Secrets are hidden in it, and it holds neither arguments nor answers.
+    /// caller was told, with `kind`, `message` and, where the tool may have run, `may_have_run`. Secrets are hidden in it, and it holds neither arguments nor answers.
     #[must_use]
     pub fn ledger_record(&self, entry: &LedgerEntry) -> Value {
         let mut record = json!({
@@ -67,6 +67,9 @@ impl Toolplane {
         if let LedgerState::Failed(error) | LedgerState::Unknown(error) = &entry.state {
             let message = self.0.redactor.text(error.message());
             record["error"] = json!({"kind": error.kind().as_str(), "message": message});
+            if error.may_have_run() {
+                record["error"]["may_have_run"] = Value::from(true);
+            }
         }
         record
     }

@@ -131,6 +131,56 @@ fn an_answered_attempt_is_known_and_marks_only_go_forward() {
     assert_eq!(cx.attempt, 1);
 }
 
+/// All sequences of up to three attempts: one that may have run is enough, whatever comes after it.
+#[test]
+fn a_tool_may_have_run_if_one_attempt_was_sent_and_taken() {
+    type Mark = fn(&tool_core::Dispatch);
+    let marks: [(Mark, bool); 4] = [
+        (|_| {}, false),
+        (|dispatch| dispatch.sent(), true),
+        (|dispatch| dispatch.answered(), true),
+        (
+            |dispatch| {
+                dispatch.sent();
+                dispatch.not_taken();
+                dispatch.answered();
+            },
+            false,
+        ),
+    ];
+    let declared = |idempotent, read_only| Metadata {
+        idempotent,
+        read_only,
+        ..Metadata::default()
+    };
+    for (trust, metadata, is_repeatable) in [
+        (Trust::Operator, Metadata::default(), false),
+        (Trust::Operator, declared(Some(false), Some(false)), false),
+        (Trust::Operator, declared(Some(true), None), true),
+        (Trust::Operator, declared(None, Some(true)), true),
+        (Trust::Upstream, declared(Some(true), Some(true)), false),
+    ] {
+        let tool = tool(trust, metadata);
+        for sequence in 0..marks.len().pow(3) {
+            let (mut cx, _) = call(tool.clone());
+            let mut expected = false;
+            for place in 0..3_u32 {
+                cx.next_attempt();
+                let (mark, is_taken) = marks[sequence / marks.len().pow(place) % marks.len()];
+                mark(cx.dispatch());
+                expected |= is_taken && !is_repeatable;
+                assert_eq!(cx.may_have_run(), expected, "{trust:?} {sequence} {place}");
+                let error = cx.mark(ToolError::new(ErrorKind::Unavailable, "down"));
+                assert_eq!(error.may_have_run(), expected);
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                let (mut waiting, _) = call(tool.clone());
+                waiting.follow(cx.history().clone());
+                assert_eq!(waiting.may_have_run(), expected, "who waits for it");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_earlier_deadline_counts() {
     let (mut cx, clock) = call(tool(Trust::Operator, Metadata::default()));

@@ -159,10 +159,12 @@ async fn statuses_have_their_kinds() {
         ("302 Found", ErrorKind::UpstreamError, None),
         // A proxy may say these after the server has begun.
         ("500 Internal Server Error", ErrorKind::OutcomeUnknown, None),
-        ("503 Service Unavailable", ErrorKind::OutcomeUnknown, None),
+        ("502 Bad Gateway", ErrorKind::OutcomeUnknown, None),
+        ("504 Gateway Timeout", ErrorKind::OutcomeUnknown, None),
+        ("503 Service Unavailable", ErrorKind::Unavailable, None),
         (
             "503 Service Unavailable\r\nRetry-After: 7",
-            ErrorKind::OutcomeUnknown,
+            ErrorKind::Unavailable,
             Some(Duration::from_secs(7)),
         ),
         // Frameworks word the same as an error that names no request.

@@ -257,7 +257,7 @@ impl Invoke for Ends {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let message = self.0.as_ref().err().map_or("", ToolError::message);
         if message.starts_with("begun") || message == "sent" {
-            cx.next_attempt();
+            cx.begin_attempt();
         }
         if message == "sent" {
             cx.dispatch().sent();
@@ -331,7 +331,7 @@ struct Waits {
 impl Invoke for Waits {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         if self.has_begun {
-            cx.next_attempt();
+            cx.begin_attempt();
         }
         pending().await
     }

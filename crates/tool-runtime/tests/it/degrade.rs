@@ -233,7 +233,8 @@ async fn what_may_have_had_its_effect_is_never_replaced() {
         (repeatable(), Step::Hang(true), true),
         (Metadata::default(), answered(ErrorKind::ResultInvalid), false),
         (Metadata::default(), answered(ErrorKind::Protocol), false),
-        (Metadata::default(), answered(ErrorKind::UpstreamError), true),
+        (Metadata::default(), answered(ErrorKind::UpstreamError), false),
+        (repeatable(), answered(ErrorKind::UpstreamError), true),
         (repeatable(), answered(ErrorKind::ResultInvalid), true),
         (repeatable(), answered(ErrorKind::OutcomeUnknown), false),
     ] {

@@ -169,7 +169,10 @@ async fn no_tool_is_tried_twice() {
 async fn what_stands_in_must_fit_what_the_tool_declares() {
     let failed = Reply::result(RawJson::from(json!({"content": [], "isError": true})), true);
     let others = Others::default()
-        .with("reports", Step::Reply(failed))
+        .with_tool(
+            TestTool::new("reports").metadata(repeatable()),
+            Step::Reply(failed),
+        )
         .with_tool(
             TestTool::new("text").metadata(repeatable()),
             Step::Value(json!("five")),

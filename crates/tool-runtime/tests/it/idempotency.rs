@@ -241,7 +241,24 @@ async fn what_a_failure_does_to_the_key() {
             Step::FailSent(fail(ErrorKind::UpstreamError)),
             false,
         ),
-        ("not let in", once(), Step::FailSent(fail(ErrorKind::Auth)), true),
+        (
+            "not let in",
+            once(),
+            Step::FailNotTaken(fail(ErrorKind::Auth)),
+            true,
+        ),
+        (
+            "not now",
+            once(),
+            Step::FailNotTaken(fail(ErrorKind::Unavailable)),
+            true,
+        ),
+        (
+            "refused",
+            once(),
+            Step::FailAnswered(fail(ErrorKind::Auth)),
+            false,
+        ),
         (
             "declared",
             once().metadata(idempotent),

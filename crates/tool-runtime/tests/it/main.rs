@@ -2,10 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod concurrency;
-mod degrade;
+pub(crate) mod degrade;
 mod degrade_fallbacks;
 mod hedge;
 mod idempotency;
+mod may_have_run;
 mod retry;
 mod share;
 mod share_cancel;

@@ -275,7 +275,9 @@ async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
     let stack = Layers::outermost(Deadline)
         .then(share.clone())
         .around(script.clone());
-    let calls = Calls::of(kept_for_bad_times());
+    let mut tool = kept_for_bad_times();
+    tool.descriptor.metadata.read_only = Some(true);
+    let calls = Calls::of(tool);
     told(stack.invoke(&mut calls.next()).await);
     advance(2 * MINUTE).await;
     let mut cx = calls.next();

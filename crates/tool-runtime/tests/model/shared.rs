@@ -51,7 +51,7 @@ impl World {
             .board(&self.key, None, || self.answers.find(&self.key));
         match boarding {
             Boarding::Kept(answer) => answer.age(Instant::default()).is_zero(),
-            Boarding::Joined(_seat, mut landed) => {
+            Boarding::Joined(_seat, mut landed, _) => {
                 let landed = landed.wait_for(Option::is_some).await;
                 matches!(landed.as_deref(), Ok(Some(Landed::Result(Ok(_)))))
             }

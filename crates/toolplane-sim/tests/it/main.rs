@@ -251,6 +251,7 @@ fn the_checks_find_attempts_that_are_too_many() {
         number: 2,
         stands_in: false,
         is_hedge: true,
+        ..Attempt::default()
     }];
     assert!(
         check(&hedged)[0].contains("must not run twice"),
@@ -265,6 +266,7 @@ fn the_checks_find_attempts_that_are_too_many() {
             number: 2,
             stands_in: false,
             is_hedge: false,
+            ..Attempt::default()
         };
         50
     ];
@@ -273,4 +275,60 @@ fn the_checks_find_attempts_that_are_too_many() {
         "{:?}",
         check(&storm)
     );
+}
+
+#[test]
+fn what_stands_in_for_a_tool_that_may_have_run_is_found() {
+    let pay = Attempt {
+        at: SECOND,
+        number: 1,
+        sent: Some(SECOND),
+        over: Some(2 * SECOND),
+        ..Attempt::default()
+    };
+    let stand_in = Attempt {
+        at: 2 * SECOND,
+        number: 1,
+        stands_in: true,
+        ..Attempt::default()
+    };
+    let unharmed: [fn(&mut Attempt); 4] = [
+        |attempt| attempt.sent = None,
+        |attempt| attempt.is_not_taken = true,
+        |attempt| attempt.is_repeatable = true,
+        |attempt| attempt.call = 7,
+    ];
+    let of = |attempts: &[Attempt], result| {
+        let invocation = Invocation {
+            began: SECOND,
+            limit: 60 * SECOND,
+            generation: 0,
+            ended: Some((3 * SECOND, result)),
+            given: None,
+        };
+        let operation = Operation {
+            tool: "pay",
+            is_repeatable: true,
+            invocations: vec![invocation],
+            n_effects: 1,
+            ..Operation::default()
+        };
+        check(&Record {
+            operations: vec![operation],
+            attempts: attempts.to_vec(),
+            elapsed: 3 * SECOND,
+            ..Record::default()
+        })
+    };
+    let (fallback, given) = (DegradedStep::Fallback, DegradedStep::Default);
+    let found = of(&[pay, stand_in], Result::Degraded(fallback));
+    assert!(found[0].contains("another tool was called"), "{found:?}");
+    let found = of(&[pay], Result::Degraded(given));
+    assert!(found[0].contains("its tool may have run"), "{found:?}");
+    for change in unharmed {
+        let mut first = pay;
+        change(&mut first);
+        let found = of(&[first, stand_in], Result::Degraded(fallback));
+        assert!(found.is_empty(), "{found:?}");
+    }
 }

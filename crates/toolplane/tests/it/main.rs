@@ -16,6 +16,8 @@ mod hung;
 mod idempotency;
 mod ladder;
 mod limits;
+#[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
+mod may_have_run;
 mod metrics;
 #[cfg(all(feature = "exec-mock", feature = "otel"))]
 mod otel;

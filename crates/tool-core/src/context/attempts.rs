@@ -1,0 +1,180 @@
+//! What is known of the attempts of a call, and what may follow from it.
+
+use std::sync::Arc;
+
+use super::{CallContext, Target};
+use crate::{Dispatch, DispatchHistory, DispatchState, ErrorKind, Feature, ToolError, Trust};
+
+impl CallContext {
+    /// How far any attempt of the call got, or of a call instead of it.
+    #[must_use]
+    pub fn furthest(&self) -> DispatchState {
+        let shared = self.shared.as_ref().map(|shared| shared.furthest());
+        self.stand_ins
+            .max(self.history.furthest())
+            .max(shared.unwrap_or(DispatchState::NotSent))
+    }
+
+    /// Starts another attempt: counts it and gives it a mark of its own. Called by each layer that makes attempts,
+    /// before it makes one. What is not known of the attempts before stays so, also if this one comes to nothing: see
+    /// [`CallContext::unanswered`].
+    pub fn next_attempt(&mut self) {
+        self.attempt += 1;
+        self.dispatch = Arc::new(Dispatch::within(self.history.clone()));
+    }
+
+    /// Notes that the present attempt is made: nothing holds it back any more. It starts one, if no layer around did.
+    pub fn begin_attempt(&mut self) {
+        if self.attempt <= self.n_begun {
+            self.next_attempt();
+        }
+        self.n_begun += 1;
+    }
+
+    /// Returns how many attempts were made, or at least 1 if one was sent. Attempts that were held back, by a limit or a
+    /// breaker, do not count.
+    #[must_use]
+    pub fn n_begun(&self) -> u32 {
+        let is_sent = self.history.furthest() != DispatchState::NotSent;
+        self.n_begun.max(is_sent.into())
+    }
+
+    /// The error for an attempt that was not answered: of this kind if the tool cannot have run, in this attempt or in one
+    /// before, or may run twice; [`ErrorKind::OutcomeUnknown`] otherwise.
+    ///
+    /// A tool may run twice when its operator declared it idempotent or read-only; what a server says of its own
+    /// tools does not count.
+    #[must_use]
+    pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
+        let error = if self.is_unknown() {
+            let message = format!("{}; whether the tool ran is not known", message.into());
+            ToolError::new(ErrorKind::OutcomeUnknown, message).with_ledger_id(self.ledger_id())
+        } else {
+            ToolError::new(kind, message)
+        };
+        self.mark(error)
+    }
+
+    /// Whether an attempt has no answer, of a tool that must not run twice.
+    fn is_unknown(&self) -> bool {
+        self.is_open || self.history.is_open() && !self.may_run_twice()
+    }
+
+    /// Decides whether a tool that must not run twice may have run for this call: the one rule for what may follow a
+    /// failure. If it may have run, nothing else is given: no fallback, no kept and no given answer.
+    ///
+    /// | attempt | may run twice ([`CallContext::may_run_twice`]) | must not run twice |
+    /// |---|---|---|
+    /// | not sent | no | no |
+    /// | sent, and the answer says that it was not taken ([`Dispatch::not_taken`]) | no | no |
+    /// | sent, with any other answer or none | no | **yes** |
+    ///
+    /// One attempt of the call that may have run is enough, and so is one of a tool that was called instead. An
+    /// idempotency key that is passed on lets the same tool be called again ([`CallContext::may_be_repeated`]), and no
+    /// other.
+    #[must_use]
+    pub fn may_have_run(&self) -> bool {
+        let shared = self.shared.as_ref();
+        let may_be_taken = self.history.may_be_taken() || shared.is_some_and(|shared| shared.may_be_taken());
+        self.is_spent || self.is_open || may_be_taken && !self.may_run_twice()
+    }
+
+    /// Decides whether the call may be sent to its tool once more. Stricter than [`CallContext::may_have_run`]: after a
+    /// byte has left, no answer makes it safe, but only the operator's word or a key that is passed on.
+    #[must_use]
+    pub fn may_be_sent_again(&self) -> bool {
+        self.furthest() == DispatchState::NotSent || self.may_be_repeated()
+    }
+
+    /// Returns the error of this call, saying whether the tool may have run: see [`CallContext::may_have_run`].
+    #[must_use]
+    pub fn mark(&self, error: ToolError) -> ToolError {
+        if self.may_have_run() {
+            error.with_may_have_run()
+        } else {
+            error
+        }
+    }
+
+    /// Returns the marks of all attempts of the call, for calls that wait for the same work: see
+    /// [`CallContext::follow`].
+    #[must_use]
+    pub fn history(&self) -> &Arc<DispatchHistory> {
+        &self.history
+    }
+
+    /// Waits for work that is done for other calls as well, and whose attempts are counted there: the tool may have run
+    /// for this call when it may have run for that.
+    pub fn follow(&mut self, history: Arc<DispatchHistory>) {
+        self.shared = Some(history);
+    }
+
+    /// Whether the tool may run twice for one call: the operator declared it idempotent or read-only. Prompts and
+    /// resources are read, by the protocol's own word. What is asked about a task can be asked again. A call for which
+    /// another tool has run already that must not run twice cannot be made again.
+    #[must_use]
+    pub fn may_run_twice(&self) -> bool {
+        if self.is_spent {
+            return false;
+        }
+        let descriptor = self.tool().descriptor();
+        let metadata = &descriptor.metadata;
+        let is_declared = descriptor.origin.trust == Trust::Operator
+            && (metadata.idempotent == Some(true) || metadata.read_only == Some(true));
+        is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
+    }
+
+    /// Whether a tool may have run in the place of this one that must not run twice: see
+    /// [`CallContext::absorb_stand_in`].
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Whether the tool may be called again after an attempt of which nobody knows whether it ran: it may run twice, or
+    /// what runs it is told the call's idempotency key and so does once what it is told twice.
+    #[must_use]
+    pub fn may_be_repeated(&self) -> bool {
+        self.may_run_twice() || self.is_keyed() && !self.is_spent
+    }
+
+    /// Whether what runs the tool is told the call's idempotency key.
+    fn is_keyed(&self) -> bool {
+        let settings = self.tool().settings();
+        let is_tool = matches!(self.target, Target::Tool(_));
+        settings.idempotency.passes_key && is_tool && self.idempotency_key.is_some()
+    }
+
+    /// Takes over what the call of a stand-in reports back: its notes, and how far it got. If it must not run twice and
+    /// may have run, the present call must not either: see [`CallContext::may_run_twice`].
+    pub fn absorb_stand_in(&mut self, stand_in: Self) {
+        self.is_spent |= stand_in.may_have_run();
+        self.is_open |= stand_in.is_unknown();
+        self.stand_ins = self.stand_ins.max(stand_in.furthest());
+        if let (Some(notes), Some(more)) = (&mut self.notes, stand_in.notes) {
+            notes.extend(more);
+        }
+    }
+
+    /// Takes over what forked work reports back: its notes, its attempts and how far it got.
+    pub fn absorb(&mut self, forked: Self) {
+        self.attempt = self.attempt.max(forked.attempt);
+        self.n_begun += forked.n_begun;
+        self.stand_ins = self.stand_ins.max(forked.stand_ins);
+        self.is_spent |= forked.is_spent;
+        self.is_open |= forked.is_open;
+        self.dispatch = forked.dispatch;
+        if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
+            notes.extend(more);
+        }
+    }
+
+    /// Takes over what an attempt beside this one reports back that came to nothing: its notes and its number.
+    pub fn absorb_beside(&mut self, beside: Self) {
+        self.attempt = self.attempt.max(beside.attempt);
+        self.n_begun += beside.n_begun;
+        if let (Some(notes), Some(more)) = (&mut self.notes, beside.notes) {
+            notes.extend(more);
+        }
+    }
+}
