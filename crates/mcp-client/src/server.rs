@@ -18,6 +18,17 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
+    /// The description of a server that speaks this revision and says nothing else of itself.
+    #[must_use]
+    pub fn new(revision: Revision) -> Self {
+        Self {
+            revision,
+            implementation: None,
+            capabilities: RawJson::object(),
+            instructions: None,
+        }
+    }
+
     /// The era that both sides speak.
     #[must_use]
     pub fn era(&self) -> Era {

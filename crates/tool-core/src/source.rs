@@ -46,6 +46,12 @@ pub trait Source: Send + Sync {
     /// callers share one run. Failure shows in [`Source::status`].
     fn load(&self) -> BoxFuture<'_, ()>;
 
+    /// Fills the snapshot with the lists that were kept from an earlier run, see [`Catalogue::is_kept`], unless anything is
+    /// in it already. Starts nothing.
+    fn recall(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
     /// Resolves when the snapshot's revision is another than `seen`.
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;
 
@@ -105,6 +111,8 @@ pub struct Catalogue {
     pub others: Vec<Arc<Descriptor>>,
     /// What was left out, and why.
     pub rejected: Vec<Rejected>,
+    /// Whether all of it was kept from an earlier run and [`Source::load`] has not confirmed it in this one.
+    pub is_kept: bool,
 }
 
 /// A tool, prompt or resource that was left out.
@@ -133,6 +141,8 @@ pub struct SourceStatus {
     pub retry_in: Option<Duration>,
     /// How many tools it offers.
     pub n_tools: usize,
+    /// Whether its lists were kept from an earlier run and are not confirmed yet.
+    pub has_kept_lists: bool,
     /// What there is to know of it, such as the protocol's revision or the end of a failed server's output.
     pub detail: Option<String>,
     /// How often it had to be started again.
@@ -152,6 +162,7 @@ impl SourceStatus {
             last_error: None,
             retry_in: None,
             n_tools: 0,
+            has_kept_lists: false,
             detail: None,
             n_restarts: 0,
             start_took: None,

@@ -9,6 +9,10 @@
 //! name, or the one a tool was renamed to, brought into the alphabet and length of [`tool_core::outward_name`].
 //! Resources and templates keep their URIs. What the configuration includes and excludes goes by own names and URIs.
 //!
+//! # Kept lists
+//! With a [`ListStore`], the last lists of each server are kept between runs ([`McpServer::keep_lists`]) and offered before
+//! the server runs. The lists of a server that was started replace them.
+//!
 //! # Tasks
 //! A tool of a legacy server that can be called as a task only (`taskSupport: required`) is called like any other:
 //! the task is made and followed here. Its definition says `optional` instead, since that is what holds for our
@@ -27,8 +31,10 @@ mod executor;
 mod fault;
 mod freshness;
 mod kept;
+mod kept_lists;
 mod life;
 mod line;
+mod list_store;
 mod listing;
 mod pace;
 mod place;
@@ -44,6 +50,7 @@ pub use mcp_client::{EraChoice, HealthCheck};
 
 pub use self::{
     executor::McpExecutor,
+    list_store::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore},
     server::McpServer,
     settings::{HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget},
 };

@@ -8,7 +8,11 @@ use std::{
 };
 
 use mcp_client::{State, Status};
-use tokio::{runtime::Handle, sync::mpsc, time};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+    time,
+};
 use tool_core::{Instant, Lifecycle, SourceChange, SourceState, SourceStatus, Update};
 
 use crate::updates::Updates;
@@ -24,6 +28,8 @@ pub(crate) struct Life {
     untold: Mutex<Option<mpsc::UnboundedReceiver<SourceChange>>>,
     is_told: AtomicBool,
     updates: Arc<Updates>,
+    /// Whether the shared connection is open.
+    is_running: watch::Sender<bool>,
 }
 
 struct Facts {
@@ -66,11 +72,18 @@ impl Life {
             untold: Mutex::new(Some(untold)),
             is_told: AtomicBool::new(false),
             updates,
+            is_running: watch::Sender::default(),
         })
+    }
+
+    /// Whether the shared connection is open, and tells when that changes.
+    pub(crate) fn is_running(&self) -> watch::Receiver<bool> {
+        self.is_running.subscribe()
     }
 
     /// The connection is like this from now on.
     pub(crate) fn client_is(&self, status: &Status) {
+        self.is_running.send_replace(status.state == State::Ready);
         self.change(|facts| {
             facts.client = Some(Client {
                 state: status.state,

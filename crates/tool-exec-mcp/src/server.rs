@@ -2,7 +2,7 @@ use std::{
     collections::HashMap,
     fmt,
     future::pending,
-    sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex as SyncMutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -23,6 +23,7 @@ use crate::{
     describe::{describe, replaced},
     fault::request_error,
     freshness::Freshness,
+    kept_lists::ListKeeper,
     life::Life,
     listing,
     pace::Pace,
@@ -36,8 +37,10 @@ const LONGEST_BESIDE: Duration = Duration::from_secs(5);
 pub struct McpServer {
     settings: Arc<ServerSettings>,
     connections: Arc<Connections>,
-    life: Arc<Life>,
-    catalogue: watch::Sender<Arc<Catalogue>>,
+    pub(crate) life: Arc<Life>,
+    pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
+    /// Keeps its lists between runs, if they are kept.
+    pub(crate) keeper: OnceLock<ListKeeper>,
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
     freshness: SyncMutex<Freshness>,
@@ -68,6 +71,7 @@ impl McpServer {
             settings,
             life,
             catalogue: watch::Sender::default(),
+            keeper: OnceLock::new(),
             listing: Mutex::default(),
             freshness: SyncMutex::default(),
             tries: watch::Sender::default(),
@@ -94,7 +98,7 @@ impl McpServer {
 
     /// Ends it in order: closed input, SIGTERM, SIGKILL, the whole process tree reaped. It is not started again.
     pub async fn shutdown(&self) {
-        self.connections.shutdown().await;
+        tokio::join!(self.connections.shutdown(), self.finish_keeping());
     }
 
     /// Takes note that the roots of a client have changed: the server is told, if it knows them.
@@ -162,7 +166,7 @@ impl McpServer {
 
     /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it, and so do those
     /// who come soon after one that failed.
-    async fn load(self: &Arc<Self>) {
+    pub(crate) async fn load(self: &Arc<Self>) {
         let tries = self.tries.borrow().n;
         let mut listing = self.listing.lock().await;
         if listing.listed || self.tries.borrow().n != tries || self.life.rest().is_some() {
@@ -207,7 +211,7 @@ impl McpServer {
             connection => connection,
         };
         let connection = connection.map_err(|error| error.to_string())?;
-        let (mut lists, mut unread) = (HashMap::new(), Vec::new());
+        let (mut lists, mut raw, mut unread) = (HashMap::new(), HashMap::new(), Vec::new());
         let limit = |feature| match feature {
             Feature::Tool => self.settings.start_timeout,
             _ => self.settings.start_timeout.min(beside),
@@ -220,6 +224,7 @@ impl McpServer {
                         .read(server, feature, ttl, self.settings.refresh_interval);
                     let described = describe(&self.settings, server, feature, &entries);
                     lists.insert(feature, described);
+                    raw.insert(feature, entries);
                 }
                 Err(reason) if feature == Feature::Tool => {
                     return Err(format!("it did not list its tools: {reason}"));
@@ -236,12 +241,13 @@ impl McpServer {
             let now = replaced(catalogue, lists);
             let same = (&now.tools, &now.others, &now.rejected)
                 == (&catalogue.tools, &catalogue.others, &catalogue.rejected);
-            let changed = !same || catalogue.revision == 0;
+            let changed = !same || catalogue.revision == 0 || catalogue.is_kept;
             if changed {
                 *catalogue = Arc::new(now);
             }
             changed
         });
+        self.keep(connection.server(), raw);
         Ok(unread)
     }
 
@@ -350,6 +356,10 @@ impl Source for ServerSource {
         Box::pin(self.0.load())
     }
 
+    fn recall(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.recall())
+    }
+
     fn check(&self) -> BoxFuture<'_, Option<Result<(), ToolError>>> {
         Box::pin(self.0.check())
     }
@@ -393,8 +403,10 @@ impl Source for ServerSource {
     fn status(&self) -> SourceStatus {
         // Which notices an end that is not told yet.
         let client = self.0.status();
+        let catalogue = self.0.catalogue.borrow().clone();
         SourceStatus {
-            n_tools: self.0.catalogue.borrow().tools.len(),
+            n_tools: catalogue.tools.len(),
+            has_kept_lists: catalogue.is_kept,
             detail: client.as_ref().and_then(detail),
             n_restarts: client.as_ref().map_or(0, |status| status.restarts),
             start_took: self.0.tries.borrow().took,

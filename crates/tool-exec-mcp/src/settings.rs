@@ -41,6 +41,8 @@ pub struct ServerSettings {
     /// How often its lists are read again of whose changes it does not tell, where it does not say how long they stay as
     /// they are.
     pub refresh_interval: Duration,
+    /// Whether its lists are kept between runs, where there is a [`ListStore`](crate::ListStore).
+    pub keeps_lists: bool,
     /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
     pub key_place: Option<KeyPlace>,
 }
@@ -135,6 +137,7 @@ impl ServerSettings {
             check_at_start: false,
             check_interval: None,
             refresh_interval: Duration::from_secs(300),
+            keeps_lists: true,
             key_place: None,
         }
     }

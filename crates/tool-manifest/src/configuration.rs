@@ -47,6 +47,8 @@ pub struct Defaults {
     pub start_timeout: Duration,
     /// How often lists of servers are read again that tell of no changes: 5 min.
     pub refresh_interval: Duration,
+    /// Whether the lists of servers are kept between runs: they are.
+    pub keep_lists: bool,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
     /// How many bytes the answers of all tools may take that are kept: 64 MiB.
@@ -69,6 +71,7 @@ impl Default for Defaults {
             connect_timeout: Duration::from_secs(5),
             start_timeout: Duration::from_secs(20),
             refresh_interval: Duration::from_secs(300),
+            keep_lists: true,
             max_result_bytes: 16 << 20,
             cache_bytes: 64 << 20,
             overrides: Overrides::default(),
@@ -182,6 +185,8 @@ pub struct GatewaySpec {
     pub metrics: bool,
     /// The address at which metrics are served by themselves; they are not if absent.
     pub metrics_listen: Option<SocketAddr>,
+    /// How long a list waits for a server that is started for the first time: 4 s.
+    pub list_wait: Duration,
 }
 
 impl Default for GatewaySpec {
@@ -193,6 +198,7 @@ impl Default for GatewaySpec {
             sse_path: None,
             metrics: false,
             metrics_listen: None,
+            list_wait: Duration::from_secs(4),
         }
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct DefaultsBody {
     /// How often lists of servers are read again that tell of no changes; 5m if it is not given. That of a server is in its
     /// place.
     refresh_interval: Field<Period>,
+    /// Whether the lists of servers are kept on disk, without known secrets, and offered before the servers run; they are if it
+    /// is not given. That of a server is in its place.
+    keep_lists: Field<bool>,
     /// How large a result may be; 16MiB if it is not given.
     max_result_bytes: Field<Bytes>,
     /// When failed calls are tried again; never if it is not given. That of a server or tool is in its place.
@@ -97,6 +100,9 @@ pub(crate) struct GatewayBody {
     /// An address of this machine at which metrics are served by themselves, also with `--stdio`, such as
     /// `127.0.0.1:9464`.
     metrics_listen: Field<Listen>,
+    /// How long a list waits for a server of which no list is known, counted from its first start; 4s if it is not given. What
+    /// is missing then is named in `_meta`, and clients are told when it is there. With `0s` no list waits.
+    list_wait: Field<Period>,
 }
 
 /// Who may call what.
@@ -180,6 +186,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     if let Some(interval) = refresh_interval(cx, body.refresh_interval) {
         defaults.refresh_interval = interval;
     }
+    defaults.keep_lists = body.keep_lists.get().unwrap_or(defaults.keep_lists);
     if let Some((at, Bytes(bytes))) = body.max_result_bytes.located() {
         if bytes == 0 {
             cx.error(at, "no result fits into 0 bytes", "leave it out for the default");
@@ -226,6 +233,9 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     };
     if let Some(Listen(listen)) = body.listen.get() {
         gateway.listen = listen;
+    }
+    if let Some(Period(wait)) = body.list_wait.get() {
+        gateway.list_wait = wait;
     }
     gateway.metrics = body.metrics.get().unwrap_or_default();
     gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);

@@ -63,6 +63,8 @@ pub struct ServerSpec {
     pub required: bool,
     /// How often its lists are read again of whose changes it does not tell; the default of the configuration if absent.
     pub refresh_interval: Option<Duration>,
+    /// Whether its lists are kept between runs; as the defaults of the configuration say if absent.
+    pub keep_lists: Option<bool>,
     /// Where the server takes idempotency keys; nowhere if absent.
     pub key_place: Option<KeyPlace>,
 }
@@ -165,6 +167,7 @@ impl ServerSpec {
             health: ServerHealthSpec::default(),
             required: false,
             refresh_interval: None,
+            keep_lists: None,
             key_place: None,
         }
     }
@@ -260,6 +263,8 @@ pub(crate) struct ServerBody {
     /// How often those of its lists are read again of whose changes it does not tell, in the place of what `defaults` say.
     /// What it says itself of how long they stay as they are (`ttlMs`, above 0) goes before.
     pub(crate) refresh_interval: Field<Period>,
+    /// Whether its lists are kept on disk, without known secrets, and offered before it runs, instead of what `defaults` say.
+    pub(crate) keep_lists: Field<bool>,
     /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; as `health.server_interval` says if
     /// it is not given, and never with `0s`. A server that has failed is started again by it.
     pub(crate) health_check_interval: Field<Period>,
@@ -350,6 +355,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         health,
         required: body.required.get().unwrap_or_default(),
         refresh_interval,
+        keep_lists: body.keep_lists.get(),
         key_place,
     })
 }

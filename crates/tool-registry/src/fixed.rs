@@ -18,6 +18,7 @@ impl FixedSource {
             tools,
             others: Vec::new(),
             rejected: Vec::new(),
+            is_kept: false,
         };
         Self {
             name: name.into(),

@@ -15,7 +15,7 @@ use tool_core::{
     Target, Tool, Trust, Upstream,
 };
 
-use crate::{Snapshot, follow, resolve::Resolver};
+use crate::{Snapshot, first_loads::FirstLoads, follow, resolve::Resolver};
 
 /// All tools of all sources. Cloning shares it.
 #[derive(Clone)]
@@ -46,6 +46,10 @@ pub(crate) struct Shared {
     snapshot: ArcSwap<Snapshot>,
     /// Held while a new snapshot is made, so that an older one never replaces a newer one.
     resolving: Mutex<()>,
+    /// The loads of sources of which no list is known yet.
+    pub(crate) first_loads: FirstLoads,
+    /// The generation of the parts whose sources were all asked for kept lists, plus 1.
+    recalled: AtomicU64,
     revision: watch::Sender<u64>,
 }
 
@@ -98,6 +102,8 @@ impl Registry {
             upstreams: Mutex::default(),
             snapshot: ArcSwap::default(),
             resolving: Mutex::new(()),
+            first_loads: FirstLoads::default(),
+            recalled: AtomicU64::new(0),
             revision: watch::Sender::new(0),
         }));
         registry.refresh();
@@ -145,7 +151,16 @@ impl Registry {
         self.0.snapshot.load().get(name).cloned()
     }
 
-    /// The tool of this name. Sources that may hold it and are not loaded yet are loaded first.
+    /// The tool of this name, if it is known now and no [`Registry::confirm`] is due.
+    #[must_use]
+    pub fn confirmed(&self, name: &str) -> Option<Arc<Tool>> {
+        let snapshot = self.0.snapshot.load();
+        let tool = snapshot.get(name)?;
+        (!snapshot.is_kept(tool)).then(|| tool.clone())
+    }
+
+    /// The tool of this name. Sources that may hold it and are not loaded yet are loaded first. It may come from a list that
+    /// was kept from an earlier run: see [`Registry::confirm`].
     pub async fn find(&self, name: &str) -> Option<Arc<Tool>> {
         match self.get(name) {
             Some(tool) => Some(tool),
@@ -184,8 +199,42 @@ impl Registry {
         if let Some(found) = look(&self.snapshot()) {
             return Some(found);
         }
+        self.recall().await;
+        if let Some(found) = look(&self.snapshot()) {
+            return Some(found);
+        }
         self.load_those(|source| source.may_hold(feature, key)).await;
         look(&self.snapshot())
+    }
+
+    /// Has every source offer the lists that were kept from an earlier run, where it has read none in this one. Starts
+    /// nothing.
+    pub async fn recall(&self) {
+        loop {
+            let parts = self.0.parts.load_full();
+            let done = parts.generation + 1;
+            if self.0.recalled.load(Ordering::Acquire) == done {
+                return;
+            }
+            join_all(parts.sources.iter().map(|source| source.recall())).await;
+            self.refresh();
+            self.0.recalled.store(done, Ordering::Release);
+        }
+    }
+
+    /// Loads the source of a tool, prompt or resource that is known only from an earlier run, and returns whether it was one
+    /// of those: then it must be looked up again. Where the source cannot be loaded, its kept lists stay.
+    pub async fn confirm(&self, tool: &Tool) -> bool {
+        let snapshot = self.snapshot();
+        let source = snapshot.kept_source(tool).map(str::to_owned);
+        drop(snapshot);
+        match source {
+            Some(name) => {
+                self.load_those(|source| source.name() == name).await;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Loads the sources that are wanted, all at once. Whoever waits for one that is replaced meanwhile waits for the one in
@@ -206,6 +255,7 @@ impl Registry {
     /// Loads every source that is not loaded yet, all at once, and returns what is known then. A source that fails
     /// is left out: see [`Registry::status`].
     pub async fn load(&self) -> Arc<Snapshot> {
+        self.recall().await;
         self.load_those(|_| true).await;
         self.snapshot()
     }
@@ -312,6 +362,17 @@ impl Registry {
     /// Makes a new snapshot if a source has changed.
     pub(crate) fn refresh(&self) {
         self.resolve(Cause::Sources);
+    }
+
+    /// Makes a new snapshot if this source has changed: cheaper than to look at all of many.
+    pub(crate) fn refresh_for(&self, source: &Arc<dyn Source>) {
+        let parts = self.0.parts.load();
+        let place = parts.sources.iter().position(|known| Arc::ptr_eq(known, source));
+        let seen = place.and_then(|place| self.0.snapshot.load().seen.get(place).copied());
+        // Whoever has replaced the parts makes a new snapshot as well.
+        if seen != Some(source.snapshot().revision) {
+            self.refresh();
+        }
     }
 
     fn resolve(&self, cause: Cause) {

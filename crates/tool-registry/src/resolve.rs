@@ -36,6 +36,10 @@ impl Resolver<'_> {
         let mut snapshot = Snapshot {
             revision: self.before.revision + 1,
             seen: sources.iter().map(|(_, catalogue)| catalogue.revision).collect(),
+            kept: {
+                let kept = sources.iter().filter(|(_, catalogue)| catalogue.is_kept);
+                kept.map(|(source, _)| (*source).to_owned()).collect()
+            },
             ..Snapshot::default()
         };
         let mut owners: HashMap<_, &str> = HashMap::new();

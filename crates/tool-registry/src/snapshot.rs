@@ -1,7 +1,10 @@
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use foldhash::fast::RandomState;
-use tool_core::{Feature, PrepareError, Target, Tool, ToolState};
+use tool_core::{Feature, PrepareError, Target, Tool, ToolState, Trust};
 
 use crate::uri_template::UriTemplate;
 
@@ -19,6 +22,8 @@ pub struct Snapshot {
     pub(crate) awaited: HashMap<(Feature, Arc<str>), Arc<ToolState>>,
     /// Which revision of each source went in, in the order of the sources.
     pub(crate) seen: Vec<u64>,
+    /// The sources whose lists were kept from an earlier run and are not confirmed yet.
+    pub(crate) kept: HashSet<String>,
 }
 
 /// All of one kind.
@@ -116,6 +121,23 @@ impl Snapshot {
         let first = of_scheme.next()?;
         let owner = |tool: &Tool| tool.descriptor().origin.place.clone();
         of_scheme.all(|tool| owner(tool) == owner(first)).then_some(first)
+    }
+
+    /// Whether this is known only from a list that was kept from an earlier run: see
+    /// [`Registry::confirm`](crate::Registry::confirm).
+    #[must_use]
+    pub fn is_kept(&self, tool: &Tool) -> bool {
+        self.kept_source(tool).is_some()
+    }
+
+    /// The source of this, if it is known only from a kept list. What runs it has the name of its source. A tool that the
+    /// operator wrote is on no list.
+    pub(crate) fn kept_source(&self, tool: &Tool) -> Option<&str> {
+        if self.kept.is_empty() || tool.descriptor().origin.trust == Trust::Operator {
+            return None;
+        }
+        let upstream = tool.state().upstream()?;
+        self.kept.get(&**upstream.name()).map(String::as_str)
     }
 
     /// What is not offered.

@@ -184,6 +184,12 @@ pub(crate) enum Servers {
         #[arg(long)]
         gateway: bool,
     },
+    /// Delete the lists of a server, or of all servers, that are kept on disk; each is read again when its server is started
+    Forget {
+        /// The server's name
+        #[arg(value_name = "SERVER")]
+        name: Option<String>,
+    },
 }
 
 const CALL_HELP: &str = "\

@@ -26,7 +26,7 @@ use crate::{
     list::Lists,
     metrics::MetricsPage,
     mirrors::Mirrors,
-    news,
+    missing, news,
     parked::Parked,
     routes::Routes,
     subject, task_requests,
@@ -58,6 +58,8 @@ pub struct GatewayOptions {
     pub info: ServerInfo,
     /// How many tools a page of the list holds: 1,000.
     pub page_size: usize,
+    /// How long a list waits for a server of which no list is known, counted from its first start: 4 s.
+    pub list_wait: Duration,
     /// Whose permissions and limits a principal has. Without it, `local` and `anonymous` are the toolplane's own
     /// callers, and any other principal is a caller without permissions.
     pub callers: Option<Callers>,
@@ -87,6 +89,7 @@ impl Default for GatewayOptions {
         Self {
             info: ServerInfo::new("toolplane", env!("CARGO_PKG_VERSION")),
             page_size: 1000,
+            list_wait: Duration::from_secs(4),
             callers: None,
             metrics: None,
             serves_metrics: false,
@@ -333,9 +336,13 @@ impl Service for Gateway {
             other => return Err(unknown_method(other)),
         };
         let caller = self.caller(cx.principal());
-        let view = self.0.plane.list(&caller).await;
+        let listing = self.0.plane.list_within(&caller, self.0.options.list_wait).await;
         let params = request.params.as_ref();
-        self.0.lists.page(feature, &view, &caller, params, cx.era())
+        let page = self
+            .0
+            .lists
+            .page(feature, &listing.view, &caller, params, cx.era())?;
+        Ok(Answer::untyped(missing::noted(page, &listing.missing)))
     }
 
     fn mirrored(&self, tool: &str) -> Mirrored {
@@ -394,6 +401,7 @@ impl fmt::Debug for GatewayOptions {
         f.debug_struct("GatewayOptions")
             .field("info", &self.info)
             .field("page_size", &self.page_size)
+            .field("list_wait", &self.list_wait)
             .field("callers", &self.callers.is_some())
             .field("metrics", &self.metrics)
             .field("serves_metrics", &self.serves_metrics)

@@ -49,6 +49,7 @@ mod legacy;
 mod list;
 mod metrics;
 mod mirrors;
+mod missing;
 mod modern;
 mod news;
 mod operator;

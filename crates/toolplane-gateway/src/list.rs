@@ -3,7 +3,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use mcp_server::Answer;
 use mcp_wire::{Era, RpcError, code, method};
 use raw_json::{Kind, Limits, RawJson};
 use toolplane::{
@@ -73,7 +72,7 @@ impl Lists {
         caller: &Arc<Caller>,
         params: Option<&RawJson>,
         era: Era,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<RawJson, RpcError> {
         let cursor = params.and_then(|params| params.get("cursor"));
         let start = match cursor.filter(|cursor| cursor.kind() != Kind::Null) {
             Some(cursor) => start(view.list(feature), &cursor)?,
@@ -91,7 +90,7 @@ impl Lists {
         *oldest = key.revision.min(*oldest);
         let rendered = &mut state.rendered;
         if let Some(known) = rendered.iter().find(|known| known.key == key) {
-            return Ok(Answer::untyped(known.page.clone()));
+            return Ok(known.page.clone());
         }
         let page = render(feature, &view.list(feature)[start..], self.page_size, era);
         // Nobody asks for an older list again.
@@ -103,7 +102,7 @@ impl Lists {
             key,
             page: page.clone(),
         });
-        Ok(Answer::untyped(page))
+        Ok(page)
     }
 }
 

@@ -21,7 +21,7 @@ use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
 use crate::{
     BuildError, Toolplane,
     checks::Checks,
-    executors::{Primitives, Running},
+    executors::{KeptIn, Primitives, Running},
     gate::OwnGate,
     health::Watch,
     hooks::Hooks,
@@ -62,6 +62,7 @@ pub struct Builder {
     ledger: Option<Arc<dyn Ledger>>,
     approvals: Option<Arc<dyn Approvals>>,
     approval_news: Vec<Arc<dyn ApprovalNews>>,
+    kept_in: KeptIn,
 }
 
 impl Builder {
@@ -160,6 +161,14 @@ impl Builder {
         self
     }
 
+    /// Keeps the lists of servers in this store between runs, so that they are offered before the servers run; without it,
+    /// they are read from the servers in each run. The store receives lists without known secrets.
+    #[cfg(feature = "exec-mcp")]
+    pub fn list_store(mut self, store: Arc<dyn tool_exec_mcp::ListStore>) -> Self {
+        self.kept_in.store = Some(store);
+        self
+    }
+
     /// Puts it together. Nothing is started.
     ///
     /// # Errors
@@ -172,7 +181,8 @@ impl Builder {
         let secrets = self
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
-        let reloading = Reloading::new(self.own, secrets, &self.redactor);
+        let kept_in = self.kept_in.without_secrets(&self.redactor);
+        let reloading = Reloading::new(self.own, secrets, &self.redactor, kept_in);
         let (parts, running) = reloading.parts(&configuration, &Running::default())?;
         let registry = Registry::new(parts);
         registry.follow();

@@ -6,6 +6,7 @@ use tool_core::{ClientKey, Executor, Secrets, Source};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
+use tool_policy::Redactor;
 
 use crate::{ConnectionUse, HttpUse};
 
@@ -49,6 +50,29 @@ pub(crate) struct Servers {
     list: Vec<Server>,
 }
 
+/// Where the lists of servers are kept between runs, if anywhere.
+#[derive(Default, Clone)]
+pub(crate) struct KeptIn {
+    #[cfg(feature = "exec-mcp")]
+    pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListStore>>,
+}
+
+impl KeptIn {
+    /// The same place, which receives lists without the secrets that are known there.
+    pub(crate) fn without_secrets(self, redactor: &Redactor) -> Self {
+        let _ = redactor;
+        #[cfg(feature = "exec-mcp")]
+        let store = self.store.map(|inner| {
+            let redactor = redactor.clone();
+            Arc::new(crate::list_store::WithoutSecrets { inner, redactor }) as _
+        });
+        Self {
+            #[cfg(feature = "exec-mcp")]
+            store,
+        }
+    }
+}
+
 /// A server, and the one source that it is known by.
 #[cfg(feature = "exec-mcp")]
 #[derive(Clone)]
@@ -79,6 +103,17 @@ impl Server {
 }
 
 impl Servers {
+    /// Has those that keep their lists keep them there.
+    pub(crate) fn keep_lists(&self, kept_in: &KeptIn) {
+        let _ = (self, kept_in);
+        #[cfg(feature = "exec-mcp")]
+        if let Some(store) = &kept_in.store {
+            let servers = self.list.iter().map(|known| known.server.clone());
+            let keeping: Vec<_> = servers.filter(|server| server.settings().keeps_lists).collect();
+            tool_exec_mcp::McpServer::keep_lists(&keeping, store);
+        }
+    }
+
     pub(crate) async fn shutdown(&self) {
         #[cfg(feature = "exec-mcp")]
         futures_util::future::join_all(self.list.iter().map(|known| known.server.shutdown())).await;
@@ -274,6 +309,7 @@ fn server_settings(
     settings.timeout = spec.timeout.map(|timeout| timeout.min(call_timeout));
     settings.start_timeout = spec.start_timeout.unwrap_or(defaults.start_timeout);
     settings.refresh_interval = spec.refresh_interval.unwrap_or(defaults.refresh_interval);
+    settings.keeps_lists = spec.keep_lists.unwrap_or(defaults.keep_lists);
     settings.include = spec.include.clone();
     settings.exclude = spec.exclude.clone();
     settings.rename = spec.rename.clone();

@@ -35,6 +35,9 @@ mod gate;
 mod health;
 mod health_page;
 mod hooks;
+#[cfg(feature = "exec-mcp")]
+mod list_store;
+mod listing;
 mod news;
 #[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
 mod outbound;
@@ -53,6 +56,8 @@ mod views;
 pub use raw_json::RawJson;
 pub use tool_chaos as faults;
 pub use tool_core as core;
+#[cfg(feature = "exec-mcp")]
+pub use tool_exec_mcp::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore};
 pub use tool_manifest as manifest;
 pub use tool_observe as observe;
 pub use tool_policy as policy;
@@ -64,6 +69,7 @@ pub use self::{
     error::BuildError,
     executors::config_schema,
     health::Readiness,
+    listing::{Listing, MissingServer},
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,
     stack::LAYERS,

@@ -127,7 +127,7 @@ impl Toolplane {
         self.view(&self.0.registry.snapshot(), caller)
     }
 
-    fn view(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
+    pub(crate) fn view(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
         self.0.views.get(snapshot, &self.0.rules.load(), caller)
     }
 
@@ -247,7 +247,8 @@ impl Toolplane {
     /// in the future of the call, and in that of its caller, as often as it is moved.
     fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
         let known = match &request.0.address {
-            Address::Tool(name) => self.0.registry.get(name).map(Target::Tool),
+            // One from a kept list is found again when its server runs.
+            Address::Tool(name) => self.0.registry.confirmed(name).map(Target::Tool),
             _ => None,
         };
         match known {
@@ -297,30 +298,24 @@ impl Toolplane {
         cx
     }
 
-    /// Looks up what a call is addressed to, whose server may have to be started first, within the caller's deadline.
+    /// Looks up what a call is addressed to, whose server may have to be started first, within the caller's deadline. What is
+    /// known from a kept list is looked up again in the list of its server, which is started for it; where that fails, the call
+    /// is made with what is known, and its layers say what comes of it.
     async fn find(
         &self,
         address: &Address,
         caller: &Caller,
         deadline: Option<Duration>,
     ) -> Result<Target, ToolError> {
-        let registry = &self.0.registry;
         let find = async {
-            match address {
-                Address::Tool(name) => registry.find(name).await.map(Target::Tool),
-                Address::Prompt(name) => registry.find_prompt(name).await.map(Target::Prompt),
-                Address::Resource(uri) => registry.find_resource(uri).await,
-                Address::CompletePrompt(name) => registry.find_prompt(name).await.map(Target::Completion),
-                Address::CompleteTemplate(uri) => registry.find_template(uri).await.map(Target::Completion),
-                Address::Task { tool, task, request } => {
-                    let tool = registry.find(tool).await;
-                    tool.map(|tool| Target::Task {
-                        tool,
-                        task: task.clone(),
-                        request: request.clone(),
-                    })
-                }
+            let found = self.look_up(address).await?;
+            // What the caller may not call starts nothing.
+            if self.0.rules.load().admit_call(&found, caller).is_err()
+                || !self.0.registry.confirm(found.tool()).await
+            {
+                return Some(found);
             }
+            self.look_up(address).await
         };
         let (feature, name) = address.wanted();
         let found = match deadline {
@@ -331,6 +326,25 @@ impl Toolplane {
             None => find.await,
         };
         found.ok_or_else(|| self.not_found(feature, name, caller))
+    }
+
+    async fn look_up(&self, address: &Address) -> Option<Target> {
+        let registry = &self.0.registry;
+        match address {
+            Address::Tool(name) => registry.find(name).await.map(Target::Tool),
+            Address::Prompt(name) => registry.find_prompt(name).await.map(Target::Prompt),
+            Address::Resource(uri) => registry.find_resource(uri).await,
+            Address::CompletePrompt(name) => registry.find_prompt(name).await.map(Target::Completion),
+            Address::CompleteTemplate(uri) => registry.find_template(uri).await.map(Target::Completion),
+            Address::Task { tool, task, request } => {
+                let tool = registry.find(tool).await;
+                tool.map(|tool| Target::Task {
+                    tool,
+                    task: task.clone(),
+                    request: request.clone(),
+                })
+            }
+        }
     }
 
     /// Says what is near, out of what this caller may see, and which failed server may have had it.

@@ -15,7 +15,7 @@ use tool_registry::RegistryParts;
 use crate::{
     BuildError, Toolplane,
     builder::Own,
-    executors::{self, LetGo, Running},
+    executors::{self, KeptIn, LetGo, Running},
     policies::{callers, rules},
 };
 
@@ -27,6 +27,7 @@ pub(crate) struct Reloading {
     secrets: Arc<dyn Secrets>,
     /// Held while a configuration is put in the place of another: one at a time.
     let_go: Mutex<LetGo>,
+    kept_in: KeptIn,
 }
 
 /// The present values of references. Servers that stay keep asking here, whichever configuration they came with.
@@ -37,7 +38,7 @@ struct SharedSecrets {
 }
 
 impl Reloading {
-    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor) -> Self {
+    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor, kept_in: KeptIn) -> Self {
         let shared = Arc::new(SharedSecrets {
             present: ArcSwap::from_pointee(secrets),
             turns: Mutex::default(),
@@ -47,6 +48,7 @@ impl Reloading {
             secrets: redactor.watching(shared.clone()),
             shared,
             let_go: Mutex::default(),
+            kept_in,
         }
     }
 
@@ -62,6 +64,7 @@ impl Reloading {
         before: &Running,
     ) -> Result<(RegistryParts, Running), BuildError> {
         let primitives = executors::primitives(configuration, &self.secrets(), before);
+        primitives.running.servers.keep_lists(&self.kept_in);
         self.own.with(configuration, primitives)
     }
 

@@ -1,5 +1,7 @@
 //! Sources, names, resolution and what happens when sources change or fail.
 
+mod kept;
+
 use std::{
     sync::{
         Arc, Mutex,
@@ -55,6 +57,7 @@ impl Lazy {
             tools,
             others: Vec::new(),
             rejected: Vec::new(),
+            is_kept: false,
         }));
     }
 }
@@ -303,6 +306,7 @@ async fn what_a_source_leaves_out_is_listed() {
         tools: Vec::new(),
         others: Vec::new(),
         rejected: vec![rejected],
+        is_kept: false,
     }));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(registry.snapshot().refused()[0].reason, "no schema");
@@ -345,6 +349,7 @@ fn shelf(name: &str, others: Vec<Descriptor>) -> Arc<dyn Source> {
         tools: Vec::new(),
         others: others.into_iter().map(Arc::new).collect(),
         rejected: Vec::new(),
+        is_kept: false,
     }));
     Arc::new(lazy)
 }
@@ -419,6 +424,7 @@ async fn a_tool_and_a_prompt_may_have_the_same_name() {
         tools: vec![descriptor("srv__x")],
         others: vec![Arc::new(other(Feature::Prompt, "srv", "x"))],
         rejected: Vec::new(),
+        is_kept: false,
     }));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(
@@ -440,6 +446,7 @@ async fn a_list_that_did_not_change_keeps_its_revision() {
             tools: tools.iter().map(|name| descriptor(name)).collect(),
             others: vec![prompt.clone()],
             rejected: Vec::new(),
+            is_kept: false,
         }));
     };
     set(1, &[]);

@@ -151,6 +151,7 @@ async fn serve_until(
     gateway_options.serves_metrics = metrics.at_gateway;
     let _metrics = metrics.serve(console).await?;
     gateway_options.metrics = metrics.counted;
+    gateway_options.list_wait = loaded.configuration.gateway.list_wait;
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
@@ -190,15 +191,16 @@ fn serve_operator(loaded: &Loaded, gateway: &Gateway, console: Console) -> Optio
     }
 }
 
-/// Starts every server now, so that the first list need not wait for more than the slowest of them.
+/// Starts servers now, so that the first list need not wait for them.
 async fn start_servers(plane: Toolplane, console: Console) {
-    let view = plane.list(&plane.local_caller()).await;
+    plane.start_servers().await;
     for (name, status) in plane.sources() {
         if let SourceState::Failed(reason) = &status.state {
             super::servers::warn_of_failure(&name, reason, status.detail.as_deref(), console);
         }
     }
-    tracing::info!(n_tools = view.tools().len(), "every server has been started");
+    let n_tools = plane.known(&plane.local_caller()).tools().len();
+    tracing::info!(n_tools, "servers have been started");
 }
 
 async fn serve_stdio(

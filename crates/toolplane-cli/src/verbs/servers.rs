@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use toolplane::{
-    RawJson, Toolplane,
+    ListStore as _, RawJson, Toolplane,
     manifest::{HttpTransport, Loaded, ServerSpec, ServerTransport},
 };
 use toolplane_gateway::OperatorClient;
@@ -10,6 +11,7 @@ use toolplane_gateway::OperatorClient;
 use super::{gateways, on_plane};
 use crate::{
     command::{Format, Options, Servers},
+    config,
     exit::Exit,
     failure::Failure,
     output::Console,
@@ -18,16 +20,37 @@ use crate::{
 };
 
 pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Result<Exit, Failure> {
-    let Servers::Ls { no_start, gateway } = *servers;
-    if gateway {
-        return block_on(of_gateways(console));
-    }
+    let no_start = match servers {
+        Servers::Ls { gateway: true, .. } => return block_on(of_gateways(console)),
+        Servers::Ls { no_start, .. } => *no_start,
+        Servers::Forget { name } => return block_on(forget(name.as_deref(), console)),
+    };
     on_plane(options, console, async |loaded, plane| {
-        if !no_start {
+        if no_start {
+            plane.recall().await;
+        } else {
             plane.list(&plane.local_caller()).await;
         }
         show(&configured(loaded, plane), console)
     })
+}
+
+/// Deletes kept lists. The server need not be configured any more.
+async fn forget(name: Option<&str>, console: Console) -> Result<Exit, Failure> {
+    let store = config::list_store().ok_or_else(|| {
+        let failure = Failure::failed("it is not known where lists are kept");
+        failure.with_hint("set `$HOME` or `$XDG_CACHE_HOME`")
+    })?;
+    let n_forgotten = store.forget(name).await.map_err(|error| {
+        let folder = store.folder().display();
+        Failure::failed(format!("kept lists in `{folder}` cannot be deleted")).with_source(&error)
+    })?;
+    let folder = store.folder().display().to_string();
+    console.value(&json!({"forgotten": n_forgotten, "folder": folder}), || {
+        let files = if n_forgotten == 1 { "file" } else { "files" };
+        format!("deleted {n_forgotten} {files} with kept lists from {folder}")
+    })?;
+    Ok(Exit::Done)
 }
 
 /// Refuses the name of a server that is not configured.

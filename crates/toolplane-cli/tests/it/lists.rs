@@ -272,3 +272,34 @@ fn what_a_server_says_at_its_end_is_shown_without_its_secrets() {
         );
     }
 }
+
+/// One run finds the lists that the one before has kept; `servers forget` deletes them.
+#[test]
+fn lists_are_kept_and_forgotten() {
+    let place = place();
+    let n_tools = || {
+        let list = place.run(&["servers", "ls", "--no-start", "-o", "json"]).json();
+        (
+            list[0]["n_tools"].as_u64().unwrap(),
+            list[0]["state"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(n_tools(), (0, "not started".to_owned()));
+    place.run(&["tools", "ls"]);
+    assert_eq!(n_tools(), (2, "not started".to_owned()));
+    let folder = place.path().join(".cache/toolplane/lists");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    for (arguments, n) in [(&["broken"][..], 0), (&["inner"], 1), (&[], 0)] {
+        let arguments = [&["servers", "forget", "-o", "json"], arguments].concat();
+        assert_eq!(place.run(&arguments).json()["forgotten"], n, "{arguments:?}");
+    }
+    assert_eq!(n_tools(), (0, "not started".to_owned()));
+    // One tool of it is found without a list, for which it is started.
+    assert_eq!(place.run(&["call", "inner__one", "-o", "json"]).code, 0);
+    assert_eq!(n_tools(), (2, "not started".to_owned()));
+    let run = place.run(&["servers", "forget"]);
+    assert!(
+        run.stdout.starts_with("deleted 1 file with kept lists from "),
+        "{run:?}"
+    );
+}

@@ -8,6 +8,7 @@ mod call;
 mod exits;
 mod first_calls;
 mod flow;
+mod hanging;
 mod health;
 mod help;
 mod lists;

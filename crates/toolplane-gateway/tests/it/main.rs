@@ -8,6 +8,7 @@ mod chained;
 mod embedding;
 mod legacy_rounds;
 mod lists;
+mod missing;
 mod modern_rounds;
 mod operator;
 mod sessions;

@@ -298,6 +298,7 @@ impl Changing {
             tools: catalogue.tools.clone(),
             others: catalogue.others.clone(),
             rejected: Vec::new(),
+            is_kept: false,
         };
         change(&mut next);
         let revision = next.revision;

@@ -14,6 +14,8 @@ mod health;
 mod hedge;
 mod hung;
 mod idempotency;
+#[cfg(feature = "exec-mcp")]
+mod kept_lists;
 mod ladder;
 mod limits;
 #[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]

@@ -31,7 +31,7 @@ struct Fixed(Vec<(&'static str, String)>);
 impl Fixed {
     fn of(configuration: &Configuration, serve: &Serve) -> Self {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
-        let values: [(_, bool, &dyn fmt::Debug); 7] = [
+        let values: [(_, bool, &dyn fmt::Debug); 8] = [
             (
                 "gateway.listen",
                 !serve.stdio && serve.http.is_none(),
@@ -44,6 +44,7 @@ impl Fixed {
                 serve.metrics.is_none(),
                 &gateway.metrics_listen,
             ),
+            ("gateway.list_wait", true, &gateway.list_wait),
             ("defaults.cache_bytes", true, &defaults.cache_bytes),
             ("defaults.idempotency.max_entries", true, &defaults.max_keys),
             ("defaults.idempotency.max_bytes", true, &defaults.max_key_bytes),

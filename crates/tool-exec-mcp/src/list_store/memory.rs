@@ -1,0 +1,40 @@
+use std::{
+    collections::HashMap,
+    future::ready,
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tool_core::BoxFuture;
+
+use super::{KeptLists, ListKey, ListStore};
+
+/// A [`ListStore`] in memory: for tests, and for programs that build one toolplane after another.
+#[derive(Debug, Default)]
+pub struct MemoryListStore(Mutex<HashMap<ListKey, KeptLists>>);
+
+impl MemoryListStore {
+    fn entries(&self) -> MutexGuard<'_, HashMap<ListKey, KeptLists>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ListStore for MemoryListStore {
+    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+        let entries = self.entries();
+        let found = keys.iter().map(|key| entries.get(key).cloned()).collect();
+        Box::pin(ready(found))
+    }
+
+    fn save(&self, key: ListKey, lists: KeptLists) -> BoxFuture<'_, ()> {
+        self.entries().insert(key, lists);
+        Box::pin(ready(()))
+    }
+
+    fn forget<'a>(&'a self, server: Option<&'a str>) -> BoxFuture<'a, io::Result<usize>> {
+        let mut entries = self.entries();
+        let before = entries.len();
+        entries.retain(|key, _| server.is_some_and(|server| key.server != server));
+        Box::pin(ready(Ok(before - entries.len())))
+    }
+}

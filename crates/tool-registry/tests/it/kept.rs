@@ -1,0 +1,333 @@
+//! Lists from an earlier run, and lists that do not wait for the slowest source.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    time::{Instant, sleep},
+};
+use tool_core::{
+    BoxFuture, Catalogue, Descriptor, Executor, Feature, Source, SourceState, SourceStatus, Trust,
+};
+use tool_registry::{FixedSource, Registry};
+use tool_testkit::{Script, TestTool};
+
+use crate::{names, parts, registry};
+
+/// A server that offers some tools after an earlier run, and others when it is loaded.
+struct Server {
+    name: &'static str,
+    kept: Option<Vec<&'static str>>,
+    fresh: Mutex<Result<Vec<&'static str>, String>>,
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    n_recalls: AtomicUsize,
+    n_loads: AtomicUsize,
+    /// Whether a load may go on.
+    gate: Semaphore,
+}
+
+impl Server {
+    fn new(name: &'static str, kept: Option<&[&'static str]>, fresh: &[&'static str]) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            kept: kept.map(<[_]>::to_vec),
+            fresh: Mutex::new(Ok(fresh.to_vec())),
+            catalogue: watch::Sender::default(),
+            n_recalls: AtomicUsize::new(0),
+            n_loads: AtomicUsize::new(0),
+            gate: Semaphore::new(usize::MAX >> 4),
+        })
+    }
+
+    /// A server whose loads wait until they are let through.
+    fn slow(name: &'static str, fresh: &[&'static str]) -> Arc<Self> {
+        let server = Self::new(name, None, fresh);
+        server.gate.forget_permits(usize::MAX);
+        server
+    }
+
+    fn offer(&self, tools: &[&str], is_kept: bool) {
+        let revision = self.catalogue.borrow().revision + 1;
+        let tools = tools.iter().map(|tool| Arc::new(self.descriptor(tool)));
+        self.catalogue.send_replace(Arc::new(Catalogue {
+            revision,
+            tools: tools.collect(),
+            is_kept,
+            ..Catalogue::default()
+        }));
+    }
+
+    fn descriptor(&self, tool: &str) -> Descriptor {
+        let mut descriptor = TestTool::new(tool).descriptor;
+        descriptor.origin.trust = Trust::Upstream;
+        descriptor.executor.kind = Owned::KIND.to_owned();
+        descriptor.executor.config = self.name.into();
+        descriptor
+    }
+
+    fn n_loads(&self) -> usize {
+        self.n_loads.load(Ordering::SeqCst)
+    }
+}
+
+/// Runs the tools of servers, each by the server that its settings name.
+struct Owned(Script);
+
+impl Owned {
+    const KIND: &str = "owned";
+}
+
+impl Executor for Owned {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
+    fn config_schema(&self) -> raw_json::RawJson {
+        self.0.config_schema()
+    }
+
+    fn prepare(
+        &self,
+        descriptor: &Descriptor,
+    ) -> Result<Arc<dyn tool_core::DynInvoke>, Vec<tool_core::PrepareError>> {
+        self.0.prepare(descriptor)
+    }
+
+    fn provenance(&self, descriptor: &Descriptor) -> tool_core::Provenance {
+        self.0.provenance(descriptor)
+    }
+
+    fn upstream(&self, descriptor: &Descriptor) -> Option<Arc<str>> {
+        descriptor.executor.config.as_str().map(Arc::from)
+    }
+}
+
+impl Source for Server {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        self.catalogue.borrow().clone()
+    }
+
+    fn recall(&self) -> BoxFuture<'_, ()> {
+        self.n_recalls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            if let Some(kept) = &self.kept {
+                self.offer(kept, true);
+            }
+        })
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        self.n_loads.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            let _turn = self.gate.acquire().await.expect("it is never closed");
+            let fresh = self.fresh.lock().expect("no test panics with it").clone();
+            if let Ok(fresh) = fresh {
+                self.offer(&fresh, false);
+            }
+        })
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
+        let mut catalogue = self.catalogue.subscribe();
+        Box::pin(async move {
+            let _ = catalogue.wait_for(|catalogue| catalogue.revision != seen).await;
+        })
+    }
+
+    fn may_hold(&self, _: Feature, name: &str) -> bool {
+        name.starts_with(self.name)
+    }
+
+    fn status(&self) -> SourceStatus {
+        SourceStatus::new(SourceState::NotStarted)
+    }
+}
+
+fn registry_of(servers: &[&Arc<Server>]) -> Registry {
+    let mut all = parts(
+        servers
+            .iter()
+            .map(|server| Arc::clone(server) as Arc<dyn Source>)
+            .collect(),
+    );
+    all.executors.push(Arc::new(Owned(Script::new([]))));
+    Registry::new(all)
+}
+
+const WAIT: Duration = Duration::from_secs(4);
+
+#[tokio::test(start_paused = true)]
+async fn a_list_has_what_was_kept_and_starts_nothing_for_it() {
+    let kept = Server::new("kept", Some(&["kept__a"]), &["kept__a"]);
+    let registry = registry_of(&[&kept]);
+    let start = Instant::now();
+    registry.load_within(WAIT).await;
+    assert_eq!(
+        (names(&registry), kept.n_loads()),
+        (vec!["kept__a".to_owned()], 0)
+    );
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    registry.load_within(WAIT).await;
+    assert_eq!(kept.n_recalls.load(Ordering::SeqCst), 1, "once is enough");
+    let tool = registry.get("kept__a").expect("it is listed");
+    assert!(registry.snapshot().is_kept(&tool));
+    assert!(registry.confirmed("kept__a").is_none());
+    // Whoever wants everything as it is now waits for it.
+    registry.load().await;
+    assert_eq!(kept.n_loads(), 1);
+    assert!(registry.confirmed("kept__a").is_some());
+    assert!(!registry.snapshot().is_kept(&tool));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_hangs_holds_up_the_first_list_and_no_other() {
+    let hanging = Server::slow("hanging", &["hanging__a"]);
+    let good = Server::new("good", None, &["good__a"]);
+    let registry = registry_of(&[&hanging, &good]);
+    registry.follow();
+    let start = Instant::now();
+    registry.load_within(WAIT).await;
+    assert_eq!(
+        (names(&registry), start.elapsed()),
+        (vec!["good__a".to_owned()], WAIT)
+    );
+    let missing: Vec<_> = registry
+        .unlisted()
+        .iter()
+        .map(|source| source.name().to_owned())
+        .collect();
+    assert_eq!(missing, ["hanging"]);
+    for _ in 0..10 {
+        registry.load_within(WAIT).await;
+    }
+    assert_eq!(start.elapsed(), WAIT, "it had its time");
+    assert_eq!(
+        (hanging.n_loads(), good.n_loads()),
+        (1, 1),
+        "it is still being loaded"
+    );
+    let mut changes = registry.changes();
+    changes.mark_unchanged();
+    hanging.gate.add_permits(1);
+    changes.changed().await.expect("what comes late is told");
+    assert_eq!(names(&registry), ["good__a", "hanging__a"]);
+    assert!(registry.unlisted().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_a_list_does_not_give_up_its_servers() {
+    let slow = Server::slow("slow", &["slow__a"]);
+    let registry = registry_of(&[&slow]);
+    let given_up = tokio::time::timeout(WAIT / 2, registry.load_within(WAIT)).await;
+    given_up.expect_err("it is slow");
+    let (start, listing) = (Instant::now(), registry.clone());
+    let listing = tokio::spawn(async move { listing.load_within(WAIT).await });
+    sleep(WAIT / 4).await;
+    slow.gate.add_permits(1);
+    let snapshot = listing.await.expect("it ends");
+    assert_eq!((snapshot.tools().len(), slow.n_loads()), (1, 1));
+    assert_eq!(start.elapsed(), WAIT / 4, "it ends as soon as it can");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_wait_and_any_wait_are_possible() {
+    let slow = Server::slow("slow", &["slow__a"]);
+    let registry = registry_of(&[&slow]);
+    let start = Instant::now();
+    registry.load_within(Duration::ZERO).await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let listing = registry.clone();
+    let listing = tokio::spawn(async move { listing.load_within(Duration::MAX).await });
+    sleep(1000 * WAIT).await;
+    assert!(!listing.is_finished());
+    assert_eq!(slow.n_loads(), 1);
+    slow.gate.add_permits(1);
+    assert_eq!(listing.await.expect("it ends").tools().len(), 1);
+}
+
+/// One that fails is tried again by later lists, which do not wait for it once it had its time.
+#[tokio::test(start_paused = true)]
+async fn one_that_failed_is_tried_again() {
+    let server = Server::new("s", None, &["s__a"]);
+    let offer = std::mem::replace(&mut *server.fresh.lock().unwrap(), Err("no".to_owned()));
+    let registry = registry_of(&[&server]);
+    registry.load_within(WAIT).await;
+    registry.load_within(WAIT).await;
+    assert_eq!((server.n_loads(), names(&registry)), (2, vec![]));
+    sleep(2 * WAIT).await;
+    *server.fresh.lock().unwrap() = offer;
+    registry.load_within(Duration::ZERO).await;
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!((server.n_loads(), names(&registry)), (3, vec!["s__a".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_in_the_place_of_another_has_its_own_time() {
+    let [before, now] = [(); 2].map(|()| Server::slow("slow", &["slow__a"]));
+    let registry = registry_of(&[&before]);
+    registry.load_within(WAIT).await;
+    let mut all = parts(vec![now.clone()]);
+    all.executors.push(Arc::new(Owned(Script::new([]))));
+    registry.replace(all, false);
+    let start = Instant::now();
+    registry.load_within(WAIT).await;
+    assert_eq!((start.elapsed(), now.n_loads()), (WAIT, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_confirmed_before_it_is_used() {
+    let server = Server::new("s", Some(&["s__same", "s__gone"]), &["s__same", "s__new"]);
+    let other = Server::new("other", Some(&["other__a"]), &["other__a"]);
+    let written = Arc::new(FixedSource::new("file", vec![crate::descriptor("written")]));
+    let mut all = parts(vec![server.clone(), other.clone(), written]);
+    all.executors.push(Arc::new(Owned(Script::new([]))));
+    let registry = Registry::new(all);
+    let same = registry.find("s__same").await.expect("it was kept");
+    assert_eq!(server.n_loads(), 0);
+    let written = registry.find("written").await.expect("it is written down");
+    assert!(!registry.confirm(&written).await);
+    assert!(registry.confirm(&same).await);
+    assert_eq!((server.n_loads(), other.n_loads()), (1, 0), "no other is needed");
+    assert!(registry.confirmed("s__same").is_some());
+    assert!(
+        !registry.confirm(&registry.get("s__same").unwrap()).await,
+        "once is enough"
+    );
+    assert!(registry.find("s__gone").await.is_none());
+    assert!(registry.find("s__new").await.is_some());
+    assert_eq!(other.n_loads(), 0);
+}
+
+/// Agents may call what was never listed, such as what a server has since it was updated.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_on_a_kept_list_is_looked_for_at_the_server() {
+    let server = Server::new("s", Some(&["s__old"]), &["s__old", "s__new"]);
+    let registry = registry_of(&[&server]);
+    assert!(registry.find("s__new").await.is_some());
+    assert_eq!(server.n_loads(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_confirmed_is_no_change() {
+    let server = Server::new("s", Some(&["s__a"]), &["s__a"]);
+    let registry = registry_of(&[&server]);
+    let kept = registry.load_within(WAIT).await;
+    let fresh = registry.load().await;
+    assert!(fresh.revision() > kept.revision());
+    assert_eq!(fresh.revision_of(Feature::Tool), kept.revision_of(Feature::Tool));
+}
+
+#[tokio::test]
+async fn a_registry_without_sources_lists_nothing_at_once() {
+    assert!(registry(Vec::new()).load_within(WAIT).await.tools().is_empty());
+}

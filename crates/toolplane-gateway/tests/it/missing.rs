@@ -1,0 +1,166 @@
+//! Lists that do not wait for the slowest server: what is missing is named, and told of when it is there.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::Instant};
+use toolplane::{
+    Toolplane,
+    core::{BoxFuture, Catalogue, Feature, Source, SourceState, SourceStatus},
+};
+use toolplane_gateway::GatewayOptions;
+
+use crate::{
+    acting::Acting,
+    support::{Client, MODERN, acting},
+};
+
+/// A server that hangs until it is told how its start ends.
+struct Slow {
+    name: &'static str,
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    end: watch::Sender<Option<Result<(), &'static str>>>,
+}
+
+impl Slow {
+    fn new(name: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            catalogue: watch::Sender::default(),
+            end: watch::Sender::default(),
+        })
+    }
+}
+
+impl Source for Slow {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn snapshot(&self) -> Arc<Catalogue> {
+        self.catalogue.borrow().clone()
+    }
+
+    fn load(&self) -> BoxFuture<'_, ()> {
+        let mut end = self.end.subscribe();
+        Box::pin(async move {
+            let end = *end.wait_for(Option::is_some).await.expect("it is there");
+            if end == Some(Ok(())) {
+                let tool = acting(&format!("{}__tool", self.name));
+                let mut prompt = acting(&format!("{}__prompt", self.name));
+                prompt.feature = Feature::Prompt;
+                self.catalogue.send_replace(Arc::new(Catalogue {
+                    revision: 1,
+                    tools: vec![Arc::new(tool)],
+                    others: vec![Arc::new(prompt)],
+                    ..Catalogue::default()
+                }));
+            }
+        })
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, ()> {
+        let mut catalogue = self.catalogue.subscribe();
+        Box::pin(async move {
+            let _ = catalogue.wait_for(|catalogue| catalogue.revision != seen).await;
+        })
+    }
+
+    fn may_hold(&self, _: Feature, name: &str) -> bool {
+        name.starts_with(self.name)
+    }
+
+    fn status(&self) -> SourceStatus {
+        SourceStatus::new(match *self.end.borrow() {
+            None => SourceState::Starting,
+            Some(Ok(())) => SourceState::Ready,
+            Some(Err(reason)) => SourceState::Failed(reason.to_owned()),
+        })
+    }
+}
+
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("prompts/list", "prompts"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+];
+
+fn client(servers: &[&Arc<Slow>], wait: Option<Duration>) -> Client {
+    let mut builder = Toolplane::builder()
+        .executor(Arc::new(Acting::default()))
+        .tool(acting("own"));
+    for server in servers {
+        builder = builder.source((*server).clone());
+    }
+    let mut options = GatewayOptions::default();
+    options.list_wait = wait.unwrap_or(options.list_wait);
+    Client::with(builder.build().expect("it can be set up"), options)
+}
+
+fn missing(answer: &Value) -> &Value {
+    &answer["result"]["_meta"]["dev.toolplane/missing"]
+}
+
+/// In both eras and for all lists: the bound, the names of those that are missing, and the news when they are there.
+#[tokio::test(start_paused = true)]
+async fn a_list_says_what_is_missing_and_clients_hear_of_it_when_it_is_there() {
+    for params in ["", MODERN] {
+        for (method, key) in LISTS {
+            let (hanging, failing) = (Slow::new("hanging"), Slow::new("failing"));
+            failing.end.send_replace(Some(Err("no license")));
+            let mut client = client(&[&hanging, &failing], None);
+            let start = Instant::now();
+            if params.is_empty() {
+                client.initialize("{}").await;
+            }
+            let answer = client.value(method, params).await;
+            assert_eq!(start.elapsed(), Duration::from_secs(4));
+            let n_own = usize::from(key == "tools");
+            assert_eq!(
+                answer["result"][key].as_array().expect("a list").len(),
+                n_own,
+                "{answer}"
+            );
+            let expected = json!([
+                {"server": "hanging", "state": "starting"},
+                {"server": "failing", "state": "failed", "reason": "no license"},
+            ]);
+            assert_eq!(*missing(&answer), expected, "{answer}");
+            client.value(method, params).await;
+            assert_eq!(start.elapsed(), Duration::from_secs(4), "it had its time");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_are_told_when_what_was_missing_is_there() {
+    let server = Slow::new("slow");
+    let mut client = client(&[&server], Some(Duration::ZERO));
+    let start = Instant::now();
+    client.initialize("{}").await;
+    for (method, _) in LISTS {
+        assert_eq!(
+            *missing(&client.value(method, "").await),
+            json!([{"server": "slow", "state": "starting"}])
+        );
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO, "nobody is to wait");
+    server.end.send_replace(Some(Ok(())));
+    let mut news = [client.receive().await, client.receive().await].map(|line| {
+        let news: Value = serde_json::from_str(&line).expect("JSON");
+        news["method"].as_str().expect("a notification").to_owned()
+    });
+    news.sort();
+    let expected = [
+        "notifications/prompts/list_changed",
+        "notifications/tools/list_changed",
+    ];
+    assert_eq!(news, expected, "there are no resources");
+    let answer = client.value("tools/list", "").await;
+    assert_eq!(answer["result"]["tools"][1]["name"], "slow__tool");
+    assert!(
+        answer["result"].get("_meta").is_none(),
+        "nothing is missing: {answer}"
+    );
+}

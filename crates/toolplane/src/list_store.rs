@@ -1,0 +1,52 @@
+//! The lists of servers that are kept between runs.
+
+use std::{borrow::Cow, cell::Cell, fmt, future::ready, io, sync::Arc};
+
+use tool_core::BoxFuture;
+use tool_exec_mcp::{KeptLists, ListKey, ListStore};
+use tool_policy::Redactor;
+
+/// A [`ListStore`] that never receives a known secret: servers may write into their lists what they were given. Every list
+/// goes this way to its store.
+///
+/// A secret that is too short to be replaced, since its text is found by chance, keeps the lists out of the store.
+pub(crate) struct WithoutSecrets {
+    pub(crate) inner: Arc<dyn ListStore>,
+    pub(crate) redactor: Redactor,
+}
+
+impl ListStore for WithoutSecrets {
+    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+        self.inner.load(keys)
+    }
+
+    fn save(&self, key: ListKey, lists: KeptLists) -> BoxFuture<'_, ()> {
+        let still_holds = Cell::new(false);
+        let lists = lists.map(|value| {
+            let hidden = self.redactor.json(value);
+            let shown = hidden.as_ref().unwrap_or(value);
+            still_holds
+                .set(still_holds.get() || matches!(self.redactor.known(shown.as_str()), Cow::Owned(_)));
+            hidden
+        });
+        if still_holds.get() {
+            let server = key.server();
+            tracing::debug!(
+                server,
+                "the lists of a server are not kept: they hold a short secret"
+            );
+            return Box::pin(ready(()));
+        }
+        self.inner.save(key, lists)
+    }
+
+    fn forget<'a>(&'a self, server: Option<&'a str>) -> BoxFuture<'a, io::Result<usize>> {
+        self.inner.forget(server)
+    }
+}
+
+impl fmt::Debug for WithoutSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

@@ -1,0 +1,291 @@
+//! Lists that are kept between runs: offered before a server runs, confirmed before a call, and without secrets.
+
+use std::{fs, future::ready, path::Path, sync::Arc, time::Duration};
+
+use mcp_mock::{MockHttp, MockServer, Prompt, Resource, Tool};
+use raw_json::RawJson;
+use toolplane::{
+    CallRequest, FileListStore, ListStore, MemoryListStore, Toolplane,
+    core::{BoxFuture, Caller, ErrorKind, Feature, Reference, Secret, SecretError, Secrets, SourceState},
+    manifest::{LoadOptions, Loaded, Syntax, load},
+};
+
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(text.to_owned()).expect("JSON")
+}
+
+/// A server, and the store that its lists are kept in.
+struct World {
+    server: MockServer,
+    http: MockHttp,
+    store: Arc<dyn ListStore>,
+}
+
+impl World {
+    async fn new(tools: &[&str]) -> Self {
+        let tools = tools.iter().map(|tool| Tool::new(*tool));
+        let server = tools.fold(MockServer::builder(), |builder, tool| builder.tool(tool));
+        let server = server
+            .prompt(Prompt::new("ask"))
+            .resource(Resource::new("file:///a"))
+            .resource(Resource::template("file:///{name}"))
+            .build();
+        Self {
+            http: server.http().await.expect("it listens"),
+            server,
+            store: Arc::new(MemoryListStore::default()),
+        }
+    }
+
+    fn loaded(&self, settings: &str, rest: &str) -> Loaded {
+        let url = self.http.url();
+        let yaml = format!("servers: {{s: {{url: '{url}'{settings}}}}}\n{rest}");
+        load(&LoadOptions::new().text("c", Syntax::Yaml, yaml)).expect("usable")
+    }
+
+    fn plane(&self) -> Toolplane {
+        self.plane_with("", "")
+    }
+
+    fn plane_with(&self, settings: &str, rest: &str) -> Toolplane {
+        let builder = Toolplane::builder().loaded(&self.loaded(settings, rest));
+        let builder = builder.list_store(self.store.clone()).secrets(Arc::new(Vault));
+        builder.build().expect("usable")
+    }
+
+    /// A run in which everything is listed.
+    async fn first_run(&self) {
+        let plane = self.plane();
+        plane.list(&Caller::local()).await;
+        plane.shutdown().await;
+        self.server.clear();
+    }
+}
+
+/// A long secret, and a short one.
+struct Vault;
+
+const LONG: &str = "hunter2-hunter2";
+const SHORT: &str = "xyzzy";
+
+impl Secrets for Vault {
+    fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        let value = if reference.name == "short" { SHORT } else { LONG };
+        Box::pin(ready(Ok(Some(Secret::new(value)))))
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(true)
+    }
+}
+
+async fn names(plane: &Toolplane) -> Vec<String> {
+    let listing = plane.list_within(&Caller::local(), Duration::ZERO).await;
+    let tools = listing.view.tools().iter();
+    tools.map(|tool| tool.name().to_string()).collect()
+}
+
+async fn kind(plane: &Toolplane, request: CallRequest) -> Option<ErrorKind> {
+    plane.call(request).await.err().map(|error| error.kind())
+}
+
+#[tokio::test]
+async fn after_a_restart_everything_is_listed_at_once_and_nothing_is_started() {
+    let world = World::new(&["a", "b"]).await;
+    world.first_run().await;
+    let plane = world.plane();
+    let listing = plane.list_within(&Caller::local(), Duration::ZERO).await;
+    let numbers = Feature::ALL.map(|feature| listing.view.list(feature).len());
+    assert_eq!((numbers, listing.missing), ([2, 1, 1, 1], vec![]));
+    let (_, status) = plane.sources().remove(1);
+    assert_eq!(
+        (status.state, status.n_tools, status.has_kept_lists),
+        (SourceState::NotStarted, 2, true)
+    );
+    assert!(world.server.received().is_empty(), "nobody has asked it");
+
+    // The first call starts it, and its list comes before the call.
+    plane
+        .call(CallRequest::new("s__a"))
+        .await
+        .expect("it is answered");
+    plane
+        .call(CallRequest::new("s__b"))
+        .await
+        .expect("it is answered");
+    let received = world
+        .server
+        .received()
+        .into_iter()
+        .map(|received| received.method);
+    let received: Vec<_> = received
+        .filter(|method| method == "tools/list" || method == "tools/call")
+        .collect();
+    assert_eq!(received, ["tools/list", "tools/call", "tools/call"]);
+    assert!(!plane.sources()[1].1.has_kept_lists);
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_has_changed_meanwhile_counts_from_the_first_call_on() {
+    for (request, expected) in [
+        (CallRequest::new("s__gone"), Some(ErrorKind::NotFound)),
+        (CallRequest::new("s__changed"), Some(ErrorKind::InvalidArguments)),
+        (
+            CallRequest::new("s__changed").json(r#"{"n": 1}"#).expect("JSON"),
+            None,
+        ),
+        (CallRequest::new("s__new"), None),
+        (CallRequest::new("s__same"), None),
+        (CallRequest::new("s__never"), Some(ErrorKind::NotFound)),
+        (CallRequest::prompt("s__ask"), None),
+        (CallRequest::resource("file:///a"), None),
+        (CallRequest::resource("file:///b"), None),
+    ] {
+        let world = World::new(&["same", "gone", "changed"]).await;
+        world.first_run().await;
+        for tool in ["gone", "changed"] {
+            world.server.remove_tool(tool);
+        }
+        let schema = raw(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#);
+        world.server.add_tool(Tool::new("changed").input_schema(schema));
+        world.server.add_tool(Tool::new("new"));
+
+        let plane = world.plane();
+        assert_eq!(names(&plane).await, ["s__changed", "s__gone", "s__same"]);
+        let mut changes = plane.changes();
+        changes.mark_unchanged();
+        let what = format!("{request:?}");
+        assert_eq!(kind(&plane, request).await, expected, "{what}");
+        changes.changed().await.expect("clients are told");
+        assert_eq!(names(&plane).await, ["s__changed", "s__new", "s__same"], "{what}");
+        plane.shutdown().await;
+        // And from then on also for the next run.
+        assert_eq!(
+            names(&world.plane()).await,
+            ["s__changed", "s__new", "s__same"],
+            "{what}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_allowed_starts_nothing() {
+    let world = World::new(&["a"]).await;
+    world.first_run().await;
+    let plane = world.plane_with("", "policy: {blocklist: ['s__*']}");
+    for request in ["s__a"]
+        .map(CallRequest::new)
+        .into_iter()
+        .chain([CallRequest::prompt("s__ask"), CallRequest::resource("file:///a")])
+    {
+        let what = format!("{request:?}");
+        assert_eq!(kind(&plane, request).await, Some(ErrorKind::Denied), "{what}");
+    }
+    assert!(world.server.received().is_empty());
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_keeps_its_place_on_the_list() {
+    let world = World::new(&["a"]).await;
+    world.first_run().await;
+    let plane = world.plane();
+    // Nothing listens there any more.
+    drop(world);
+    assert_eq!(names(&plane).await, ["s__a"]);
+    for _ in 0..2 {
+        assert_eq!(
+            kind(&plane, CallRequest::new("s__a")).await,
+            Some(ErrorKind::Unavailable)
+        );
+        assert_eq!(names(&plane).await, ["s__a"]);
+    }
+    assert!(matches!(plane.sources()[1].1.state, SourceState::Failed(_)));
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn another_configuration_of_a_server_has_lists_of_its_own() {
+    let world = World::new(&["a"]).await;
+    world.first_run().await;
+    let plane = world.plane_with(", headers: {X-Account: other}", "");
+    let listing = plane.list_within(&Caller::local(), Duration::ZERO).await;
+    assert_eq!(listing.missing.len(), 1, "its list is not known yet");
+    // Back to the settings of before, while the plane runs.
+    plane.reload(&world.loaded("", "")).expect("usable");
+    world.server.clear();
+    assert_eq!(names(&plane).await, ["s__a"]);
+    // Filters and names count for kept lists as they do for others.
+    plane
+        .reload(&world.loaded(", prefix: 'x_', exclude: ['b']", ""))
+        .expect("usable");
+    assert_eq!(names(&plane).await, ["x_a"]);
+    plane
+        .reload(&world.loaded(", exclude: ['a']", ""))
+        .expect("usable");
+    assert!(names(&plane).await.is_empty());
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn lists_are_not_kept_where_the_operator_says_so() {
+    for (settings, rest, is_kept) in [
+        ("", "", true),
+        (", keep_lists: false", "", false),
+        ("", "defaults: {keep_lists: false}", false),
+        (", keep_lists: true", "defaults: {keep_lists: false}", true),
+    ] {
+        let world = World::new(&["a"]).await;
+        for n_tools in [0, usize::from(is_kept)] {
+            let plane = world.plane_with(settings, rest);
+            plane.recall().await;
+            assert_eq!(
+                plane.known(&Caller::local()).tools().len(),
+                n_tools,
+                "{settings} {rest}"
+            );
+            plane.list(&Caller::local()).await;
+            plane.shutdown().await;
+        }
+    }
+}
+
+/// Everything that is in files below a folder.
+fn contents(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let texts = paths.map(|path| match path.is_dir() {
+        true => contents(&path),
+        false => fs::read_to_string(path).expect("it is text"),
+    });
+    texts.collect()
+}
+
+#[tokio::test]
+async fn no_known_secret_is_written() {
+    for (reference, value, is_written) in [("long", LONG, true), ("short", SHORT, false)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut world = World::new(&["plain"]).await;
+        world.store = Arc::new(FileListStore::new(folder.path().join("lists")));
+        let text = format!("log in with {value}");
+        world.server.add_tool(
+            Tool::new("leaky")
+                .description(&text)
+                .member("x", raw(&format!(r#"{{"{value}": 1e2}}"#))),
+        );
+        world.server.add_prompt(Prompt::new("leaky").description(&text));
+        world
+            .server
+            .add_resource(Resource::new(format!("file:///{value}")));
+        let plane = world.plane_with(
+            &format!(", headers: {{K: '${{secret:{reference}}}', L: '${{secret:long}}'}}"),
+            "",
+        );
+        plane.list(&Caller::local()).await;
+        plane.shutdown().await;
+        let written = contents(folder.path());
+        assert_eq!(written.contains("plain"), is_written, "{written}");
+        assert!(!written.contains(LONG) && !written.contains(SHORT), "{written}");
+    }
+}
