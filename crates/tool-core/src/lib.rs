@@ -63,6 +63,7 @@ mod template;
 mod timestamp;
 mod tool;
 mod trace;
+mod uri;
 
 pub use self::{
     adapt::{Adapted, ArgumentHandling, Change, ChangeKind},
@@ -113,4 +114,5 @@ pub use self::{
     timestamp::rfc3339,
     tool::{Settings, Tool, ToolParts},
     trace::TraceContext,
+    uri::{ResourceUri, UriTemplate},
 };

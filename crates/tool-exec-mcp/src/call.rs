@@ -12,7 +12,7 @@ use crate::{
     KeyPlace, McpServer,
     connections::Checkout,
     drive::{drive, is_made},
-    fault::{call_error, cut},
+    fault::{call_error, no_resource},
     kept::keep,
     task,
 };
@@ -126,12 +126,11 @@ impl McpCall {
     /// What the configuration leaves out is not read by its URI either.
     fn check_uri(&self, listed: &Descriptor, uri: &str) -> Result<(), ToolError> {
         let is_template = listed.feature == Feature::ResourceTemplate;
-        let known = listed.uri.as_deref().unwrap_or_default();
-        if self.server.settings().takes_as(uri, known, is_template) {
-            return Ok(());
+        let is_listed = !is_template && listed.uri.as_deref() == Some(uri);
+        match is_listed || self.server.settings().takes_unlisted(uri, is_template) {
+            true => Ok(()),
+            false => Err(no_resource(uri)),
         }
-        let message = format!("there is no resource `{}`", cut(uri));
-        Err(ToolError::new(ErrorKind::NotFound, message))
     }
 
     /// What the caller says of the argument, with a reference to what it belongs to.

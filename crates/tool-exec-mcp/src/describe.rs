@@ -167,7 +167,7 @@ impl Entry<'_> {
 
     fn resource(&self, key: &str) -> Result<Option<Descriptor>, Rejected> {
         let uri = self.identity(key)?;
-        if !self.settings.takes(&uri) {
+        if !self.settings.takes_listed(&uri) {
             return Ok(None);
         }
         let config = json!({"server": self.settings.name, "uri": uri});

@@ -199,6 +199,12 @@ fn http_status(
     }
 }
 
+/// The error of a resource that the configuration leaves out.
+pub(crate) fn no_resource(uri: &str) -> ToolError {
+    let message = format!("there is no resource `{}`", cut(uri));
+    ToolError::new(ErrorKind::NotFound, message)
+}
+
 /// A server's words, kept to a length that fits a message.
 pub(crate) fn cut(text: &str) -> String {
     const MAX: usize = 500;

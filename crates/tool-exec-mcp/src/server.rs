@@ -14,14 +14,14 @@ use tokio::{
 };
 use tool_core::{
     BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus,
-    ToolError, hide_credentials,
+    ToolError, UriTemplate, hide_credentials,
 };
 
 use crate::{
     ServerSettings,
     connections::{Checkout, Connections, Unreachable},
     describe::{describe, replaced},
-    fault::request_error,
+    fault::{no_resource, request_error},
     freshness::Freshness,
     kept_lists::ListKeeper,
     life::Life,
@@ -129,6 +129,24 @@ impl McpServer {
     pub fn n_requests(&self) -> usize {
         let shared = self.connections.known().and_then(Upstream::ready);
         shared.map_or(0, |connection| connection.pending())
+    }
+
+    /// Whether the resource of this URI may be read, as far as `include` and `exclude` say.
+    fn takes_resource(&self, uri: &str) -> bool {
+        let catalogue = self.catalogue.borrow().clone();
+        let of = |feature| {
+            let others = catalogue
+                .others
+                .iter()
+                .filter(move |other| other.feature == feature);
+            others.filter_map(|other| other.uri.as_deref())
+        };
+        let mut templates = of(Feature::ResourceTemplate);
+        of(Feature::Resource).any(|listed| listed == uri)
+            || self.settings.takes_unlisted(
+                uri,
+                templates.any(|template| UriTemplate::new(template).matches(uri)),
+            )
     }
 
     /// Its connections, for what they are reached with.
@@ -389,7 +407,12 @@ impl Source for ServerSource {
     }
 
     fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.0.connections.subscribe(uri))
+        Box::pin(async move {
+            match self.0.takes_resource(uri) {
+                true => self.0.connections.subscribe(uri).await,
+                false => Err(no_resource(uri)),
+            }
+        })
     }
 
     fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
 use raw_json::RawJson;
-use tool_core::{Pattern, Reference, SecretError, Secrets, Template, outward_name};
+use tool_core::{Pattern, Reference, ResourceUri, SecretError, Secrets, Template, outward_name};
 
 /// An MCP server, as configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,30 +142,37 @@ impl ServerSettings {
         }
     }
 
-    /// Whether a tool or prompt of this name, or a resource or template of this URI, is taken.
+    /// Whether a tool or prompt of this name is taken.
     pub(crate) fn takes(&self, own: &str) -> bool {
-        self.includes(own) && !self.excludes(own)
+        let fits = |rule: &Pattern| rule.matches(own);
+        self.include.as_ref().is_none_or(|rules| rules.iter().any(fits)) && !self.exclude.iter().any(fits)
     }
 
-    /// Whether the resource of this URI may be read as one that is listed under `listed`: itself, one that a template
-    /// stands for, or one of the same scheme. What is left out cannot be read by its URI either.
-    pub(crate) fn takes_as(&self, uri: &str, listed: &str, is_template: bool) -> bool {
-        let is_limited = self.include.is_some() || !self.exclude.is_empty();
-        if uri == listed || !is_limited {
-            return true;
-        }
-        let is_included = self.includes(uri) || is_template && self.includes(listed);
-        is_included && !self.excludes(uri) && !is_ambiguous(uri)
+    /// Whether a resource or template of this URI is taken into the list.
+    pub(crate) fn takes_listed(&self, uri: &str) -> bool {
+        self.takes_all()
+            || ResourceUri::new("", uri).is_some_and(|uri| self.includes(&uri) && !self.excludes(&uri))
     }
 
-    fn includes(&self, own: &str) -> bool {
-        self.include
-            .as_ref()
-            .is_none_or(|list| list.iter().any(|pattern| pattern.matches(own)))
+    /// Whether the resource of this URI may be read or watched that is not on the list itself, perhaps as one of a template
+    /// that was taken. A URI that leads elsewhere by `..` may not: where links are, nobody knows where to.
+    pub(crate) fn takes_unlisted(&self, uri: &str, is_of_template: bool) -> bool {
+        let is_taken = |uri: &ResourceUri<'_>| {
+            (is_of_template || self.includes(uri)) && !self.excludes(uri) && !uri.has_dot_segments()
+        };
+        self.takes_all() || ResourceUri::new("", uri).as_ref().is_some_and(is_taken)
     }
 
-    fn excludes(&self, own: &str) -> bool {
-        self.exclude.iter().any(|pattern| pattern.matches(own))
+    fn takes_all(&self) -> bool {
+        self.include.is_none() && self.exclude.is_empty()
+    }
+
+    fn includes(&self, uri: &ResourceUri<'_>) -> bool {
+        self.include.as_ref().is_none_or(|rules| uri.is_within(rules))
+    }
+
+    fn excludes(&self, uri: &ResourceUri<'_>) -> bool {
+        self.exclude.iter().any(|rule| uri.could_match(rule))
     }
 
     /// The name under which a tool is shown.
@@ -284,13 +291,41 @@ pub(crate) enum ResolveError {
     Endpoint(#[from] mcp_client::Error),
 }
 
-/// Whether a server may take the URI for another one: dots that lead elsewhere, and characters in disguise, which are
-/// never written in this way without need.
-fn is_ambiguous(uri: &str) -> bool {
-    let leads_elsewhere = |part| part == "." || part == "..";
-    let is_disguise = |escape: &str| {
-        let byte = escape.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        byte.is_none_or(|byte| byte.is_ascii_alphanumeric() || b"-._~%/\\:".contains(&byte))
-    };
-    uri.split(['/', '\\', '?', '#', ':']).any(leads_elsewhere) || uri.split('%').skip(1).any(is_disguise)
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tool_testkit::{file_readers, file_spelling};
+
+    use super::*;
+
+    fn settings(include: Option<&str>, exclude: Option<&str>) -> ServerSettings {
+        let target = ServerTarget::Http {
+            url: Template::parse("http://localhost").unwrap(),
+            headers: BTreeMap::new(),
+            transport: HttpTransport::default(),
+        };
+        let rules = |rule: Option<&str>| rule.map(|rule| vec![Pattern::new(rule)]);
+        ServerSettings {
+            include: rules(include),
+            exclude: rules(exclude).unwrap_or_default(),
+            ..ServerSettings::new("files", target)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_any_reader_takes_for_a_file_that_is_left_out_is_not_taken(
+            choices in prop::collection::vec(any::<u8>(), 100),
+        ) {
+            let uri = file_spelling("/secret/key.txt", &choices);
+            let is_read = |path: Option<String>| path.is_some_and(|path| path.starts_with("/secret/"));
+            if file_readers().iter().any(|(_, read)| is_read(read(&uri))) {
+                for settings in [settings(None, Some("file:///secret/*")), settings(Some("file:///open/*"), None)] {
+                    prop_assert!(!settings.takes_listed(&uri), "{uri:?}");
+                    prop_assert!(!settings.takes_unlisted(&uri, false), "{uri:?}");
+                }
+                prop_assert!(!settings(None, Some("file:///secret/*")).takes_unlisted(&uri, true), "{uri:?}");
+            }
+        }
+    }
 }

@@ -29,7 +29,6 @@ mod ledger;
 mod limiter;
 mod memory_approvals;
 mod partial;
-mod plain_uri;
 mod rate_limit;
 mod redact;
 mod redactor;

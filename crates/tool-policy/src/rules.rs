@@ -1,8 +1,8 @@
 use std::{borrow::Cow, time::Duration};
 
-use tool_core::{ApprovalRule, Caller, Feature, Pattern, Target, Tool};
+use tool_core::{ApprovalRule, Caller, Feature, Pattern, ResourceUri, Target, Tool};
 
-use crate::{CallLimits, plain_uri::plain_uri};
+use crate::CallLimits;
 
 /// Who may see and call what: tools, and the prompts and resources of servers in the same way. The same rules hold for
 /// lists and for calls, and always for the resolved tool, whatever name it was asked for by: what forbids or asks for something
@@ -112,35 +112,40 @@ impl Refusal {
 }
 
 impl Rules {
-    /// Decides whether a caller may see and call a tool.
+    /// Decides whether a caller may see and call a tool, or see a resource or template.
     ///
     /// # Errors
     /// The first rule that speaks against it: tool choice, blocklist, allow-list, permissions.
     pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
-        self.admit_as(tool.name(), tool, caller)
+        if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
+            return Err(Refusal::NoTools);
+        }
+        let subject = self.subject(tool.name(), tool, uri_of(tool))?;
+        self.not_blocked(&subject)?;
+        self.allowed(&subject)?;
+        self.permitted(&subject, caller)
     }
 
-    /// Decides whether a caller may make a call of this target. A resource must be admitted by its own name, by what its
-    /// URI comes to when it is written plainly, and by the name of the template that stands for it.
+    /// Decides whether a caller may make a call of this target. A resource must be admitted by its own name, in every
+    /// [reading](ResourceUri) of its URI, and nothing may speak against the template that stands for it.
     ///
     /// # Errors
     /// As [`Rules::admit`].
     pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Refusal> {
-        let (name, tool) = (target.name(), target.tool());
-        if let Target::Resource { uri, .. } = target
-            && !self.is_empty()
-        {
-            self.not_blocked(tool.name(), tool)?;
-            self.permitted(tool.name(), tool, caller)?;
-            let plain = plain_uri(uri).ok_or_else(|| Refusal::Unclear {
-                resource: name.to_string(),
-            })?;
-            if plain != **uri {
-                let prefix = name.strip_suffix(&**uri).unwrap_or_default();
-                self.admit_as(&format!("{prefix}{plain}"), tool, caller)?;
-            }
+        let tool = target.tool();
+        let Target::Resource { uri, .. } = target else {
+            return self.admit(tool, caller);
+        };
+        let name = target.name();
+        if *name != **tool.name() {
+            let listed = self.subject(tool.name(), tool, uri_of(tool))?;
+            self.not_blocked(&listed)?;
+            self.permitted(&listed, caller)?;
         }
-        self.admit_as(&name, tool, caller)
+        let subject = self.subject(&name, tool, Some(uri))?;
+        self.not_blocked(&subject)?;
+        self.allowed(&subject)?;
+        self.permitted(&subject, caller)
     }
 
     /// Why somebody must approve a call of this target, in words that follow "because"; nothing if nobody need. What
@@ -159,30 +164,17 @@ impl Rules {
         if self.approval.required.is_empty() {
             return None;
         }
-        let rule_of = |name: &str| self.approval.required.iter().find(|rule| rule.matches(name));
         let name = target.name();
-        let mut rule = rule_of(&name).or_else(|| tool.names().find_map(rule_of));
-        if let (None, Target::Resource { uri, .. }) = (rule, target) {
-            let Some(plain) = plain_uri(uri) else {
-                return Some("nobody can tell which rules its name fits".into());
-            };
-            let prefix = name.strip_suffix(&**uri).unwrap_or_default();
-            rule = rule_of(&format!("{prefix}{plain}"));
-        }
-        rule.map(|rule| format!("of the policy rule `{}`", rule.as_str()).into())
-    }
-
-    /// Whether no rule speaks of names.
-    fn is_empty(&self) -> bool {
-        self.blocklist.is_empty() && self.allowlist.is_none() && self.required_permissions.is_empty()
-    }
-
-    /// The permissions that a call under this name requires, those first that the tool itself asks for.
-    fn required<'a>(&'a self, name: &'a str, tool: &'a Tool) -> impl Iterator<Item = &'a String> {
-        let rules = self.required_permissions.iter();
-        let fitting = rules.filter(move |(rule, _)| names(name, tool).any(|name| rule.matches(name)));
-        let own = &tool.descriptor().metadata.required_permissions;
-        own.iter().chain(fitting.flat_map(|(_, permissions)| permissions))
+        let uri = match target {
+            Target::Resource { uri, .. } => Some(&**uri),
+            _ => None,
+        };
+        let Ok(subject) = Subject::new(&name, tool, uri) else {
+            return Some("nobody can tell which rules its name fits".into());
+        };
+        let rules = &self.approval.required;
+        let rule = rules.iter().find(|rule| subject.could_match(rule))?;
+        Some(format!("of the policy rule `{}`", rule.as_str()).into())
     }
 
     /// Whether whoever makes a call of this target needs no permission for it.
@@ -195,11 +187,30 @@ impl Rules {
         )
     }
 
-    fn permitted(&self, name: &str, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
+    /// Whether no rule speaks of names.
+    fn is_empty(&self) -> bool {
+        self.blocklist.is_empty() && self.allowlist.is_none() && self.required_permissions.is_empty()
+    }
+
+    /// Describes a tool, or a resource with this URI, to the rules of admission.
+    fn subject<'a>(&self, name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Subject<'a>, Refusal> {
+        let uri = uri.filter(|_| !self.is_empty());
+        Subject::new(name, tool, uri)
+    }
+
+    /// The permissions that a call of this subject requires, those first that the tool itself asks for.
+    fn required<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a String> {
+        let rules = self.required_permissions.iter();
+        let fitting = rules.filter(|(rule, _)| subject.could_match(rule));
+        let own = &subject.tool.descriptor().metadata.required_permissions;
+        own.iter().chain(fitting.flat_map(|(_, permissions)| permissions))
+    }
+
+    fn permitted(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Refusal> {
         let is_missing = |permission: &&String| !caller.permissions.contains(permission.as_str());
-        match self.required(name, tool).find(is_missing) {
+        match self.required(subject).find(is_missing) {
             Some(permission) => Err(Refusal::Lacks {
-                tool: name.to_owned(),
+                tool: subject.name.to_owned(),
                 principal: caller.principal.to_string(),
                 permission: permission.clone(),
             }),
@@ -207,37 +218,67 @@ impl Rules {
         }
     }
 
-    fn not_blocked(&self, name: &str, tool: &Tool) -> Result<(), Refusal> {
-        let is_about = |rule: &&Pattern| names(name, tool).any(|name| rule.matches(name));
-        match self.blocklist.iter().find(is_about) {
+    fn not_blocked(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+        match self.blocklist.iter().find(|rule| subject.could_match(rule)) {
             Some(rule) => Err(Refusal::Blocked {
-                tool: name.to_owned(),
+                tool: subject.name.to_owned(),
                 rule: rule.as_str().to_owned(),
             }),
             None => Ok(()),
         }
     }
 
-    fn admit_as(&self, name: &str, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
-        if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
-            return Err(Refusal::NoTools);
+    fn allowed(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+        match &self.allowlist {
+            Some(rules) if !subject.is_within(rules) => Err(Refusal::NotAllowed {
+                tool: subject.name.to_owned(),
+            }),
+            _ => Ok(()),
         }
-        self.not_blocked(name, tool)?;
-        if self
-            .allowlist
-            .as_ref()
-            .is_some_and(|list| !list.iter().any(|rule| rule.matches(name)))
-        {
-            return Err(Refusal::NotAllowed {
-                tool: name.to_owned(),
-            });
-        }
-        self.permitted(name, tool, caller)
     }
 }
 
-/// The name under which something is called, and the others that the same tool has.
-fn names<'a>(name: &'a str, tool: &'a Tool) -> impl Iterator<Item = &'a str> {
-    let others = tool.provenance().names.iter().map(|name| &**name);
-    std::iter::once(name).chain(others)
+/// A tool, prompt or resource as rules see it.
+struct Subject<'a> {
+    /// The name under which something is called or listed.
+    name: &'a str,
+    tool: &'a Tool,
+    /// The name of a resource or template, taken apart.
+    resource: Option<ResourceUri<'a>>,
+}
+
+impl<'a> Subject<'a> {
+    fn new(name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Self, Refusal> {
+        let read = |uri| {
+            let prefix = name.strip_suffix(uri).unwrap_or_default();
+            let unclear = || Refusal::Unclear {
+                resource: name.to_owned(),
+            };
+            ResourceUri::new(prefix, uri).ok_or_else(unclear)
+        };
+        let resource = uri.map(read).transpose()?;
+        Ok(Self { name, tool, resource })
+    }
+
+    /// Whether a rule that forbids or asks for something is about this, under any of its names.
+    fn could_match(&self, rule: &Pattern) -> bool {
+        let others = self.tool.provenance().names.iter().map(|name| &**name);
+        let mut names = std::iter::once(self.name).chain(others);
+        names.any(|name| rule.matches(name))
+            || self.resource.as_ref().is_some_and(|uri| uri.could_match(rule))
+    }
+
+    /// Whether rules that allow speak of this.
+    fn is_within(&self, rules: &[Pattern]) -> bool {
+        match &self.resource {
+            Some(uri) => uri.is_within(rules),
+            None => rules.iter().any(|rule| rule.matches(self.name)),
+        }
+    }
+}
+
+/// The URI of a resource, or of a template.
+fn uri_of(tool: &Tool) -> Option<&str> {
+    let is_resource = matches!(tool.feature(), Feature::Resource | Feature::ResourceTemplate);
+    tool.descriptor().uri.as_deref().filter(|_| is_resource)
 }

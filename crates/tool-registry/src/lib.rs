@@ -9,7 +9,6 @@ mod follow;
 mod registry;
 mod resolve;
 mod snapshot;
-mod uri_template;
 
 pub use self::{
     fixed::FixedSource,

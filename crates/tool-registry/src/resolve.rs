@@ -7,11 +7,11 @@ use std::{
 
 use tool_core::{
     Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Trust, Upstream,
-    check_name,
+    UriTemplate, check_name,
 };
 use tool_schema::LazySchema;
 
-use crate::{Refused, Snapshot, registry::Shared, snapshot::key, uri_template::UriTemplate};
+use crate::{Refused, Snapshot, registry::Shared, snapshot::key};
 
 /// What a resolution goes by.
 pub(crate) struct Resolver<'a> {

@@ -4,9 +4,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use tool_core::{Feature, PrepareError, Target, Tool, ToolState, Trust};
-
-use crate::uri_template::UriTemplate;
+use tool_core::{Feature, PrepareError, Target, Tool, ToolState, Trust, UriTemplate};
 
 /// All tools at one time, resolved, with the prompts and resources of servers. Immutable: a call that began with it
 /// ends with it.

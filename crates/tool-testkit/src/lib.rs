@@ -4,10 +4,12 @@ mod executor;
 mod peers;
 mod scripted;
 mod tools;
+mod uris;
 
 pub use self::{
     executor::executor,
     peers::{PeerCommand, Peers, Skip, skip},
     scripted::{Script, Step},
     tools::{TestTool, call},
+    uris::{FileReader, file_readers, file_spelling},
 };

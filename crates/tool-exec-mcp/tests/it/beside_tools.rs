@@ -326,7 +326,7 @@ async fn what_is_left_out_cannot_be_read_by_its_uri() {
         done.map(|_| ()).map_err(|error| error.kind())
     };
     let (resource, template) = (Feature::Resource, Feature::ResourceTemplate);
-    let cases: [Case<'_>; 16] = [
+    let cases: [Case<'_>; 17] = [
         (None, &[], resource, "box:a", true),
         // One that is not listed, of the only server that has this scheme.
         (None, &[], resource, "box:z", true),
@@ -344,6 +344,7 @@ async fn what_is_left_out_cannot_be_read_by_its_uri() {
         (Some(&["box:*"]), &[], template, "box:%2E%2e/b", false),
         (None, &["box:b"], resource, "box:./b", false),
         (None, &["box:b"], resource, "box:%62", false),
+        (None, &["box:b"], resource, "BOX:b#x", false),
         (None, &["box:b"], resource, "box:a%20b", true),
     ];
     for (include, exclude, feature, uri, is_read) in cases {

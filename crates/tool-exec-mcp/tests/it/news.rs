@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use tool_core::{ClientKey, ErrorKind, Source, Update};
+use tool_core::{ClientKey, ErrorKind, Pattern, Source, Update};
 use tool_exec_mcp::McpServer;
 
 use crate::{
@@ -220,5 +220,29 @@ async fn who_was_sent_to_a_page_is_told_that_it_was_visited_once() {
         )
     };
     assert_eq!(*told.lock().unwrap(), [of("anna", "e1"), of("berta", "e3")]);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_not_watched() {
+    let fixture = Fixture::new(&[]);
+    let mut settings = asker(&fixture, "");
+    settings.exclude = vec![Pattern::new("file:///secret/*")];
+    let server = McpServer::new(settings, Arc::new(NoSecrets));
+    let source = server.source();
+    for uri in [
+        "file:///secret/b",
+        "file:/secret/b",
+        "file://localhost/secret/b",
+        "file:///open/../secret/b",
+    ] {
+        let error = source.subscribe(uri).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{uri}");
+    }
+    source.subscribe("file:///open/b").await.unwrap();
+    assert_eq!(
+        fixture.notes("requests"),
+        [r#"resources/subscribe {"uri":"file:///open/b"}"#]
+    );
     server.shutdown().await;
 }

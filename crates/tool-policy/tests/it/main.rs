@@ -8,6 +8,7 @@ mod credentials;
 mod partial;
 mod rate_limit;
 mod redact;
+mod resource_rules;
 mod surface;
 
 use std::{collections::BTreeSet, sync::Arc};

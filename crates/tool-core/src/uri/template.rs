@@ -5,7 +5,7 @@
 /// takes steps in the order of the length of the URI and the number of expressions: there is no backtracking over more
 /// than the last expression that takes any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UriTemplate(Vec<Part>);
+pub struct UriTemplate(Vec<Part>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -20,7 +20,9 @@ enum Part {
 const MAX_PARTS: usize = 64;
 
 impl UriTemplate {
-    pub(crate) fn new(template: &str) -> Self {
+    /// Reads a template; one that is malformed is literal from there on.
+    #[must_use]
+    pub fn new(template: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = template;
         while let Some((literal, tail)) = rest.split_once('{') {
@@ -45,7 +47,8 @@ impl UriTemplate {
     }
 
     /// Whether this URI may come of the template.
-    pub(crate) fn matches(&self, uri: &str) -> bool {
+    #[must_use]
+    pub fn matches(&self, uri: &str) -> bool {
         // A template without a literal would take what belongs to others.
         let has_literal = matches!(self.0.first(), Some(Part::Literal(_)));
         has_literal && self.0.len() <= MAX_PARTS && matches(&self.0, uri)
