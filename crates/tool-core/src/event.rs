@@ -127,8 +127,8 @@ pub enum Event<'a> {
         cx: &'a CallContext,
         /// Whose breaker: of the tool, or of its upstream.
         scope: Scope,
-        /// Its state from now on.
-        state: BreakerState,
+        /// From which state into which, and why.
+        change: &'a BreakerChange,
     },
     /// A call with an idempotency key came to what an earlier one with its key has come to, and made nothing run.
     Replayed {
@@ -189,6 +189,19 @@ pub enum BreakerState {
     HalfOpen,
     /// Nothing.
     Open,
+}
+
+/// A circuit breaker's way from one state into another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BreakerChange {
+    /// Its state before.
+    pub from: BreakerState,
+    /// Its state from now on.
+    pub to: BreakerState,
+    /// Why: a lower-case fragment.
+    pub reason: String,
+    /// For how long nothing passes, if it is open now.
+    pub pause: Option<Duration>,
 }
 
 impl BreakerState {

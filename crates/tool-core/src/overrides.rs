@@ -92,6 +92,8 @@ impl Default for RetrySettings {
 pub struct BreakerSettings {
     /// Whether there is none after all.
     pub disabled: bool,
+    /// What is held back by failures after a connection was made.
+    pub per: BreakerScope,
     /// How many failures in a row open it.
     pub max_failures: u32,
     /// The share of failed calls in the window, in percent, that opens it.
@@ -106,10 +108,21 @@ pub struct BreakerSettings {
     pub max_pause: Duration,
 }
 
+/// What a circuit breaker holds back after failures. A connection that cannot be made always counts for the upstream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BreakerScope {
+    /// The tool alone.
+    #[default]
+    Tool,
+    /// The tool, and all tools of its upstream where the upstream itself fails.
+    Upstream,
+}
+
 impl Default for BreakerSettings {
     fn default() -> Self {
         Self {
             disabled: false,
+            per: BreakerScope::Tool,
             max_failures: 5,
             failure_percent: 50,
             min_calls: 10,

@@ -8,9 +8,9 @@ use raw_json::RawJson;
 use serde_json::{Map, Value};
 
 use crate::{
-    ApprovalRule, ArgumentHandling, BreakerSettings, CacheSettings, CheckJson, Descriptor, DynInvoke,
-    FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings, Provenance,
-    Redaction, RetrySettings, ToolState,
+    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, CacheSettings, CheckJson, Descriptor,
+    DynInvoke, FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings,
+    Provenance, Redaction, RetrySettings, ToolState,
 };
 
 /// A tool, resolved: its descriptor, compiled schemas and prepared executor in one immutable snapshot. A call looks
@@ -55,8 +55,9 @@ pub struct Settings {
     pub hedge: Option<HedgeSettings>,
     /// When it is held back after failures; never if absent.
     pub breaker: Option<BreakerSettings>,
-    /// When what runs it is held back with all of its tools, as far as those are held back at all: the server's settings or the
-    /// defaults, never the tool's, since one upstream has one breaker.
+    /// When what runs it is held back with all of its tools, as far as those are held back at all: the settings of the server
+    /// or the defaults, or those of a tool that says [`BreakerScope::Upstream`]. One upstream has one breaker: what a
+    /// tool sets is how its own failures count for that.
     pub upstream_breaker: BreakerSettings,
     /// What is done with arguments that do not fit.
     pub arguments: ArgumentHandling,
@@ -114,6 +115,16 @@ impl Settings {
         self.hedge = overrides.hedge.or(self.hedge);
         let breaker = overrides.breaker.or(self.breaker);
         self.breaker = breaker.filter(|breaker| !breaker.disabled);
+        match overrides.breaker.filter(|breaker| !breaker.disabled) {
+            Some(own) if own.per == BreakerScope::Upstream => {
+                self.upstream_breaker = BreakerSettings {
+                    disabled: self.upstream_breaker.disabled,
+                    ..own
+                };
+            }
+            Some(own) => self.upstream_breaker.per = own.per,
+            None => {}
+        }
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
         self.disabled_for = overrides.disabled_for.unwrap_or(self.disabled_for);
         self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);

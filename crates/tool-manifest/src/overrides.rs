@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ApprovalRule, ArgumentHandling, BreakerSettings, Overrides, Redaction, RetrySettings};
+use tool_core::{
+    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, Redaction, RetrySettings,
+};
 
 use crate::{
     cache::{self, CacheBody},
@@ -37,6 +39,9 @@ pub(crate) struct RetryBody {
 pub(crate) struct BreakerBody {
     /// Whether there is none after all.
     disabled: Field<bool>,
+    /// What it holds back: `tool`, the tool alone, if it is not given; `upstream`, with it all tools of its server or HTTP
+    /// host when that itself fails. A connection that cannot be made always counts for the server or host.
+    per: Field<BreakerScopeWord>,
     /// How many failures in a row open it; 5 if it is not given.
     max_failures: Field<u32>,
     /// The share of failed calls that opens it; 50% if it is not given.
@@ -50,6 +55,17 @@ pub(crate) struct BreakerBody {
     pause: Field<Period>,
     /// What the pause does not grow beyond; 60s if it is not given.
     max_pause: Field<Period>,
+}
+
+/// What a breaker holds back.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "BreakerScope")]
+pub(crate) enum BreakerScopeWord {
+    /// The tool alone.
+    Tool,
+    /// All tools of the server or host.
+    Upstream,
 }
 
 /// What is done with arguments that are not quite what a tool's schema asks for: `strict` refuses them; `coerce` converts
@@ -145,6 +161,10 @@ fn retry(cx: Cx<'_>, body: RetryBody) -> RetrySettings {
 fn breaker(cx: Cx<'_>, body: BreakerBody) -> BreakerSettings {
     let mut settings = BreakerSettings {
         disabled: body.disabled.get().unwrap_or_default(),
+        per: match body.per.get() {
+            Some(BreakerScopeWord::Upstream) => BreakerScope::Upstream,
+            _ => BreakerScope::Tool,
+        },
         ..BreakerSettings::default()
     };
     let hint = "write `disabled: true` for tools without a breaker";

@@ -189,7 +189,7 @@ impl Page {
         };
         let state = format!("{prefix}_state");
         let help = format!(
-            "The circuit breaker of {whose}: 0 closed, 1 half open, 2 open; absent if it never moved."
+            "The circuit breaker of {whose}: 0 closed, 1 half open, 2 open; absent if it never moved, or if there is no such tool or server any more."
         );
         self.head(&state, "gauge", &help);
         for (name, _, number) in moved() {
@@ -201,7 +201,7 @@ impl Page {
             "counter",
             &format!("How often the circuit breaker of {whose} went into a state."),
         );
-        for (name, one, _) in moved() {
+        for (name, one) in breakers.iter().filter(|(_, one)| one.has_moved()) {
             for (word, count) in one.changes() {
                 self.line(&changes, &[(label, name), ("state", word)], count as f64);
             }

@@ -1,7 +1,7 @@
 //! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
 //! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
-//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`SourceLog`] tells the
+//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`BreakerLog`] tells of circuit breakers, [`SourceLog`] tells the
 //! log how servers fare. [`Metrics`] is another, for Prometheus.
 //!
 //! # Features
@@ -11,6 +11,7 @@
 mod alert_log;
 mod alerts;
 mod attempt;
+mod breaker_log;
 mod call;
 mod conventions;
 mod described;
@@ -41,6 +42,7 @@ pub use self::{
     alert_log::AlertLog,
     alerts::{AlertMonitor, AlertSettings},
     attempt::{WatchAttempt, WatchingAttempt},
+    breaker_log::BreakerLog,
     call::{Watch, Watching},
     described::AttributeValue,
     health_book::HealthBook,

@@ -2,12 +2,14 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use tool_core::{AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target};
+use tool_core::{
+    AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target, Upstream,
+};
 
 use crate::{
     conventions,
@@ -151,11 +153,12 @@ impl Observe for Metrics {
             Event::BreakerChanged {
                 cx,
                 scope: Scope::Upstream,
-                state,
+                change,
             } => {
                 if let Some(upstream) = cx.tool().state().upstream() {
                     self.upstreams.with(upstream.name(), |breaker| {
-                        breaker.enter(*state, Arc::as_ptr(upstream).addr());
+                        let owner: Weak<Upstream> = Arc::downgrade(upstream);
+                        breaker.enter(change.to, owner);
                     });
                 }
             }

@@ -1,14 +1,15 @@
 use std::{
+    any::Any,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use tool_core::{
     Alert, AlertKind, AlertPhase, BreakerState, CacheOutcome, CallContext, DegradedStep, ErrorKind, Event,
-    Outcome, Scope, SourceChange, SourceState, Target, ToolError,
+    Outcome, Scope, SourceChange, SourceState, Target, ToolError, ToolState,
 };
 
 use crate::{
@@ -64,9 +65,13 @@ pub(crate) struct Breaker {
     changes: [AtomicU64; 3],
     /// One more than the place of the state in [`BREAKER_STATES`]; 0 if it never was in another than the first.
     state: AtomicU64,
-    /// Whose state that is, by its address: one that a reload has put in the place of another begins closed.
-    owner: AtomicUsize,
+    /// Whose state that is: one that a reload has put in the place of another begins closed, and that of a tool or server
+    /// which a reload removed is gone.
+    owner: Mutex<Option<Owner>>,
 }
+
+/// Where a breaker is kept: the state of a tool or of an upstream.
+pub(crate) type Owner = Weak<dyn Any + Send + Sync>;
 
 /// What is counted of a source of tools.
 #[derive(Debug, Default)]
@@ -111,25 +116,46 @@ impl Outcomes {
 }
 
 impl Breaker {
-    pub(crate) fn enter(&self, state: BreakerState, owner: usize) {
+    pub(crate) fn enter(&self, state: BreakerState, owner: Owner) {
         if let Some(place) = BREAKER_STATES.iter().position(|known| *known == state) {
             self.changes[place].fetch_add(1, Ordering::Relaxed);
             self.state.store(place as u64 + 1, Ordering::Relaxed);
-            self.owner.store(owner, Ordering::Relaxed);
+            *self.owner() = Some(owner);
         }
     }
 
     /// Takes note of whose breaker calls go through now.
-    pub(crate) fn belongs_to(&self, owner: usize) {
+    pub(crate) fn belongs_to(&self, owner: impl FnOnce() -> Owner) {
         const CLOSED: u64 = 1;
-        if self.state.load(Ordering::Relaxed) > CLOSED && self.owner.load(Ordering::Relaxed) != owner {
+        if self.state.load(Ordering::Relaxed) <= CLOSED {
+            return;
+        }
+        let (mut known, owner) = (self.owner(), owner());
+        if !known.as_ref().is_some_and(|known| known.ptr_eq(&owner)) {
             self.state.store(CLOSED, Ordering::Relaxed);
+            *known = Some(owner);
         }
     }
 
-    /// The number of its state; nothing for one that never moved.
+    /// The number of its state; nothing for one that never moved, or whose tool or server is gone.
     pub(crate) fn state(&self) -> Option<u64> {
-        self.state.load(Ordering::Relaxed).checked_sub(1)
+        let is_there = self
+            .owner()
+            .as_ref()
+            .is_some_and(|owner| owner.strong_count() > 0);
+        self.state
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .filter(|_| is_there)
+    }
+
+    /// Whether it ever moved.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.state.load(Ordering::Relaxed) > 0
+    }
+
+    fn owner(&self) -> MutexGuard<'_, Option<Owner>> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -200,7 +226,7 @@ impl Series {
                 self.argument_bytes.add(&BYTES, n_bytes);
                 // What is no tool is counted together with others of its kind.
                 if matches!(cx.target, Target::Tool(_)) {
-                    self.breaker.belongs_to(owner(cx));
+                    self.breaker.belongs_to(|| owner(cx));
                 }
             }
             Event::CallFinished { result, elapsed, .. } => {
@@ -251,16 +277,17 @@ impl Series {
             Event::BreakerChanged {
                 cx,
                 scope: Scope::Tool,
-                state,
-            } => self.breaker.enter(*state, owner(cx)),
+                change,
+            } => self.breaker.enter(change.to, owner(cx)),
             _ => {}
         }
     }
 }
 
 /// What stands for the state of the tool that is called.
-fn owner(cx: &CallContext) -> usize {
-    Arc::as_ptr(cx.tool().state()).addr()
+fn owner(cx: &CallContext) -> Owner {
+    let state: Weak<ToolState> = Arc::downgrade(cx.tool().state());
+    state
 }
 
 /// Each scope for which something was counted, and how often.

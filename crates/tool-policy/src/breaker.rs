@@ -1,20 +1,21 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerSettings, BreakerState, CallContext, DispatchState, ErrorKind, Event, Instant, Invoke, Jitter,
-    Layer, Outcome, Scope, Sign, Signs, ToolError,
+    BreakerChange, BreakerScope, BreakerSettings, CallContext, DispatchState, ErrorKind, Event, Instant,
+    Invoke, Jitter, Layer, Outcome, Scope, Sign, Signs, ToolError,
 };
 
 use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
 
-/// Holds a tool back after failures, where its [`BreakerSettings`] say so, and all tools of an upstream when the
-/// upstream itself is ill. The states are those of [`Circuit`]. The circuit of an upstream has settings of its own,
-/// [`Settings::upstream_breaker`](tool_core::Settings): its tools share it, so none of them sets it.
+/// Holds a tool back after failures, where its [`BreakerSettings`] say so, and all tools of an upstream that cannot be
+/// connected to. The states are those of [`Circuit`]. The circuit of an upstream goes by
+/// [`Settings::upstream_breaker`](tool_core::Settings).
 ///
 /// # What counts
 /// What its [`Sign`] says. For the tool that is every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its
-/// upstream it is only those in which it did not answer as it should: one broken tool of a server does not take the others with
-/// it. A refusal by the upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its
+/// upstream it is a connection that could not be made: nothing was sent. Where the operator asks for it
+/// ([`BreakerScope::Upstream`]), it is also every failure in which the upstream did not answer as it should; one broken
+/// tool of a server does not take the others with it even then. A refusal by the upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its
 /// limits let it.
 ///
 /// # Order
@@ -147,7 +148,7 @@ impl Held {
             .tool
             .acquire(start)
             .map_err(|held| refuse(cx, held, Scope::Tool))?;
-        tell(cx, Scope::Tool, permit.changed());
+        tell(cx, Scope::Tool, permit.changed().cloned(), None);
         let mut held = Self {
             start,
             tool: Leave {
@@ -160,7 +161,7 @@ impl Held {
         if let Some(circuit) = circuits.upstream {
             match circuit.acquire(start) {
                 Ok(permit) => {
-                    tell(cx, Scope::Upstream, permit.changed());
+                    tell(cx, Scope::Upstream, permit.changed().cloned(), None);
                     held.upstream = Some(Leave {
                         circuit,
                         permit,
@@ -172,7 +173,7 @@ impl Held {
                     held.give_back(
                         cx,
                         (Verdict::Unknown, Verdict::Unknown),
-                        start,
+                        (start, None),
                         &Jitter::seeded(0),
                     );
                     return Err(refuse(cx, back, Scope::Upstream));
@@ -183,16 +184,29 @@ impl Held {
         Ok(held)
     }
 
-    fn give_back(self, cx: &CallContext, verdicts: (Verdict, Verdict), now: Instant, jitter: &Jitter) {
-        tell(cx, Scope::Tool, self.tool.report(verdicts.0, now, jitter));
+    /// `end` is when the attempt ended, and with which failure.
+    fn give_back(
+        self,
+        cx: &CallContext,
+        verdicts: (Verdict, Verdict),
+        end: (Instant, Option<ErrorKind>),
+        jitter: &Jitter,
+    ) {
+        let (now, kind) = end;
+        tell(cx, Scope::Tool, self.tool.report(verdicts.0, now, jitter), kind);
         if let Some(upstream) = self.upstream {
-            tell(cx, Scope::Upstream, upstream.report(verdicts.1, now, jitter));
+            tell(
+                cx,
+                Scope::Upstream,
+                upstream.report(verdicts.1, now, jitter),
+                kind,
+            );
         }
     }
 }
 
 impl Leave {
-    fn report(self, verdict: Verdict, now: Instant, jitter: &Jitter) -> Option<BreakerState> {
+    fn report(self, verdict: Verdict, now: Instant, jitter: &Jitter) -> Option<BreakerChange> {
         self.circuit
             .report(self.permit, verdict, now, &self.settings, jitter)
     }
@@ -214,12 +228,17 @@ impl Attempt<'_> {
         if let Some(held) = self.held.take() {
             let now = self.cx.clock.now();
             let signs = Signs::of(self.cx, result, now.since(held.start));
-            let was_answered = self.cx.dispatch().state() == DispatchState::Answered;
-            let verdicts = (
-                verdict(signs.tool, was_answered),
-                verdict(signs.upstream, was_answered),
-            );
-            held.give_back(self.cx, verdicts, now, self.jitter);
+            let reached = self.cx.dispatch().state();
+            let was_answered = reached == DispatchState::Answered;
+            let of_upstream = match self.cx.tool().settings().upstream_breaker.per {
+                BreakerScope::Upstream => verdict(signs.upstream, was_answered),
+                BreakerScope::Tool => connected(signs.upstream, reached),
+            };
+            let verdicts = (verdict(signs.tool, was_answered), of_upstream);
+            let kind = result
+                .and_then(|result| result.as_ref().err())
+                .map(ToolError::kind);
+            held.give_back(self.cx, verdicts, (now, kind), self.jitter);
         }
     }
 }
@@ -240,11 +259,24 @@ fn verdict(sign: Sign, was_answered: bool) -> Verdict {
     }
 }
 
-/// Tells of a circuit's new state, if it has one.
-fn tell(cx: &CallContext, scope: Scope, state: Option<BreakerState>) {
-    if let Some(state) = state {
-        cx.observers.tell(&Event::BreakerChanged { cx, scope, state });
+/// What an attempt says of the way to its upstream, and of nothing else.
+fn connected(sign: Sign, reached: DispatchState) -> Verdict {
+    match (sign, reached) {
+        (Sign::Answered | Sign::Reported, _) => Verdict::Healthy,
+        (Sign::Ill, DispatchState::NotSent) => Verdict::Ill,
+        (_, DispatchState::NotSent) => Verdict::Unknown,
+        _ => Verdict::Alive,
     }
+}
+
+/// Tells how a circuit's state has changed, if it has, and by which failure.
+fn tell(cx: &CallContext, scope: Scope, change: Option<BreakerChange>, kind: Option<ErrorKind>) {
+    let Some(mut change) = change else { return };
+    if let Some(kind) = kind {
+        change.reason.push_str(&format!(", the last as `{kind}`"));
+    }
+    let change = &change;
+    cx.observers.tell(&Event::BreakerChanged { cx, scope, change });
 }
 
 fn refuse(cx: &mut CallContext, held: HeldBack, scope: Scope) -> ToolError {

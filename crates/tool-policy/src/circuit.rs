@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tool_core::{BreakerSettings, BreakerState, Instant, Jitter};
+use tool_core::{BreakerChange, BreakerSettings, BreakerState, Instant, Jitter};
 
 use crate::sync::{Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ pub struct Circuit(Mutex<Machine>);
 pub struct Permit {
     generation: u64,
     is_probe: bool,
-    changed: Option<BreakerState>,
+    changed: Option<BreakerChange>,
 }
 
 /// What a call says of the health of what it was made to.
@@ -91,12 +91,17 @@ impl Circuit {
             Ok(Permit {
                 generation: machine.generation,
                 is_probe,
-                changed: (before == BreakerState::Open).then_some(BreakerState::HalfOpen),
+                changed: (before == BreakerState::Open).then(|| BreakerChange {
+                    from: BreakerState::Open,
+                    to: BreakerState::HalfOpen,
+                    reason: "a call tries it out".to_owned(),
+                    pause: None,
+                }),
             })
         })
     }
 
-    /// Takes note of how a call went, and tells the state that the circuit is in from now on if it is another.
+    /// Takes note of how a call went, and tells how the circuit's state has changed by it, if it has.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a permit is for one call, and this is its end"
@@ -108,19 +113,34 @@ impl Circuit {
         now: Instant,
         settings: &BreakerSettings,
         jitter: &Jitter,
-    ) -> Option<BreakerState> {
+    ) -> Option<BreakerChange> {
         self.lock(|machine| {
             if permit.generation != machine.generation {
                 return None;
             }
-            if permit.is_probe {
+            let from = machine.state();
+            let reason = if permit.is_probe {
                 machine.probed(verdict, now, settings, jitter);
+                let ended = if verdict == Verdict::Ill {
+                    "failed"
+                } else {
+                    "was answered"
+                };
+                format!("the call that tried it out {ended}")
             } else if let Phase::Closed(counts) = &mut machine.phase
-                && counts.opens(verdict, now, settings)
+                && let Some(reason) = counts.opens(verdict, now, settings)
             {
                 machine.open(now, settings, jitter);
-            }
-            (permit.generation != machine.generation).then(|| machine.state())
+                reason
+            } else {
+                return None;
+            };
+            (permit.generation != machine.generation).then(|| BreakerChange {
+                from,
+                to: machine.state(),
+                reason,
+                pause: machine.check(now).err().and_then(|held| held.retry_after),
+            })
         })
     }
 
@@ -130,10 +150,10 @@ impl Circuit {
 }
 
 impl Permit {
-    /// The state that the circuit is in since this was given, if it was another before.
+    /// How the circuit's state has changed when this was given, if it has.
     #[must_use]
-    pub fn changed(&self) -> Option<BreakerState> {
-        self.changed
+    pub fn changed(&self) -> Option<&BreakerChange> {
+        self.changed.as_ref()
     }
 }
 
@@ -196,26 +216,34 @@ struct Counts {
 }
 
 impl Counts {
-    /// Counts a call; true if it is one failure too many.
-    fn opens(&mut self, verdict: Verdict, now: Instant, settings: &BreakerSettings) -> bool {
+    /// Counts a call; says why the circuit opens if it is one failure too many.
+    fn opens(&mut self, verdict: Verdict, now: Instant, settings: &BreakerSettings) -> Option<String> {
         let is_failure = match verdict {
             Verdict::Healthy => false,
             Verdict::Ill => true,
-            Verdict::Alive | Verdict::Unknown => return false,
+            Verdict::Alive | Verdict::Unknown => return None,
         };
         self.advance(now, settings.window);
         self.n_calls[0] += 1;
         if !is_failure {
             self.n_failures_in_row = 0;
-            return false;
+            return None;
         }
         self.n_failures[0] += 1;
         self.n_failures_in_row += 1;
         let sum = |parts: &[u32]| parts.iter().copied().map(u64::from).sum::<u64>();
         let (n_calls, n_failures) = (sum(&self.n_calls), sum(&self.n_failures));
-        self.n_failures_in_row >= settings.max_failures
-            || n_calls >= settings.min_calls.into()
-                && n_failures * 100 >= n_calls * u64::from(settings.failure_percent)
+        if self.n_failures_in_row >= settings.max_failures {
+            return Some(format!("{} failures in a row", self.n_failures_in_row));
+        }
+        let is_share_too_large = n_calls >= settings.min_calls.into()
+            && n_failures * 100 >= n_calls * u64::from(settings.failure_percent);
+        is_share_too_large.then(|| {
+            format!(
+                "{n_failures} of {n_calls} calls failed within {:?}",
+                settings.window
+            )
+        })
     }
 
     fn advance(&mut self, now: Instant, window: Duration) {

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     follows: AtomicBool,
     /// Where news of resources goes: also those of sources to come.
     tell: Mutex<Vec<OnUpdate>>,
-    /// All that there ever were: what is known of one is not lost when its tools go and come again.
+    /// All that there are, by the last configuration: what is known of one is not lost when its tools go and come again.
     upstreams: Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
     snapshot: ArcSwap<Snapshot>,
     /// Held while a new snapshot is made, so that an older one never replaces a newer one.
@@ -416,6 +416,9 @@ impl Registry {
                 );
             }
         }
+        if let Cause::Parts { .. } = cause {
+            shared.forget_upstreams(&parts, &snapshot);
+        }
         let revision = snapshot.revision;
         shared.snapshot.store(Arc::new(snapshot));
         shared.revision.send_replace(revision);
@@ -432,6 +435,21 @@ impl Shared {
     /// Whether this is still one of the sources.
     pub(crate) fn has(&self, source: &Arc<dyn Source>) -> bool {
         self.parts.load().has(source)
+    }
+
+    /// Forgets what is known of servers and hosts that the configuration does not have any more.
+    fn forget_upstreams(&self, parts: &Parts, snapshot: &Snapshot) {
+        let shelves = Feature::ALL
+            .into_iter()
+            .flat_map(|feature| snapshot.list(feature));
+        let states = shelves.map(|tool| tool.state()).chain(snapshot.awaited.values());
+        let mut names: HashSet<&str> = states
+            .filter_map(|state| state.upstream())
+            .map(|upstream| &**upstream.name())
+            .collect();
+        names.extend(parts.sources.iter().map(|source| source.name()));
+        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        upstreams.retain(|name, _| names.contains(&**name));
     }
 
     /// What is known of the upstream of this name.

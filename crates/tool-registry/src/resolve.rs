@@ -142,13 +142,14 @@ impl Resolver<'_> {
         let executor = self.executors.get(kind).ok_or_else(|| {
             let mut kinds: Vec<_> = self.executors.keys().map(|kind| format!("`{kind}`")).collect();
             kinds.sort();
-            refused(
-                format!(
-                    "there is no executor `{kind}` here; there are {}",
-                    kinds.join(", ")
-                ),
-                Vec::new(),
-            )
+            let known = kinds.join(", ");
+            Refused {
+                missing_kind: Some(kind.clone()),
+                ..refused(
+                    format!("there is no executor `{kind}` here; there are {known}"),
+                    Vec::new(),
+                )
+            }
         })?;
         let prepared = executor.prepare(descriptor).map_err(|problems| {
             let reasons: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -219,6 +220,7 @@ fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> Refused
         name: name.to_owned(),
         reason,
         problems: Vec::new(),
+        missing_kind: None,
     }
 }
 

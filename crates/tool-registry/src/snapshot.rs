@@ -48,6 +48,8 @@ pub struct Refused {
     pub reason: String,
     /// The problems in its executor's settings, if it is those: a loader knows their lines.
     pub problems: Vec<PrepareError>,
+    /// The kind of executor that it needs, if there is none.
+    pub missing_kind: Option<String>,
 }
 
 impl Snapshot {

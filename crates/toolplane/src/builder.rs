@@ -13,7 +13,7 @@ use tool_core::{
     Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, HealthBook, SourceLog, Tracer};
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, Tracer};
 use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules, Surface};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
@@ -189,8 +189,12 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reloading.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &clock);
-        let mut observers: Vec<Arc<dyn Observe>> =
-            vec![watch.book.clone(), Arc::new(AlertLog), Arc::new(SourceLog)];
+        let mut observers: Vec<Arc<dyn Observe>> = vec![
+            watch.book.clone(),
+            Arc::new(AlertLog),
+            Arc::new(BreakerLog),
+            Arc::new(SourceLog),
+        ];
         let hooks = Hooks::new(outbound, clock.clone());
         hooks.adopt(hooks.of(&configuration)?);
         observers.push(hooks.of_alerts());

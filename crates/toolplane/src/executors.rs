@@ -8,7 +8,7 @@ use tool_exec_mcp::Isolation;
 use tool_manifest::Configuration;
 use tool_policy::Redactor;
 
-use crate::{ConnectionUse, HttpUse};
+use crate::{BuildError, ConnectionUse, HttpUse};
 
 /// What a configuration gives besides its own tools.
 #[derive(Default)]
@@ -181,6 +181,32 @@ impl LetGo {
             futures_util::future::join_all(alive.iter().map(|server| server.shutdown())).await;
         }
     }
+}
+
+/// Checks that nothing which the configuration needs was left out of this build. Tools of a kind that was left out are
+/// refused one by one: see [`Toolplane::refused`](crate::Toolplane::refused).
+///
+/// # Errors
+/// When there are servers in a build without them.
+pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
+    let has_servers = configuration.servers.iter().any(|spec| !spec.disabled);
+    if has_servers && !cfg!(feature = "exec-mcp") {
+        return Err(BuildError::LeftOut("servers of MCP (feature `exec-mcp`)"));
+    }
+    Ok(())
+}
+
+/// The kinds of tools that were left out of this build, each with its feature.
+pub(crate) fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kinds = [
+        ("mock", "exec-mock", cfg!(feature = "exec-mock")),
+        ("http", "exec-http", cfg!(feature = "exec-http")),
+        ("mcp", "exec-mcp", cfg!(feature = "exec-mcp")),
+    ];
+    kinds
+        .into_iter()
+        .filter(|(_, _, is_there)| !is_there)
+        .map(|(kind, feature, _)| (kind, feature))
 }
 
 /// Sets up every primitive of this build. What `before` has of the same settings is taken over as it runs.

@@ -1,13 +1,15 @@
 //! How well everything is, and who is told.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 use tool_core::{Event, SourceState, SourceStatus};
 use tool_manifest::Configuration;
 use tool_observe::{AlertMonitor, HealthBook};
 
-use crate::{Checked, Toolplane, builder::alert_settings, checks::Checks, required::Required};
+use crate::{
+    Checked, Toolplane, builder::alert_settings, checks::Checks, executors::left_out, required::Required,
+};
 
 /// How often alerts are looked for.
 const LOOK: Duration = Duration::from_secs(5);
@@ -78,7 +80,8 @@ impl Toolplane {
         self.0.watch.checks.once().await
     }
 
-    /// Whether every server is ready that the configuration calls required.
+    /// Whether every server is ready that the configuration calls required, and no tool needs what was left out of this
+    /// build.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.readiness_by(&self.sources())
@@ -102,7 +105,26 @@ impl Toolplane {
                     .push(format!("the server `{name}` is required and {state}"));
             }
         }
+        readiness.reasons.extend(self.left_out());
         readiness
+    }
+
+    /// The tools that cannot run since their kind was left out of this build.
+    fn left_out(&self) -> Vec<String> {
+        let kinds: HashMap<_, _> = left_out().collect();
+        if kinds.is_empty() {
+            return Vec::new();
+        }
+        let snapshot = self.0.registry.snapshot();
+        let refused = snapshot.refused().iter();
+        let reasons = refused.filter_map(|refused| {
+            let (kind, feature) = kinds.get_key_value(refused.missing_kind.as_deref()?)?;
+            Some(format!(
+                "the tool `{}` needs the kind `{kind}`, which was left out of this build (feature `{feature}`)",
+                refused.name
+            ))
+        });
+        reasons.collect()
     }
 }
 

@@ -63,6 +63,7 @@ impl Reloading {
         configuration: &Configuration,
         before: &Running,
     ) -> Result<(RegistryParts, Running), BuildError> {
+        executors::check(configuration)?;
         let primitives = executors::primitives(configuration, &self.secrets(), before);
         primitives.running.servers.keep_lists(&self.kept_in);
         self.own.with(configuration, primitives)
@@ -88,7 +89,7 @@ impl Toolplane {
     /// `defaults.idempotency`. The section `gateway` is for whoever serves.
     ///
     /// # Errors
-    /// When two sources have the same name, or a webhook is asked for in a build without them. Tools that cannot be used are left out: see [`Toolplane::refused`].
+    /// When two sources have the same name, or something is asked for that was left out of this build. Tools that cannot be used are left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -8,10 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, CallContext, CorrelationId, ErrorKind, Event, Invoke, Layers,
-    Observe, ToolError,
+    Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CallContext, CorrelationId,
+    ErrorKind, Event, Invoke, Layers, Observe, Scope, ToolError, Upstream,
 };
-use tool_observe::{AlertLog, Watch, WatchAttempt};
+use tool_observe::{AlertLog, BreakerLog, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
@@ -147,4 +147,77 @@ async fn a_failure_is_logged_with_addresses_and_without_credentials() {
     let lines = logged(Level::DEBUG, json!({}), Step::Fail(error)).await;
     let said = "failed: https://[redacted]@10.1.2.3/v1 refused Authorization: Bearer [redacted]";
     assert_eq!(messages(&lines)[1..], [format!("attempt {said}").as_str(), said]);
+}
+
+#[test]
+fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
+    let buffer = Buffer::default();
+    let to = buffer.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || to.clone())
+        .json()
+        .flatten_event(true)
+        .finish();
+    let mut tool = TestTool::new("t");
+    tool.upstream = Some(Arc::new(Upstream::new("files")));
+    let cx = &call(
+        tool.build(Script::new([])),
+        json!({}),
+        Arc::new(TokioClock::new()),
+    );
+    let change = |from, to, pause| BreakerChange {
+        from,
+        to,
+        reason: "5 failures in a row".to_owned(),
+        pause,
+    };
+    let open = change(
+        BreakerState::Closed,
+        BreakerState::Open,
+        Some(std::time::Duration::from_secs(2)),
+    );
+    let closed = change(BreakerState::HalfOpen, BreakerState::Closed, None);
+    tracing::subscriber::with_default(subscriber, || {
+        for (scope, change) in [
+            (Scope::Tool, &open),
+            (Scope::Upstream, &open),
+            (Scope::Tool, &closed),
+        ] {
+            BreakerLog.observe(&Event::BreakerChanged { cx, scope, change });
+        }
+    });
+    let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let message = |line: usize| lines[line]["message"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        message(0),
+        "the tool `t` is held back for 2.0s: 5 failures in a row"
+    );
+    assert_eq!(
+        message(1),
+        "the upstream `files` is held back for 2.0s: 5 failures in a row"
+    );
+    assert_eq!(
+        message(2),
+        "the breaker of the tool `t` is closed: 5 failures in a row"
+    );
+    assert_eq!(
+        (&lines[0]["level"], &lines[2]["level"]),
+        (&json!("WARN"), &json!("INFO"))
+    );
+    for (key, expected) in [
+        ("tool", "t"),
+        ("upstream", "files"),
+        ("from", "closed"),
+        ("to", "open"),
+    ] {
+        assert_eq!(lines[0][key], *expected);
+    }
+    assert_eq!(
+        (&lines[0]["pause_ms"], &lines[1]["of"]),
+        (&json!(2000), &json!("upstream"))
+    );
 }

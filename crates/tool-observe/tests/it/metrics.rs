@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::json;
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, BreakerState, CacheOutcome, Caller, ErrorKind, Event, Invoke,
-    Layers, Observe, Observers, Scope, ToolError, ToolState, Upstream,
+    Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CacheOutcome, Caller, ErrorKind,
+    Event, Invoke, Layers, Observe, Observers, Scope, ToolError, ToolState, Upstream,
 };
 use tool_observe::{Gauge, Metrics, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
@@ -123,12 +123,12 @@ async fn what_layers_tell_is_counted() {
         Event::BreakerChanged {
             cx,
             scope: Scope::Tool,
-            state: BreakerState::Open,
+            change: &change(BreakerState::Open),
         },
         Event::BreakerChanged {
             cx,
             scope: Scope::Upstream,
-            state: BreakerState::HalfOpen,
+            change: &change(BreakerState::HalfOpen),
         },
         Event::Unresolved {
             caller: &Caller::local(),
@@ -165,6 +165,32 @@ async fn what_layers_tell_is_counted() {
     let other = &call(other, json!({}), Arc::new(TokioClock::new()));
     metrics.observe(&Event::CallStarted { cx: other });
     assert_eq!(breaker(), [r#"toolplane_breaker_state{tool="t"} 0"#]);
+}
+
+/// A tool or server that a reload removed has no breaker any more, open or not; what was counted stays.
+#[test]
+fn the_state_of_a_breaker_goes_with_what_it_is_of() {
+    let metrics = Metrics::new();
+    let mut tool = TestTool::new("t");
+    tool.upstream = Some(Arc::new(Upstream::new("files")));
+    let cx = call(
+        tool.build(Script::new([])),
+        json!({}),
+        Arc::new(TokioClock::new()),
+    );
+    for scope in [Scope::Tool, Scope::Upstream] {
+        let (cx, change) = (&cx, &change(BreakerState::Open));
+        metrics.observe(&Event::BreakerChanged { cx, scope, change });
+    }
+    let states = || {
+        let mut states = lines(&metrics, "toolplane_breaker_state{");
+        states.extend(lines(&metrics, "toolplane_upstream_breaker_state{"));
+        states.len()
+    };
+    assert_eq!(states(), 2);
+    drop(cx);
+    assert_eq!(states(), 0);
+    assert_eq!(lines(&metrics, "toolplane_breaker_changes_total{").len(), 3);
 }
 
 #[test]
@@ -284,5 +310,14 @@ fn every_metric_is_documented() {
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     for name in names.filter_map(|line| line.split(' ').next()) {
         assert!(page.contains(&format!("`{name}`")), "{name} is not documented");
+    }
+}
+
+fn change(to: BreakerState) -> BreakerChange {
+    BreakerChange {
+        from: BreakerState::Closed,
+        to,
+        reason: "5 failures in a row".to_owned(),
+        pause: None,
     }
 }

@@ -8,8 +8,8 @@ use tokio::{
     time::{Instant as TokioInstant, advance, timeout},
 };
 use tool_core::{
-    BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, PendingCall, Reply,
-    Tool, ToolError, Upstream,
+    BreakerScope, BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
+    PendingCall, Reply, Tool, ToolError, Upstream,
 };
 use tool_policy::{Breaker, BreakerPeek, Circuit, Verdict};
 use tool_runtime::TokioClock;
@@ -17,6 +17,7 @@ use tool_testkit::{Script, Step, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SETTINGS: BreakerSettings = BreakerSettings {
+    per: BreakerScope::Tool,
     disabled: false,
     max_failures: 5,
     failure_percent: 50,
@@ -362,8 +363,12 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
             Script::new([Step::FailSent(error(kind))]),
             Script::new([Step::Echo]),
         );
-        let first = guarded("files__a").upstream(&upstream).build(broken.clone());
-        let second = guarded("files__b").upstream(&upstream).build(sound.clone());
+        let tool = |name: &str, script: &Script| {
+            let mut tool = guarded(name).upstream(&upstream);
+            tool.settings.upstream_breaker.per = BreakerScope::Upstream;
+            tool.build(script.clone())
+        };
+        let (first, second) = (tool("files__a", &broken), tool("files__b", &sound));
         for _ in 0..5 {
             let _ = stack(broken.clone()).invoke(&mut context(&first, clock)).await;
         }
@@ -409,6 +414,7 @@ fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 
     let tool = |name: &str, settings, script: &Script| {
         let mut tool = guarded(name).upstream(&upstream);
         tool.settings.breaker = Some(settings);
+        tool.settings.upstream_breaker.per = BreakerScope::Upstream;
         tool.build(script.clone())
     };
     [
@@ -486,4 +492,105 @@ async fn an_upstream_may_have_no_breaker() {
     assert_eq!(ill.n_calls(), 5);
     let done = stack(well.clone()).invoke(&mut context(&second, clock)).await;
     assert!(done.is_ok(), "{done:?}");
+}
+
+/// Unless the operator asks for more, only a connection that cannot be made counts for the upstream.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_all() {
+    let kinds = [
+        ErrorKind::Unavailable,
+        ErrorKind::Timeout,
+        ErrorKind::Protocol,
+        ErrorKind::OutcomeUnknown,
+    ];
+    let steps = kinds.map(|kind| {
+        let answered = Step::FailAnswered(error(kind));
+        [
+            (answered, false),
+            (Step::FailSent(error(kind)), false),
+            (Step::Fail(error(kind)), true),
+        ]
+    });
+    for (step, is_dead) in steps.into_iter().flatten() {
+        let (upstream, clock) = (Arc::new(Upstream::new("https://a.example")), TokioClock::new());
+        let (bad, good) = (Script::new([step.clone()]), Script::new([Step::Echo]));
+        let first = guarded("bad").upstream(&upstream).build(bad.clone());
+        let second = guarded("good").upstream(&upstream).build(good.clone());
+        for _ in 0..20 {
+            let _ = stack(bad.clone()).invoke(&mut context(&first, clock)).await;
+        }
+        assert_eq!(bad.n_calls(), 5, "{step:?}: its own breaker is open");
+        let result = stack(good.clone()).invoke(&mut context(&second, clock)).await;
+        assert_eq!(result.is_err(), is_dead, "{step:?}: {result:?}");
+        assert_eq!(good.n_calls(), usize::from(!is_dead), "{step:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_says_from_what_to_what_why_and_for_how_long() {
+    #[derive(Default)]
+    struct Told(std::sync::Mutex<Vec<tool_core::BreakerChange>>);
+    impl tool_core::Observe for Told {
+        fn observe(&self, event: &tool_core::Event<'_>) {
+            if let tool_core::Event::BreakerChanged { change, .. } = event {
+                self.0.lock().unwrap().push((*change).clone());
+            }
+        }
+    }
+    let (told, clock) = (Arc::new(Told::default()), TokioClock::new());
+    let mut steps = vec![Step::FailAnswered(error(ErrorKind::UpstreamError)); 6];
+    steps.push(Step::Echo);
+    let script = Script::new(steps);
+    let tool = guarded("t").build(script.clone());
+    let run = async || {
+        let mut cx = context(&tool, clock);
+        cx.observers = [told.clone() as Arc<dyn tool_core::Observe>]
+            .into_iter()
+            .collect();
+        let _ = stack(script.clone()).invoke(&mut cx).await;
+    };
+    for _ in 0..5 {
+        run().await;
+    }
+    for pause in [2, 4] {
+        advance(pause * SECOND).await;
+        run().await;
+    }
+    let told = told.0.lock().unwrap();
+    let shown: Vec<_> = told
+        .iter()
+        .map(|change| {
+            (
+                change.from.as_str(),
+                change.to.as_str(),
+                change.reason.as_str(),
+                change.pause.is_some(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (
+                "closed",
+                "open",
+                "5 failures in a row, the last as `upstream_error`",
+                true
+            ),
+            ("open", "half_open", "a call tries it out", false),
+            (
+                "half_open",
+                "open",
+                "the call that tried it out failed, the last as `upstream_error`",
+                true
+            ),
+            ("open", "half_open", "a call tries it out", false),
+            (
+                "half_open",
+                "closed",
+                "the call that tried it out was answered",
+                false
+            ),
+        ]
+    );
 }

@@ -10,8 +10,8 @@ use raw_json::RawJson;
 use serde_json::json;
 use shuttle::future::{block_on, yield_now};
 use tool_core::{
-    BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome, Reply, Tool,
-    ToolError, Upstream,
+    BreakerScope, BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
+    Reply, Tool, ToolError, Upstream,
 };
 use tool_testkit::{Script, TestTool, call};
 
@@ -21,6 +21,7 @@ use crate::{
 };
 
 pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
+    per: BreakerScope::Upstream,
     disabled: false,
     max_failures: 5,
     failure_percent: 50,
@@ -80,6 +81,7 @@ impl World {
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
             tool.settings.breaker = Some(SETTINGS);
+            tool.settings.upstream_breaker.per = BreakerScope::Upstream;
             tool.upstream = upstream.clone();
             tool.build(Script::new([]))
         });

@@ -29,8 +29,8 @@ impl Observe for Notebook {
             Event::Queued { waited, .. } => format!("waited {waited:?}"),
             Event::Shed { scope, .. } => format!("no place of {}", scope.as_str()),
             Event::HeldBack { scope, .. } => format!("held back by {}", scope.as_str()),
-            Event::BreakerChanged { scope, state, .. } => {
-                format!("breaker of {} {}", scope.as_str(), state.as_str())
+            Event::BreakerChanged { scope, change, .. } => {
+                format!("breaker of {} {}", scope.as_str(), change.to.as_str())
             }
             _ => return,
         };

@@ -3,6 +3,8 @@
 #[cfg(feature = "exec-mcp")]
 mod aliases;
 mod approval;
+#[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
+mod breakers;
 mod cache;
 mod chaos;
 #[cfg(feature = "exec-mock")]
@@ -17,6 +19,7 @@ mod idempotency;
 #[cfg(feature = "exec-mcp")]
 mod kept_lists;
 mod ladder;
+mod left_out;
 mod limits;
 #[cfg(all(feature = "exec-http", feature = "exec-mcp", feature = "exec-mock"))]
 mod may_have_run;

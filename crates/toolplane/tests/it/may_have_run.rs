@@ -35,7 +35,7 @@ fn plane(yaml: &str) -> Toolplane {
 }
 
 /// A server that answers with the status that is set, and how many requests it had.
-async fn upstream() -> (String, Arc<AtomicU16>, Arc<AtomicUsize>) {
+pub(crate) async fn upstream() -> (String, Arc<AtomicU16>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
     let address = listener.local_addr().expect("it is bound");
     let (status, count) = (Arc::new(AtomicU16::new(200)), Arc::new(AtomicUsize::new(0)));

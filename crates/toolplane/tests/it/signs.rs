@@ -9,8 +9,8 @@ use tool_testkit::{Script, Step, TestTool, call};
 use toolplane::{
     RawJson,
     core::{
-        BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe, Observers, Outcome,
-        PendingCall, Reply, ToolError, Upstream,
+        BreakerScope, BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe,
+        Observers, Outcome, PendingCall, Reply, ToolError, Upstream,
     },
     observe::{HealthBook, WatchAttempt},
     policy::{Breaker, Circuit},
@@ -47,6 +47,7 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
     tool.upstream = Some(upstream.clone());
     let once = BreakerSettings {
         max_failures: 1,
+        per: BreakerScope::Upstream,
         ..BreakerSettings::default()
     };
     (tool.settings.breaker, tool.settings.upstream_breaker) = (Some(once), once);
