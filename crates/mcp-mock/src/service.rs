@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use mcp_server::{Answer, AskError, InputRequired, Mirrored, RequestContext, ServerInfo, Service};
+use mcp_server::{Answer, AskError, InputRequired, Mirrored, Peer, RequestContext, ServerInfo, Service};
 use mcp_wire::{Era, Request, Revision, RpcError};
 use raw_json::RawJson;
 use tokio::time::sleep;
@@ -51,7 +51,7 @@ impl Service for MockService {
         self.state.capabilities()
     }
 
-    fn mirrored(&self, tool: &str) -> Mirrored {
+    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
         let tool = self.state.offer.find(Kind::Tool, tool);
         tool.and_then(|tool| tool.mirrored.clone()).into()
     }

@@ -65,6 +65,7 @@ mod input_required;
 mod missed;
 mod notices;
 mod outline;
+mod peer;
 mod progress;
 mod protocol;
 mod service;
@@ -83,6 +84,7 @@ pub use self::{
     },
     input_required::InputRequired,
     notices::Notices,
+    peer::Peer,
     progress::Progress,
     service::{Answer, Mirrored, ServerInfo, Service, unknown_method},
     state_seal::StateSeal,

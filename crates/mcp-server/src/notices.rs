@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use raw_json::RawJson;
 use tokio::sync::mpsc;
 
-use crate::{http::News, wants::Wants};
+use crate::{Peer, http::News, wants::Wants};
 
 /// Tells every client that listens about a change, such as `notifications/tools/list_changed`.
 ///
@@ -21,8 +21,9 @@ pub struct Notices(Arc<Mutex<Vec<Listener>>>);
 struct Listener {
     out: Out,
     wants: Weak<Wants>,
-    /// The legacy connection or session that it is of.
-    connection: Option<u64>,
+    peer: Peer,
+    /// Whether it is of the legacy era.
+    is_legacy: bool,
 }
 
 #[derive(Debug)]
@@ -46,21 +47,26 @@ impl Notices {
     /// [`RequestContext::connection`](crate::RequestContext::connection), if it listens: what is nobody else's business,
     /// such as `notifications/elicitation/complete`.
     pub fn send_to(&self, connection: u64, method: &str, params: Option<&RawJson>) {
-        self.send_where(method, params, |of, _| of == Some(connection));
+        self.send_where(method, params, |of, _| {
+            of.is_legacy && of.peer.connection == Some(connection)
+        });
     }
 
-    fn send_where(
-        &self,
-        method: &str,
-        params: Option<&RawJson>,
-        is_for: impl Fn(Option<u64>, &Wants) -> bool,
-    ) {
+    /// Sends a notification to those clients of either era whose business it is, if they listen to such: that the list has
+    /// changed which one client sees, for example.
+    pub fn send_to_those(&self, is_for: impl Fn(&Peer) -> bool, method: &str, params: Option<&RawJson>) {
+        self.send_where(method, params, |of, wants| {
+            wants.includes(method, None) && is_for(&of.peer)
+        });
+    }
+
+    fn send_where(&self, method: &str, params: Option<&RawJson>, is_for: impl Fn(&Listener, &Wants) -> bool) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
             let Some(wants) = listener.wants.upgrade() else {
                 return false;
             };
-            let is_for = is_for(listener.connection, &wants);
+            let is_for = is_for(listener, &wants);
             match &listener.out {
                 Out::Queue(out) => out.upgrade().is_some_and(|out| {
                     if is_for {
@@ -98,24 +104,36 @@ impl Notices {
         wants.any(|wants| wants.tasks.has(id))
     }
 
-    /// Tells a client from now on; `connection` is that of a legacy one.
-    pub(crate) fn subscribe(&self, out: &mpsc::Sender<Vec<u8>>, wants: &Arc<Wants>, connection: Option<u64>) {
-        self.add(Out::Queue(out.downgrade()), wants, connection);
+    /// Tells a client from now on.
+    pub(crate) fn subscribe(
+        &self,
+        out: &mpsc::Sender<Vec<u8>>,
+        wants: &Arc<Wants>,
+        peer: Peer,
+        is_legacy: bool,
+    ) {
+        self.add(Listener {
+            out: Out::Queue(out.downgrade()),
+            wants: Arc::downgrade(wants),
+            peer,
+            is_legacy,
+        });
     }
 
     /// Keeps what is for a session from now on.
-    pub(crate) fn keep(&self, news: &Arc<News>, wants: &Arc<Wants>, connection: u64) {
-        self.add(Out::News(Arc::downgrade(news)), wants, Some(connection));
+    pub(crate) fn keep(&self, news: &Arc<News>, wants: &Arc<Wants>, peer: Peer) {
+        self.add(Listener {
+            out: Out::News(Arc::downgrade(news)),
+            wants: Arc::downgrade(wants),
+            peer,
+            is_legacy: true,
+        });
     }
 
-    fn add(&self, out: Out, wants: &Arc<Wants>, connection: Option<u64>) {
+    fn add(&self, listener: Listener) {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.out.is_there() && listener.wants.strong_count() > 0);
-        listeners.push(Listener {
-            out,
-            wants: Arc::downgrade(wants),
-            connection,
-        });
+        listeners.push(listener);
     }
 }
 

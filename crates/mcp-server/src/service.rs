@@ -3,7 +3,7 @@ use std::{future::Future, sync::Arc};
 use mcp_wire::{MirroredParams, Notification, Request, Revision, RpcError, code};
 use raw_json::RawJson;
 
-use crate::RequestContext;
+use crate::{Peer, RequestContext};
 
 /// What a server offers: everything that is not the protocol's own housekeeping.
 ///
@@ -36,15 +36,15 @@ pub trait Service: Send + Sync + 'static {
 
     /// Which arguments of a tool clients of the modern era mirror in HTTP headers; calls whose headers say something else
     /// than their arguments are refused. Asked with every call, so it is best kept ready.
-    fn mirrored(&self, tool: &str) -> Mirrored {
-        let _ = tool;
+    fn mirrored(&self, tool: &str, client: &Peer) -> Mirrored {
+        let _ = (tool, client);
         Mirrored::Nothing
     }
 
     /// Gets to know a tool of which [`mirrored`](Self::mirrored) knows nothing yet, as far as that can be: it is asked again
     /// after this, and of a tool that is unknown then no call is made that mirrors arguments. Dropped when the client no longer wants its answer.
-    fn learn(&self, tool: &str) -> impl Future<Output = ()> + Send {
-        let _ = tool;
+    fn learn(&self, tool: &str, client: &Peer) -> impl Future<Output = ()> + Send {
+        let _ = (tool, client);
         std::future::ready(())
     }
 

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Notices, Principal, Progress, RequestContext, Service,
+    Notices, Peer, Principal, Progress, RequestContext, Service,
     client::{Client, Presence},
     in_flight::InFlight,
     outline::Outline,
@@ -400,7 +400,7 @@ impl<S: Service> Connection<S> {
             };
             // Closed means that writing has failed, which ends the connection anyway.
             let _ = out.send(wants.acknowledgement()).await;
-            notices.subscribe(&out, &wants, None);
+            notices.subscribe(&out, &wants, Peer::of(&cx), false);
             tokio::select! {
                 () = wants.tell_missed(&out) => {}
                 // Nothing is ever to be had here: it fails when listening ends.
@@ -435,8 +435,13 @@ impl<S: Service> Connection<S> {
                 if let Some(client) = &self.client
                     && !mem::replace(&mut self.is_told, true)
                 {
+                    let peer = Peer {
+                        connection: Some(self.presence.number()),
+                        principal: self.options.principal.clone(),
+                        capabilities: client.capabilities.clone(),
+                    };
                     let notices = &self.options.notices;
-                    notices.subscribe(&self.out, &client.wants, Some(self.presence.number()));
+                    notices.subscribe(&self.out, &client.wants, peer, true);
                     let (client, out) = (Arc::clone(client), self.out.clone());
                     let listening = Arc::clone(&self.listening);
                     self.running.push(Box::pin(async move {

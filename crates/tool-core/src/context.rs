@@ -6,8 +6,9 @@ use raw_json::RawJson;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Arguments, Asker, Caller, ClientKey, Clock, Dispatch, DispatchHistory, DispatchState, Event, Instant,
-    InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool, TraceContext,
+    Arguments, Asker, Caller, ClientCapabilities, ClientIdentity, ClientKey, Clock, Dispatch, DispatchHistory,
+    DispatchState, Event, Instant, InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool,
+    TraceContext,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -43,6 +44,8 @@ pub struct CallContext {
     pub progress: Option<Arc<dyn Progress>>,
     /// Which client calls, if the edge can tell: also one that can be asked nothing.
     pub client: Option<ClientKey>,
+    /// The questions that the client declared to answer, also where there is no way back to it.
+    pub client_capabilities: ClientCapabilities,
     /// The way back to the caller's client, if there is one.
     pub ask: Option<Asker>,
     /// What the caller gave for what the tool asked in the round before, if this is another round of a call.
@@ -167,6 +170,7 @@ impl CallContext {
             entry: None,
             progress: None,
             client: None,
+            client_capabilities: ClientCapabilities::default(),
             ask: None,
             resume: None,
             meta: None,
@@ -190,6 +194,13 @@ impl CallContext {
     #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
         self.target.tool()
+    }
+
+    /// The identity of the client that calls.
+    #[must_use]
+    pub fn client_identity(&self) -> ClientIdentity {
+        let ask = self.ask.as_ref().map(|asker| &**asker.client());
+        ClientIdentity::new(ask, self.client.as_ref(), self.client_capabilities, &self.caller)
     }
 
     /// How far the present attempt got towards its tool.
@@ -317,6 +328,7 @@ impl CallContext {
             entry: self.entry,
             progress: self.progress.clone(),
             client: self.client.clone(),
+            client_capabilities: self.client_capabilities,
             ask: self.ask.clone(),
             resume: self.resume.clone(),
             meta: self.meta.clone(),

@@ -38,6 +38,7 @@ mod gate;
 mod health;
 mod hedge;
 mod hidden_fields;
+mod identity;
 mod invoke;
 mod jitter;
 mod ladder;
@@ -89,6 +90,7 @@ pub use self::{
     health::{CheckReport, Health, HealthReport, HealthStatus},
     hedge::{HedgeAfter, HedgePercent, HedgeSettings},
     hidden_fields::{hide_fields, hide_fields_of_result},
+    identity::{ClientCapabilities, ClientGroup, ClientIdentity},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
     ladder::{Degraded, DegradedStep, FailedStep, FailureStep, InsteadOf},

@@ -3,7 +3,8 @@ use std::{future::ready, sync::Arc, time::Duration};
 use raw_json::RawJson;
 
 use crate::{
-    BoxFuture, ClientKey, Descriptor, ErrorKind, Feature, SourceChange, SourceState, Task, ToolError,
+    BoxFuture, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature, SourceChange,
+    SourceState, Task, ToolError,
 };
 
 /// What a source tells of its own accord, as it wrote it.
@@ -22,6 +23,16 @@ pub enum Update {
     /// It is in another state than before. Told in the order in which states change, a moment later than
     /// [`Source::status`] shows them.
     State(SourceChange),
+    /// The lists that the source keeps for some clients alone began, ended or changed: [`Source::snapshot_for`] returns
+    /// the new ones.
+    ClientLists {
+        /// The name of the source.
+        source: Arc<str>,
+        /// The clients whose lists these are.
+        clients: ClientGroup,
+        /// The lists that hold something else for these clients than before; may be empty.
+        changed: Vec<Feature>,
+    },
     /// What a user was sent to a page for is done.
     PageVisited {
         /// The client whose call needed it.
@@ -41,6 +52,20 @@ pub trait Source: Send + Sync {
 
     /// What it offers as far as it is known now. Cheap: no I/O.
     fn snapshot(&self) -> Arc<Catalogue>;
+
+    /// Returns what it offers to this client over a connection of its own; `None` if the client shares
+    /// [`Source::snapshot`]. Cheap: no I/O. [`Update::ClientLists`] tells of every change.
+    fn snapshot_for(&self, client: &ClientIdentity) -> Option<Arc<Catalogue>> {
+        let _ = client;
+        None
+    }
+
+    /// Waits until [`Source::snapshot_for`] has read the lists of which the client's own connection has said that they
+    /// changed. Opens no connection, and gives up after a short time.
+    fn refresh_for<'a>(&'a self, client: &'a ClientIdentity) -> BoxFuture<'a, ()> {
+        let _ = client;
+        Box::pin(ready(()))
+    }
 
     /// Brings the snapshot up to date if that was not done yet: connects to the server and lists its tools. Many
     /// callers share one run. Failure shows in [`Source::status`].

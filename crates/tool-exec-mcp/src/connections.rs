@@ -11,10 +11,10 @@ use mcp_client::{
     Connection, ConnectionOptions, Endpoint, Error, ErrorKind as Fault, Handlers, OnStatus, RequestOptions,
     StartBudget, Upstream, UpstreamOptions,
 };
-use mcp_wire::{Era, Params, RpcError, code};
+use mcp_wire::{Params, RpcError, code};
 use raw_json::RawJson;
 use tokio::sync::OnceCell;
-use tool_core::{Asker, CallContext, ClientKey, ErrorKind, Secrets, ToolError};
+use tool_core::{CallContext, ClientKey, ErrorKind, Secrets, ToolError};
 
 use crate::{
     Isolation, ServerSettings,
@@ -22,8 +22,9 @@ use crate::{
     fault::{request_error, tool_error},
     life::Life,
     line::Line,
+    own_lists::OwnLists,
     place::Place,
-    pool::{Askable, Client, Pool},
+    pool::Pool,
     settings::ResolveError,
     subscriptions::Subscriptions,
     updates::Updates,
@@ -38,7 +39,10 @@ pub(crate) struct Connections {
     refused: AtomicU64,
     /// What lists come from, and what most calls share.
     shared: OnceCell<Arc<Line>>,
-    own: Arc<Pool>,
+    pub(crate) own: Arc<Pool>,
+    pub(crate) own_lists: Arc<OwnLists>,
+    /// How many connections were opened for single clients.
+    pub(crate) n_opened: AtomicU64,
     /// What all of them share: it is one server that is started.
     budget: StartBudget,
     pub(crate) updates: Arc<Updates>,
@@ -134,6 +138,7 @@ impl Connections {
         secrets: Arc<dyn Secrets>,
         updates: Arc<Updates>,
         life: Arc<Life>,
+        own_lists: Arc<OwnLists>,
     ) -> Self {
         Self {
             settings,
@@ -142,6 +147,8 @@ impl Connections {
             refused: AtomicU64::new(0),
             shared: OnceCell::new(),
             own: Arc::default(),
+            own_lists,
+            n_opened: AtomicU64::new(0),
             budget: StartBudget::default(),
             updates,
             life,
@@ -201,8 +208,8 @@ impl Connections {
     pub(crate) async fn checkout(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
         // What has to be waited for is rare: most calls find a connection that is open.
-        let own = match self.client(cx) {
-            Some((client, capabilities)) => Box::pin(self.own_line(cx, client, &capabilities)).await?,
+        let own = match self.kept_for(cx.client_identity()) {
+            Some(client) => Box::pin(self.own_line(cx, client)).await?,
             None => None,
         };
         let (line, seat) = match own {
@@ -228,71 +235,8 @@ impl Connections {
         })
     }
 
-    /// A place on a connection of the caller's client alone; nothing when the call is to share.
-    async fn own_line(
-        &self,
-        cx: &CallContext,
-        client: Client,
-        capabilities: &RawJson,
-    ) -> Result<Option<(Arc<Line>, Seat)>, ToolError> {
-        let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
-        let may_share = self.settings.isolation == Isolation::Auto;
-        if may_share && self.shared().await.map_err(explained)?.server().era() == Era::Modern {
-            return Ok(None);
-        }
-        let endpoint = self.endpoint().await.map_err(explained)?;
-        let keeps_roots = matches!(client.key, ClientKey::Session(_));
-        let open = || {
-            let (options, updates) = (self.options(), self.updates.clone());
-            Line::own(endpoint.clone(), options, updates, capabilities, keeps_roots)
-        };
-        let most = self.settings.max_connections;
-        let place = self.own.seat(&client, cx, most, open);
-        let Some((line, seat)) = place.await else {
-            if may_share {
-                tracing::debug!(
-                    server = self.settings.name,
-                    "all connections for single clients are in use: a call shares"
-                );
-                return Ok(None);
-            }
-            let message = format!(
-                "all {} connections to the server `{}` are in use",
-                self.settings.max_connections, self.settings.name
-            );
-            return Err(ToolError::new(ErrorKind::Overloaded, message));
-        };
-        self.end_if_stopped(&line).await;
-        Ok(Some((line, seat)))
-    }
-
-    /// Whom a connection has to be kept for, and what is declared there; nobody when the call is to share.
-    fn client(&self, cx: &CallContext) -> Option<(Client, RawJson)> {
-        let asked = cx.ask.as_ref().map(Asker::client);
-        let capabilities = asked.map_or(RawJson::object(), |ask| ask.capabilities());
-        let askable = Askable::of(&capabilities);
-        let principal = || ClientKey::Principal(cx.caller.principal.clone());
-        let key = match self.settings.isolation {
-            Isolation::Shared => return None,
-            Isolation::Auto if askable.is_nothing() => return None,
-            Isolation::Auto | Isolation::Session => {
-                let client = asked.map(|ask| ask.client()).or_else(|| cx.client.clone());
-                client.unwrap_or_else(principal)
-            }
-            Isolation::Principal => principal(),
-        };
-        let client = Client {
-            alone: matches!(key, ClientKey::Principal(_)) && self.settings.isolation != Isolation::Principal,
-            key,
-            principal: cx.caller.principal.clone(),
-            tenant: cx.caller.tenant.clone(),
-            askable,
-        };
-        Some((client, capabilities))
-    }
-
     /// Where the server is: its references get their values once, and anew when the server refuses them.
-    async fn endpoint(&self) -> Result<Endpoint, Unreachable> {
+    pub(crate) async fn endpoint(&self) -> Result<Endpoint, Unreachable> {
         let place = self.place.get(&self.settings.target, &*self.secrets).await;
         place.map_err(Unreachable::Settings)
     }
@@ -323,7 +267,7 @@ impl Connections {
     }
 
     /// How a connection is opened: in the era that the shared connection has found out, if it has.
-    fn options(&self) -> UpstreamOptions {
+    pub(crate) fn options(&self) -> UpstreamOptions {
         let known = self.known().and_then(|upstream| upstream.status().server);
         let connection = ConnectionOptions {
             client_name: "toolplane".to_owned(),
@@ -372,7 +316,7 @@ impl Connections {
     }
 
     /// For who came between the two steps of [`Connections::shutdown`].
-    async fn end_if_stopped(&self, line: &Line) {
+    pub(crate) async fn end_if_stopped(&self, line: &Line) {
         if self.is_stopped() {
             line.upstream.shutdown().await;
         }

@@ -17,6 +17,7 @@ use crate::{
     addressees::Addressees,
     asking::Asking,
     calls::{Call, Calls, Open, Seat},
+    own_listing::OwnListing,
     updates::Updates,
 };
 
@@ -24,6 +25,8 @@ use crate::{
 pub(crate) struct Line {
     pub(crate) upstream: Upstream,
     pub(crate) calls: Arc<Calls>,
+    /// What a client's own connection lists.
+    pub(crate) listing: OwnListing,
     updates: Arc<Updates>,
     /// What is done for the server when it asks; the shared connection declares nothing.
     asking: Option<Arc<Asking>>,
@@ -73,10 +76,12 @@ impl Line {
         client: Option<(&RawJson, bool)>,
     ) -> Arc<Self> {
         let calls = Calls::new();
+        let listing = OwnListing::new();
         let asking = client.map(|_| Asking::new(calls.clone()));
         let mut roots = Roots::default();
         if let (Some((declared, keeps_roots)), Some(asking)) = (client, &asking) {
             options.connection.handlers = asking.handlers(declared);
+            options.on_status = Some(listing.on_status());
             roots.wanted = AtomicBool::new(keeps_roots && declared.get("roots").is_some());
         }
         let (noted, told) = (calls.clone(), updates.clone());
@@ -87,6 +92,7 @@ impl Line {
         Arc::new(Self {
             upstream: Upstream::new(endpoint, options),
             calls,
+            listing,
             updates,
             asking,
             roots,

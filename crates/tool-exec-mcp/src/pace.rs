@@ -1,6 +1,6 @@
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, future::pending, time::Duration};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tool_core::Feature;
 
 /// When lists that have changed, or could not be read, are read again.
@@ -35,6 +35,15 @@ impl Pace {
         Self {
             wanted: HashMap::new(),
             read: Feature::ALL.into_iter().map(|feature| (feature, now)).collect(),
+            pause: INTERVAL,
+        }
+    }
+
+    /// No list was read for long: the first change of each is news at once.
+    pub(crate) fn unread() -> Self {
+        Self {
+            wanted: HashMap::new(),
+            read: HashMap::new(),
             pause: INTERVAL,
         }
     }
@@ -82,6 +91,14 @@ impl Pace {
     /// Leaves those alone of which nothing is known to have changed.
     pub(crate) fn give_up(&mut self) {
         self.wanted.retain(|_, wanted| !wanted.is_retry);
+    }
+}
+
+/// Waits for an instant, for ever without one.
+pub(crate) async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => pending().await,
     }
 }
 

@@ -7,17 +7,17 @@ use std::{
     time::Duration,
 };
 
-use raw_json::RawJson;
 use tokio::{
     sync::Notify,
     task::JoinSet,
     time::{Instant, sleep_until},
 };
-use tool_core::{CallContext, ClientKey};
+use tool_core::{CallContext, ClientGroup, ClientIdentity, ClientKey};
 
 use crate::{
     calls::{Seat, Standing},
     line::Line,
+    own_lists::Entry,
 };
 
 /// The connections that are kept for single clients.
@@ -43,47 +43,20 @@ struct Lines {
 /// Whom a connection is kept for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
-    pub(crate) key: ClientKey,
-    /// Whose session it is: nobody else gets at it, whatever its session is called.
-    pub(crate) principal: Arc<str>,
-    pub(crate) tenant: Arc<str>,
-    /// What it can be asked, which is said when the connection is opened.
-    pub(crate) askable: Askable,
+    pub(crate) identity: ClientIdentity,
     /// Whether a connection serves one call at a time.
     pub(crate) alone: bool,
+    /// Whether it is kept for all clients of the principal.
+    pub(crate) is_principal: bool,
 }
 
-/// What a client can be asked, as far as a server can tell the difference: clients that say the same in other words, or
-/// say more that nobody knows, are alike.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Askable(u16);
-
-/// What a client can declare, and what belongs to it.
-const DECLARED: [(&str, &[&str]); 3] = [
-    ("elicitation", &["form", "url"]),
-    ("sampling", &["context", "tools"]),
-    ("roots", &["listChanged"]),
-];
-
-impl Askable {
-    pub(crate) fn of(capabilities: &RawJson) -> Self {
-        let mut bits = 0;
-        for (key, parts) in DECLARED {
-            let declared = capabilities.get(key);
-            let part = |part: &&str| {
-                let value = declared.as_ref()?.get(part)?;
-                (!matches!(value.as_str(), "false" | "null")).then_some(())
-            };
-            bits = bits << 1 | u16::from(declared.is_some());
-            for name in parts {
-                bits = bits << 1 | u16::from(part(name).is_some());
-            }
+impl Client {
+    /// The clients that the connection serves.
+    pub(crate) fn group(&self) -> ClientGroup {
+        ClientGroup {
+            identity: self.identity.clone(),
+            is_principal: self.is_principal,
         }
-        Self(bits)
-    }
-
-    pub(crate) fn is_nothing(self) -> bool {
-        self.0 == 0
     }
 }
 
@@ -150,17 +123,25 @@ impl Pool {
         line
     }
 
+    /// The connections that serve this client.
+    pub(crate) fn serving(&self, client: &Client) -> Vec<Arc<Line>> {
+        self.lines().by_client.get(client).cloned().unwrap_or_default()
+    }
+
     /// The connections of a client.
     pub(crate) fn of(&self, key: &ClientKey) -> Vec<Arc<Line>> {
         let lines = self.lines();
-        let of_client = lines.by_client.iter().filter(|(client, _)| client.key == *key);
+        let of_client = lines
+            .by_client
+            .iter()
+            .filter(|(client, _)| client.identity.key == *key);
         of_client.flat_map(|(_, lines)| lines.clone()).collect()
     }
 
     /// Closes the connections of a client that are not in use.
     pub(crate) fn close(self: &Arc<Self>, key: &ClientKey) {
         self.lines().close_where(self, |client, line| {
-            client.key == *key && line.calls.idle_since().is_some()
+            client.identity.key == *key && line.calls.idle_since().is_some()
         });
     }
 
@@ -210,15 +191,19 @@ impl Lines {
     /// a call is closed instead: what the server asks for that call would be put to whoever calls next.
     fn usable(&mut self, pool: &Arc<Pool>, client: &Client, cx: &CallContext) -> Option<Arc<Line>> {
         let known = self.by_client.get(client)?;
-        if let ClientKey::Session(_) = client.key {
+        if let ClientKey::Session(_) = client.identity.key {
             return known.first().cloned();
         }
         let asker = cx.ask.as_ref().map(|asker| asker.client().client());
+        // Of several connections, only those may take the call that list what is called, if any of them does.
+        let entry = (known.len() > 1).then(|| Entry::of(cx.tool().descriptor()));
+        let entry = entry.filter(|entry| known.iter().any(|line| line.listing.has(entry)));
+        let is_listed = |line: &Line| entry.as_ref().is_none_or(|entry| line.listing.has(entry));
         let standing = |line: &Line| line.calls.standing(asker.as_ref());
         let mut has_given_up = false;
         let mut known = known.iter();
         let found = known.find(|line| match standing(line) {
-            Standing::Idle => true,
+            Standing::Idle => is_listed(line),
             Standing::InUse => !client.alone,
             Standing::GivenUp => {
                 has_given_up = true;

@@ -1,7 +1,6 @@
 use std::{
     collections::HashMap,
     fmt,
-    future::pending,
     sync::{Arc, Mutex as SyncMutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
@@ -10,11 +9,11 @@ use mcp_client::{Changes, Connection, Listed, RequestOptions, State, Status, Ups
 use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
-    time::{Instant, sleep_until},
+    time::Instant,
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, ClientKey, Feature, OnUpdate, Secrets, Source, SourceStatus,
-    ToolError, UriTemplate, hide_credentials,
+    BoxFuture, CallContext, Catalogue, ClientIdentity, ClientKey, Feature, OnUpdate, Secrets, Source,
+    SourceStatus, ToolError, UriTemplate, hide_credentials,
 };
 
 use crate::{
@@ -26,7 +25,8 @@ use crate::{
     kept_lists::ListKeeper,
     life::Life,
     listing,
-    pace::Pace,
+    own_lists::OwnLists,
+    pace::{Pace, at},
     updates::Updates,
 };
 
@@ -66,11 +66,14 @@ impl McpServer {
         let settings = Arc::new(settings);
         let updates: Arc<Updates> = Arc::default();
         let life = Life::new(&settings.name, updates.clone());
+        let catalogue = watch::Sender::<Arc<Catalogue>>::default();
+        let own_lists = OwnLists::new(&settings.name, catalogue.subscribe(), updates.clone());
+        let connections = Connections::new(settings.clone(), secrets, updates, life.clone(), own_lists);
         Arc::new(Self {
-            connections: Arc::new(Connections::new(settings.clone(), secrets, updates, life.clone())),
+            connections: Arc::new(connections),
             settings,
             life,
-            catalogue: watch::Sender::default(),
+            catalogue,
             keeper: OnceLock::new(),
             listing: Mutex::default(),
             freshness: SyncMutex::default(),
@@ -350,14 +353,6 @@ async fn follow(server: Weak<McpServer>, unread: Vec<Feature>) {
     }
 }
 
-/// Waits for an instant, for ever without one.
-async fn at(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant).await,
-        None => pending().await,
-    }
-}
-
 /// A server as a source of tools.
 struct ServerSource(Arc<McpServer>);
 
@@ -368,6 +363,14 @@ impl Source for ServerSource {
 
     fn snapshot(&self) -> Arc<Catalogue> {
         self.0.catalogue.borrow().clone()
+    }
+
+    fn snapshot_for(&self, client: &ClientIdentity) -> Option<Arc<Catalogue>> {
+        self.0.connections.lists_of(client)
+    }
+
+    fn refresh_for<'a>(&'a self, client: &'a ClientIdentity) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.connections.refresh_lists_of(client))
     }
 
     fn load(&self) -> BoxFuture<'_, ()> {

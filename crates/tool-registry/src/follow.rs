@@ -15,7 +15,7 @@ pub(crate) async fn follow(
     while has(&registry, &source) {
         let seen = source.snapshot().revision;
         match registry.upgrade() {
-            Some(shared) => Registry(shared).refresh_for(&source),
+            Some(shared) => Registry(shared).refresh_source(&source),
             None => return,
         }
         tokio::select! {

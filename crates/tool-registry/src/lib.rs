@@ -3,6 +3,7 @@
 //! a map and nothing else. Sources are loaded when someone asks for what they may hold; one that fails is missing
 //! with its reason, and the rest is there.
 
+mod clients;
 mod first_loads;
 mod fixed;
 mod follow;

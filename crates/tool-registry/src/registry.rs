@@ -11,11 +11,11 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tool_core::{
-    Descriptor, Executor, Feature, OnUpdate, PrepareError, Settings, Source, SourceState, SourceStatus,
-    Target, Tool, Trust, Upstream,
+    ClientIdentity, Descriptor, Executor, Feature, OnUpdate, PrepareError, Settings, Source, SourceState,
+    SourceStatus, Target, Tool, Trust, Update, Upstream,
 };
 
-use crate::{Snapshot, first_loads::FirstLoads, follow, resolve::Resolver};
+use crate::{Snapshot, clients::ClientSnapshots, first_loads::FirstLoads, follow};
 
 /// All tools of all sources. Cloning shares it.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct RegistryParts {
 }
 
 pub(crate) struct Shared {
-    parts: ArcSwap<Parts>,
+    pub(crate) parts: ArcSwap<Parts>,
     n_replaced: AtomicU64,
     /// Whether what the sources add or lose is followed.
     follows: AtomicBool,
@@ -43,9 +43,10 @@ pub(crate) struct Shared {
     tell: Mutex<Vec<OnUpdate>>,
     /// All that there are, by the last configuration: what is known of one is not lost when its tools go and come again.
     upstreams: Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
-    snapshot: ArcSwap<Snapshot>,
+    pub(crate) snapshot: ArcSwap<Snapshot>,
+    pub(crate) clients: ClientSnapshots,
     /// Held while a new snapshot is made, so that an older one never replaces a newer one.
-    resolving: Mutex<()>,
+    pub(crate) resolving: Mutex<()>,
     /// The loads of sources of which no list is known yet.
     pub(crate) first_loads: FirstLoads,
     /// The generation of the parts whose sources were all asked for kept lists, plus 1.
@@ -54,13 +55,13 @@ pub(crate) struct Shared {
 }
 
 /// What resolution goes by, as one: all of it changes at once or none.
-struct Parts {
-    sources: Vec<Arc<dyn Source>>,
-    executors: HashMap<String, Arc<dyn Executor>>,
-    defaults: Settings,
-    upstream_settings: HashMap<String, Settings>,
+pub(crate) struct Parts {
+    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) executors: HashMap<String, Arc<dyn Executor>>,
+    pub(crate) defaults: Settings,
+    pub(crate) upstream_settings: HashMap<String, Settings>,
     /// How many there were before.
-    generation: u64,
+    pub(crate) generation: u64,
 }
 
 impl From<RegistryParts> for Parts {
@@ -80,7 +81,7 @@ impl From<RegistryParts> for Parts {
 
 /// Why a new snapshot is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+pub(crate) enum Cause {
     /// A source may have changed.
     Sources,
     /// The parts are others: every tool is prepared anew.
@@ -101,11 +102,22 @@ impl Registry {
             tell: Mutex::default(),
             upstreams: Mutex::default(),
             snapshot: ArcSwap::default(),
+            clients: ClientSnapshots::default(),
             resolving: Mutex::new(()),
             first_loads: FirstLoads::default(),
             recalled: AtomicU64::new(0),
             revision: watch::Sender::new(0),
         }));
+        let shared = Arc::downgrade(&registry.0);
+        registry.on_update(
+            &(Arc::new(move |update: &Update| {
+                if let Update::ClientLists { source, .. } = update
+                    && let Some(shared) = shared.upgrade()
+                {
+                    shared.clients.note(source);
+                }
+            }) as OnUpdate),
+        );
         registry.refresh();
         registry
     }
@@ -154,9 +166,7 @@ impl Registry {
     /// The tool of this name, if it is known now and no [`Registry::confirm`] is due.
     #[must_use]
     pub fn confirmed(&self, name: &str) -> Option<Arc<Tool>> {
-        let snapshot = self.0.snapshot.load();
-        let tool = snapshot.get(name)?;
-        (!snapshot.is_kept(tool)).then(|| tool.clone())
+        self.0.snapshot.load().confirmed(name)
     }
 
     /// The tool of this name. Sources that may hold it and are not loaded yet are loaded first. It may come from a list that
@@ -165,7 +175,7 @@ impl Registry {
         match self.get(name) {
             Some(tool) => Some(tool),
             None => {
-                self.find_in(Feature::Tool, name, |snapshot| snapshot.get(name).cloned())
+                self.find_in(None, Feature::Tool, name, |snapshot| snapshot.get(name).cloned())
                     .await
             }
         }
@@ -174,37 +184,45 @@ impl Registry {
     /// The prompt of this name, see [`Registry::find`].
     pub async fn find_prompt(&self, name: &str) -> Option<Arc<Tool>> {
         let look = |snapshot: &Snapshot| snapshot.find(Feature::Prompt, name).cloned();
-        self.find_in(Feature::Prompt, name, look).await
+        self.find_in(None, Feature::Prompt, name, look).await
     }
 
     /// The resource of this URI, or what stands for it, see [`Snapshot::resource`] and [`Registry::find`].
     pub async fn find_resource(&self, uri: &str) -> Option<Target> {
-        self.find_in(Feature::Resource, uri, |snapshot| snapshot.resource(uri))
+        self.find_in(None, Feature::Resource, uri, |snapshot| snapshot.resource(uri))
             .await
     }
 
     /// The resource template that is written like this, see [`Registry::find`].
     pub async fn find_template(&self, uri_template: &str) -> Option<Arc<Tool>> {
         let look = |snapshot: &Snapshot| snapshot.find(Feature::ResourceTemplate, uri_template).cloned();
-        self.find_in(Feature::ResourceTemplate, uri_template, look).await
+        self.find_in(None, Feature::ResourceTemplate, uri_template, look)
+            .await
     }
 
-    async fn find_in<T>(
+    /// What `look` finds for a client, or for everyone without one. Sources that may hold what goes by this name or URI
+    /// and are not loaded yet are loaded first.
+    pub async fn find_in<T>(
         &self,
+        client: Option<&ClientIdentity>,
         feature: Feature,
         key: &str,
         look: impl Fn(&Snapshot) -> Option<T>,
     ) -> Option<T> {
         // Nothing of the snapshot is held while sources are loaded.
-        if let Some(found) = look(&self.snapshot()) {
+        let snapshot = || client.map_or_else(|| self.snapshot(), |client| self.snapshot_for(client));
+        if let Some(found) = look(&snapshot()) {
             return Some(found);
         }
         self.recall().await;
-        if let Some(found) = look(&self.snapshot()) {
+        if let Some(found) = look(&snapshot()) {
             return Some(found);
         }
         self.load_those(|source| source.may_hold(feature, key)).await;
-        look(&self.snapshot())
+        if let Some(client) = client {
+            self.refresh_for(client).await;
+        }
+        look(&snapshot())
     }
 
     /// Has every source offer the lists that were kept from an earlier run, where it has read none in this one. Starts
@@ -365,7 +383,7 @@ impl Registry {
     }
 
     /// Makes a new snapshot if this source has changed: cheaper than to look at all of many.
-    pub(crate) fn refresh_for(&self, source: &Arc<dyn Source>) {
+    pub(crate) fn refresh_source(&self, source: &Arc<dyn Source>) {
         let parts = self.0.parts.load();
         let place = parts.sources.iter().position(|known| Arc::ptr_eq(known, source));
         let seen = place.and_then(|place| self.0.snapshot.load().seen.get(place).copied());
@@ -394,17 +412,7 @@ impl Registry {
         if unchanged {
             return;
         }
-        let resolver = Resolver {
-            executors: &parts.executors,
-            defaults: parts.defaults.clone(),
-            upstream_settings: &parts.upstream_settings,
-            generation: parts.generation,
-            shared,
-            before: &before,
-            keeps_tools: cause == Cause::Sources,
-            lists_changed: cause == Cause::Parts { lists_changed: true },
-        };
-        let snapshot = resolver.resolve(&catalogues);
+        let snapshot = Self::resolver(shared, &parts, &before, cause).resolve(&catalogues);
         for refused in &snapshot.refused {
             if !before.refused.contains(refused) {
                 tracing::warn!(

@@ -173,8 +173,11 @@ impl Resolver<'_> {
                 settings
             },
             state: {
-                let awaited = || self.before.awaited.get(&(descriptor.feature, key(descriptor)));
-                state(before.map(|tool| tool.state()).or_else(awaited), upstream)
+                let own_key = (descriptor.feature, key(descriptor));
+                let awaited = || self.before.awaited.get(&own_key).cloned();
+                let of_clients = || self.shared.clients.state_of(&own_key);
+                let known = before.map(|tool| tool.state().clone());
+                state(known.or_else(awaited).or_else(of_clients), upstream)
             },
         });
         let same = before.filter(|before| tool.answers_as(before));
@@ -207,10 +210,10 @@ impl Resolver<'_> {
 }
 
 /// What is known of the tool from before, if it is still run by the same.
-fn state(before: Option<&Arc<ToolState>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
+fn state(before: Option<Arc<ToolState>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
     let name = |upstream: &Arc<Upstream>| upstream.name().clone();
     let known = before.filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
-    known.map_or_else(|| Arc::new(ToolState::new(upstream)), Arc::clone)
+    known.unwrap_or_else(|| Arc::new(ToolState::new(upstream)))
 }
 
 fn refuse(source: &str, feature: Feature, name: &str, reason: String) -> Refused {

@@ -11,6 +11,8 @@ use tool_core::{Feature, PrepareError, Target, Tool, ToolState, Trust, UriTempla
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(crate) revision: u64,
+    /// Tells snapshots of single clients apart; 0 for the one that everyone else sees.
+    pub(crate) scope: u64,
     pub(crate) shelves: [Shelf; Feature::ALL.len()],
     /// What a template's URIs look like, in the order of the templates.
     pub(crate) uri_templates: Vec<UriTemplate>,
@@ -59,7 +61,15 @@ impl Snapshot {
         self.revision
     }
 
-    /// The revision in which the list of this kind last changed.
+    /// A number that no other client's snapshot has, of one that is made for a single client
+    /// ([`Registry::snapshot_for`](crate::Registry::snapshot_for)); 0 for the snapshot that everyone else sees.
+    #[must_use]
+    pub fn scope(&self) -> u64 {
+        self.scope
+    }
+
+    /// The revision in which the list of this kind last changed. In the snapshot of a single client, that of the list
+    /// that everyone else sees.
     #[must_use]
     pub fn revision_of(&self, feature: Feature) -> u64 {
         self.shelf(feature).revision
@@ -138,6 +148,12 @@ impl Snapshot {
         }
         let upstream = tool.state().upstream()?;
         self.kept.get(&**upstream.name()).map(String::as_str)
+    }
+
+    /// The tool of this name, if it is on a list that was read in this run.
+    pub(crate) fn confirmed(&self, name: &str) -> Option<Arc<Tool>> {
+        let tool = self.get(name)?;
+        (!self.is_kept(tool)).then(|| tool.clone())
     }
 
     /// What is not offered.

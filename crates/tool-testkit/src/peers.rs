@@ -147,6 +147,22 @@ impl Peers {
             .arg(file))
     }
 
+    /// Starts a Python script that imports the `mcp` package of the pinned servers, which is version 2.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn python_script(&self, script: &Path) -> Result<PeerCommand, Skip> {
+        Ok(self.python_program(PYTHON, "python")?.arg(script))
+    }
+
+    /// Starts a Python script that imports `FastMCP` of version 1 of the `mcp` package.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn fastmcp(&self, script: &Path) -> Result<PeerCommand, Skip> {
+        Ok(self.python_program("python-sqlite", "python")?.arg(script))
+    }
+
     /// Starts the MCP Inspector's command line, an independent client: append the server's command or address.
     ///
     /// It writes below `HOME`: give it a temporary one.

@@ -99,7 +99,8 @@ fn complete(
     let mut call = subject
         .call(request, cx)?
         .caller(gateway.caller(cx.principal()))
-        .client(client::key(cx));
+        .client(client::key(cx))
+        .client_capabilities(client::capabilities(cx));
     if cx.progress().is_wanted() {
         call = call.progress(Arc::new(Reports(cx.progress().clone())));
     }

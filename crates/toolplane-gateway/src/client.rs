@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_server::{AskError as ClientError, ClientHandle, RequestContext};
+use mcp_server::{AskError as ClientError, ClientHandle, Peer, RequestContext};
 use mcp_wire::{LogLevel, RpcError};
 use raw_json::RawJson;
 use tokio::time::timeout;
-use toolplane::core::{Ask, AskError, BoxFuture, ClientKey, Question};
+use toolplane::core::{Ask, AskError, BoxFuture, ClientCapabilities, ClientKey, Question};
 
 use crate::render::object;
 
@@ -70,6 +70,20 @@ pub(crate) fn key(cx: &RequestContext) -> ClientKey {
     match cx.connection_name() {
         Some(name) => ClientKey::Session(name.clone()),
         None => ClientKey::Principal(cx.principal().name().clone()),
+    }
+}
+
+/// The questions that the client of a request declared to answer.
+pub(crate) fn capabilities(cx: &RequestContext) -> ClientCapabilities {
+    let declared = cx.client_capabilities();
+    declared.as_ref().map(ClientCapabilities::of).unwrap_or_default()
+}
+
+/// Which client is at the other end, as [`key`] says of its requests.
+pub(crate) fn key_of(peer: &Peer) -> ClientKey {
+    match peer.connection {
+        Some(number) => of_connection(number),
+        None => ClientKey::Principal(peer.principal.name().clone()),
     }
 }
 

@@ -10,7 +10,7 @@ use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
 use toolplane::{
     CallRequest, Toolplane,
-    core::{Caller, ClientKey, Outcome, TaskRequest},
+    core::{Caller, ClientCapabilities, ClientKey, Outcome, TaskRequest},
 };
 
 use crate::{
@@ -42,6 +42,7 @@ pub(crate) fn follow(gateway: &Gateway, id: &str, cx: &RequestContext) -> bool {
         watches: Arc::clone(gateway.watches()),
         caller: gateway.caller(cx.principal()),
         client: client::key(cx),
+        capabilities: client::capabilities(cx),
         handle: cx.client(),
         id: id.to_owned(),
         known,
@@ -57,6 +58,7 @@ struct Following {
     watches: Arc<Watches>,
     caller: Arc<Caller>,
     client: ClientKey,
+    capabilities: ClientCapabilities,
     handle: ClientHandle,
     id: String,
     known: Known,
@@ -103,7 +105,8 @@ impl Following {
         let (tool, task) = (Arc::clone(&self.known.tool), self.known.task.clone());
         let call = CallRequest::task(tool, task, TaskRequest::Look)
             .caller(Arc::clone(&self.caller))
-            .client(self.client.clone());
+            .client(self.client.clone())
+            .client_capabilities(self.capabilities);
         match self.plane.call(call).await {
             Ok(Outcome::Task(handle)) => Some(handle.state).filter(|state| state.get("taskId").is_some()),
             Ok(_) => None,

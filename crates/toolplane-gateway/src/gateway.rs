@@ -2,8 +2,8 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    Answer, HttpOptions, HttpService, Mirrored, Notices, Principal, RequestContext, ServeOptions, ServerInfo,
-    Service, SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpOptions, HttpService, Mirrored, Notices, Peer, Principal, RequestContext, ServeOptions,
+    ServerInfo, Service, SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -23,6 +23,7 @@ use crate::{
     call,
     client::{self, ANSWER},
     fault, followed, gauges,
+    identity::{self, ANONYMOUS, Identities, identity},
     list::Lists,
     metrics::MetricsPage,
     mirrors::Mirrors,
@@ -69,8 +70,6 @@ pub struct GatewayOptions {
     pub serves_metrics: bool,
 }
 
-/// The principal of those whom nobody has identified.
-const ANONYMOUS: &str = "anonymous";
 /// How long changes that come together are taken for one.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -105,9 +104,10 @@ impl Gateway {
         let watches = Arc::new(Watches::default());
         let tasks = Arc::new(Tasks::default());
         let (told, known) = (Arc::downgrade(&watches), Arc::downgrade(&tasks));
+        let identities = Identities::new(&plane, options.callers.clone());
         let tell: OnUpdate = Arc::new(move |update| {
             if let (Some(watches), Some(tasks)) = (told.upgrade(), known.upgrade()) {
-                news::pass_on(update, &watches, &tasks);
+                news::pass_on(update, &watches, &tasks, &identities);
             }
         });
         plane.on_update(&tell);
@@ -280,14 +280,7 @@ impl Gateway {
 
     /// On whose behalf a request is made.
     pub(crate) fn caller(&self, principal: &Principal) -> Arc<Caller> {
-        if let Some(callers) = &self.0.options.callers {
-            return callers(principal);
-        }
-        match principal.as_str() {
-            "local" => self.0.plane.local_caller(),
-            ANONYMOUS => self.0.plane.anonymous_caller(),
-            other => Arc::new(Caller::new(other)),
-        }
+        identity::caller(&self.0.plane, self.0.options.callers.as_ref(), principal)
     }
 }
 
@@ -336,7 +329,9 @@ impl Service for Gateway {
             other => return Err(unknown_method(other)),
         };
         let caller = self.caller(cx.principal());
-        let listing = self.0.plane.list_within(&caller, self.0.options.list_wait).await;
+        let client = identity(&Peer::of(cx), &caller);
+        let wait = self.0.options.list_wait;
+        let listing = self.0.plane.list_within_for(&caller, &client, wait).await;
         let params = request.params.as_ref();
         let page = self
             .0
@@ -345,15 +340,17 @@ impl Service for Gateway {
         Ok(Answer::untyped(missing::noted(page, &listing.missing)))
     }
 
-    fn mirrored(&self, tool: &str) -> Mirrored {
-        match self.0.plane.known_tool(tool) {
+    fn mirrored(&self, tool: &str, client: &Peer) -> Mirrored {
+        let client = || identity(client, &self.caller(&client.principal));
+        match self.0.plane.known_tool_for(tool, client) {
             Some(tool) => self.0.mirrors.of(&tool).into(),
             None => Mirrored::Unknown,
         }
     }
 
-    async fn learn(&self, tool: &str) {
-        self.0.plane.learn_tool(tool).await;
+    async fn learn(&self, tool: &str, client: &Peer) {
+        let client = identity(client, &self.caller(&client.principal));
+        self.0.plane.learn_tool(tool, &client).await;
     }
 
     async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {

@@ -45,6 +45,7 @@ mod followed;
 mod gateway;
 mod gauges;
 mod health;
+mod identity;
 mod legacy;
 mod list;
 mod metrics;

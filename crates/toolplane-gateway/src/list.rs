@@ -88,6 +88,12 @@ impl Lists {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = state.oldest.entry(feature).or_insert(key.revision);
         *oldest = key.revision.min(*oldest);
+        if view.scope() != 0 {
+            // Of one client, and seldom asked for.
+            drop(state);
+            let page = render(feature, &view.list(feature)[start..], self.page_size, era);
+            return Ok(page);
+        }
         let rendered = &mut state.rendered;
         if let Some(known) = rendered.iter().find(|known| known.key == key) {
             return Ok(known.page.clone());
@@ -124,14 +130,17 @@ impl Lists {
                 continue;
             };
             *oldest = revision;
-            let (_, changed) = words(feature);
-            // Resources and their templates share one.
-            if !news.contains(&changed) {
-                news.push(changed);
-            }
+            news.push(feature);
         }
-        news
+        notifications(&news)
     }
+}
+
+/// The notifications that these lists have changed. Resources and their templates share one.
+pub(crate) fn notifications(changed: &[Feature]) -> Vec<&'static str> {
+    let mut notifications: Vec<_> = changed.iter().map(|&feature| words(feature).1).collect();
+    notifications.dedup();
+    notifications
 }
 
 /// The member of a result that holds a list of this kind, and the notification of its change.

@@ -1,12 +1,13 @@
 //! What servers tell of their own accord, passed on to the clients whose business it is.
 
+use mcp_server::Peer;
 use mcp_wire::method;
 use toolplane::core::Update;
 
-use crate::{task_requests::outward, tasks::Tasks, watches::Watches};
+use crate::{identity::Identities, list, task_requests::outward, tasks::Tasks, watches::Watches};
 
 /// Passes on what a server tells. It never blocks.
-pub(crate) fn pass_on(update: &Update, watches: &Watches, tasks: &Tasks) {
+pub(crate) fn pass_on(update: &Update, watches: &Watches, tasks: &Tasks, identities: &Identities) {
     match update {
         Update::Resource(params) => watches.tell(params),
         Update::PageVisited { client, params } => {
@@ -16,6 +17,15 @@ pub(crate) fn pass_on(update: &Update, watches: &Watches, tasks: &Tasks) {
         Update::Task { task, state } => {
             if let Some((id, owner)) = tasks.told_of(task) {
                 watches.tell_client(&owner, method::TASKS_STATUS, &outward(state, &id));
+            }
+        }
+        Update::ClientLists { clients, changed, .. } => {
+            let is_theirs = |peer: &Peer| {
+                let client = identities.of(peer);
+                client.is_some_and(|client| clients.includes(&client))
+            };
+            for notification in list::notifications(changed) {
+                watches.tell_those(is_theirs, notification);
             }
         }
         _ => {}

@@ -84,8 +84,10 @@ pub(crate) fn made(gateway: &Gateway, cx: &RequestContext, handle: TaskHandle) -
         .keep(Owner::of(cx), Arc::clone(&tool), task.clone(), lifetime);
     let Some(id) = kept else {
         let plane = gateway.plane().clone();
-        let cancel =
-            CallRequest::task(tool, task, TaskRequest::Cancel).caller(gateway.caller(cx.principal()));
+        let cancel = CallRequest::task(tool, task, TaskRequest::Cancel)
+            .caller(gateway.caller(cx.principal()))
+            .client(client::key(cx))
+            .client_capabilities(client::capabilities(cx));
         tokio::spawn(async move {
             if let Err(error) = plane.call(cancel).await {
                 tracing::debug!(%error, "a task that there is no room for could not be cancelled");
@@ -163,7 +165,8 @@ impl<'a> About<'a> {
         let known = &self.known;
         let mut call = CallRequest::task(Arc::clone(&known.tool), known.task.clone(), request)
             .caller(self.gateway.caller(self.cx.principal()))
-            .client(client::key(self.cx));
+            .client(client::key(self.cx))
+            .client_capabilities(client::capabilities(self.cx));
         if self.cx.era() == Era::Legacy
             && let Some(ask) = Direct::of(self.cx)
         {

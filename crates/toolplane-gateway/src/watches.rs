@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_server::Notices;
+use mcp_server::{Notices, Peer};
 use mcp_wire::method;
 use raw_json::RawJson;
 use tokio::time::{Instant, sleep};
@@ -91,6 +91,14 @@ impl Watches {
         let notices = self.lock().notices.clone();
         for (_, notices) in notices {
             notices.send_to(connection, method, Some(params));
+        }
+    }
+
+    /// Tells those clients whose business it is.
+    pub(crate) fn tell_those(&self, is_for: impl Fn(&Peer) -> bool + Copy, method: &str) {
+        let notices = self.lock().notices.clone();
+        for (_, notices) in notices {
+            notices.send_to_those(is_for, method, None);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use futures_util::future::{join, join_all};
-use tool_core::{Caller, SourceState};
+use tool_core::{Caller, ClientIdentity, SourceState};
 
 use crate::{Toolplane, View};
 
@@ -36,6 +36,18 @@ impl Toolplane {
     /// Outside a tokio runtime.
     pub async fn list_within(&self, caller: &Caller, wait: Duration) -> Listing {
         let snapshot = self.0.registry.load_within(wait).await;
+        Listing {
+            view: self.view(&snapshot, caller),
+            missing: self.missing(),
+        }
+    }
+
+    /// Lists what this caller may see from this client, see [`Toolplane::list_for`] and [`Toolplane::list_within`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn list_within_for(&self, caller: &Caller, client: &ClientIdentity, wait: Duration) -> Listing {
+        let snapshot = self.0.registry.load_within_for(client, wait).await;
         Listing {
             view: self.view(&snapshot, caller),
             missing: self.missing(),

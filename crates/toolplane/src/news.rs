@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use tool_core::{Caller, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError, Update};
+use tool_core::{
+    Caller, ClientIdentity, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError, Update,
+};
+
+use tool_registry::Snapshot;
 
 use crate::Toolplane;
 
@@ -83,10 +87,21 @@ impl Toolplane {
         self.0.registry.get(name)
     }
 
-    /// Starts the servers that may have the tool of this name, if it is not known yet: for those who need
-    /// [`known_tool`](Self::known_tool) to know it.
-    pub async fn learn_tool(&self, name: &str) {
-        self.0.registry.find(name).await;
+    /// The tool of this name as a client sees it, as [`known_tool`](Self::known_tool). `client` is called only if any
+    /// server has lists for single clients.
+    #[must_use]
+    pub fn known_tool_for(&self, name: &str, client: impl FnOnce() -> ClientIdentity) -> Option<Arc<Tool>> {
+        self.0.registry.get_for(name, client)
+    }
+
+    /// Starts the servers that may have the tool of this name, if this client does not see it yet: for those who need
+    /// [`known_tool_for`](Self::known_tool_for) to know it.
+    pub async fn learn_tool(&self, name: &str, client: &ClientIdentity) {
+        let look = |snapshot: &Snapshot| snapshot.get(name).map(drop);
+        self.0
+            .registry
+            .find_in(Some(client), Feature::Tool, name, look)
+            .await;
     }
 
     fn source_of(&self, target: &Target) -> Option<Arc<dyn Source>> {

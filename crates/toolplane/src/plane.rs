@@ -11,9 +11,9 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
-    Arguments, Asker, CallContext, Caller, Clock, CorrelationId, Disabled, DynInvoke, ErrorKind, Event,
-    Feature, Instant, Ledger, LedgerEntry, Note, Observers, Outcome, PrepareError, SourceState, SourceStatus,
-    Target, Tool, ToolError,
+    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
+    ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, Note, Observers, Outcome, PrepareError,
+    SourceState, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules, Surface};
@@ -21,8 +21,14 @@ use tool_registry::{Refused, Registry, Snapshot};
 use tool_runtime::Share;
 
 use crate::{
-    BuildError, Builder, CallRequest, View, error::NotUsable, executors::Running, health::Watch,
-    hooks::Hooks, reload::Reloading, request::Address, views::Views,
+    BuildError, Builder, CallRequest, View,
+    error::NotUsable,
+    executors::Running,
+    health::Watch,
+    hooks::Hooks,
+    reload::Reloading,
+    request::{Address, Requested},
+    views::Views,
 };
 
 /// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
@@ -118,6 +124,13 @@ impl Toolplane {
     /// started for it, and those that fail are missing: see [`Toolplane::sources`].
     pub async fn list(&self, caller: &Caller) -> View {
         let snapshot = self.0.registry.load().await;
+        self.view(&snapshot, caller)
+    }
+
+    /// What this caller may see from this client: as [`Toolplane::list`], with the lists of connections that servers keep
+    /// for the client alone in the place of those that all share.
+    pub async fn list_for(&self, caller: &Caller, client: &ClientIdentity) -> View {
+        let snapshot = self.0.registry.load_for(client).await;
         self.view(&snapshot, caller)
     }
 
@@ -248,7 +261,10 @@ impl Toolplane {
     fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
         let known = match &request.0.address {
             // One from a kept list is found again when its server runs.
-            Address::Tool(name) => self.0.registry.confirmed(name).map(Target::Tool),
+            Address::Tool(name) => {
+                let known = self.0.registry.confirmed_for(name, || self.client_of(&request.0));
+                known.map(Target::Tool)
+            }
             _ => None,
         };
         match known {
@@ -264,13 +280,22 @@ impl Toolplane {
     async fn found_context(&self, mut request: CallRequest) -> Result<Box<CallContext>, ToolError> {
         // From where the caller began to wait.
         let deadline = self.deadline(&request);
+        let client = self.client_of(&request.0);
         let wanted = &mut *request.0;
         let caller = wanted.caller.get_or_insert_with(|| self.local_caller());
-        let found = self.find(&wanted.address, caller, wanted.deadline).await;
+        let found = self.find(&wanted.address, caller, &client, wanted.deadline).await;
         let target = found.inspect_err(|error| {
             self.0.observers.tell(&Event::Unresolved { caller, error });
         })?;
         Ok(self.context(request, target, deadline))
+    }
+
+    /// The identity of the client that makes a call.
+    fn client_of(&self, request: &Requested) -> ClientIdentity {
+        let local = || self.local_caller();
+        let caller = request.caller.clone().unwrap_or_else(local);
+        let (ask, key) = (request.ask.as_deref(), request.client.as_ref());
+        ClientIdentity::new(ask, key, request.client_capabilities, &caller)
     }
 
     fn deadline(&self, request: &CallRequest) -> Option<Instant> {
@@ -289,6 +314,7 @@ impl Toolplane {
         cx.progress = request.progress;
         cx.trace = request.trace;
         cx.client = request.client;
+        cx.client_capabilities = request.client_capabilities;
         cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
         cx.resume = request.resume;
         cx.meta = request.meta;
@@ -305,19 +331,27 @@ impl Toolplane {
         &self,
         address: &Address,
         caller: &Caller,
+        client: &ClientIdentity,
         deadline: Option<Duration>,
     ) -> Result<Target, ToolError> {
+        let (feature, name) = address.wanted();
+        let look = |snapshot: &Snapshot| match address {
+            Address::Resource(uri) => snapshot.resource(uri),
+            _ => snapshot
+                .find(feature, name)
+                .map(|found| address.target(found.clone())),
+        };
+        let look_up = || self.0.registry.find_in(Some(client), feature, name, look);
         let find = async {
-            let found = self.look_up(address).await?;
+            let found = look_up().await?;
             // What the caller may not call starts nothing.
             if self.0.rules.load().admit_call(&found, caller).is_err()
                 || !self.0.registry.confirm(found.tool()).await
             {
                 return Some(found);
             }
-            self.look_up(address).await
+            look_up().await
         };
-        let (feature, name) = address.wanted();
         let found = match deadline {
             Some(deadline) => tokio::time::timeout(deadline, find).await.map_err(|_| {
                 let message = format!("the server of `{name}` did not start within {deadline:?}");
@@ -325,30 +359,32 @@ impl Toolplane {
             })?,
             None => find.await,
         };
-        found.ok_or_else(|| self.not_found(feature, name, caller))
-    }
-
-    async fn look_up(&self, address: &Address) -> Option<Target> {
-        let registry = &self.0.registry;
-        match address {
-            Address::Tool(name) => registry.find(name).await.map(Target::Tool),
-            Address::Prompt(name) => registry.find_prompt(name).await.map(Target::Prompt),
-            Address::Resource(uri) => registry.find_resource(uri).await,
-            Address::CompletePrompt(name) => registry.find_prompt(name).await.map(Target::Completion),
-            Address::CompleteTemplate(uri) => registry.find_template(uri).await.map(Target::Completion),
-            Address::Task { tool, task, request } => {
-                let tool = registry.find(tool).await;
-                tool.map(|tool| Target::Task {
-                    tool,
-                    task: task.clone(),
-                    request: request.clone(),
-                })
-            }
-        }
+        found.ok_or_else(|| self.not_found_by(feature, name, caller, client))
     }
 
     /// Says what is near, out of what this caller may see, and which failed server may have had it.
     pub(crate) fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
+        self.not_found_in(&self.0.registry.snapshot(), feature, name, caller)
+    }
+
+    /// [`Toolplane::not_found`] out of what this client may see.
+    fn not_found_by(
+        &self,
+        feature: Feature,
+        name: &str,
+        caller: &Caller,
+        client: &ClientIdentity,
+    ) -> ToolError {
+        self.not_found_in(&self.0.registry.snapshot_for(client), feature, name, caller)
+    }
+
+    fn not_found_in(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        feature: Feature,
+        name: &str,
+        caller: &Caller,
+    ) -> ToolError {
         let kind = feature.as_str();
         let failed = self.0.registry.failed_owner(feature, name);
         if let Some((server, status)) = failed {
@@ -363,14 +399,13 @@ impl Toolplane {
                 None => error,
             };
         }
-        let snapshot = self.0.registry.snapshot();
         let is_it = |refused: &&Refused| refused.feature == feature && refused.name == name;
         if let Some(refused) = snapshot.refused().iter().find(is_it) {
             let message = format!("the {kind} `{name}` is there but cannot be used");
             return ToolError::new(ErrorKind::NotFound, message)
                 .with_source(NotUsable(refused.reason.clone()));
         }
-        let view = self.known(caller);
+        let view = self.view(snapshot, caller);
         let nearest = view
             .list(feature)
             .iter()
@@ -429,9 +464,17 @@ impl Toolplane {
         let snapshot = self.0.registry.snapshot();
         let all = Feature::ALL
             .into_iter()
-            .flat_map(|feature| snapshot.list(feature));
-        all.filter_map(|tool| Some((tool.clone(), tool.state().disabled()?)))
-            .collect()
+            .flat_map(|feature| snapshot.list(feature).iter().cloned());
+        let mut off: Vec<(Arc<Tool>, Disabled)> = Vec::new();
+        for tool in all.chain(self.0.registry.tools_of_clients()) {
+            let is_new = |(known, _): &(Arc<Tool>, _)| !Arc::ptr_eq(known.state(), tool.state());
+            if let Some(disabled) = tool.state().disabled()
+                && off.iter().all(is_new)
+            {
+                off.push((tool, disabled));
+            }
+        }
+        off
     }
 
     /// Switches on again what is [switched off](Self::disabled) under this name, for example when its credentials were

@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use tool_core::{
-    Arguments, Ask, Caller, ClientKey, Feature, Progress, Resume, Task, TaskRequest, TaskWish, ToolError,
-    TraceContext,
+    Arguments, Ask, Caller, ClientCapabilities, ClientKey, Feature, Progress, Resume, Target, Task,
+    TaskRequest, TaskWish, Tool, ToolError, TraceContext,
 };
 use tool_policy::Approve;
 use tool_runtime::Share;
@@ -25,6 +25,7 @@ pub(crate) struct Requested {
     pub(crate) progress: Option<Arc<dyn Progress>>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) client: Option<ClientKey>,
+    pub(crate) client_capabilities: ClientCapabilities,
     pub(crate) ask: Option<Arc<dyn Ask>>,
     pub(crate) resume: Option<Arc<Resume>>,
     pub(crate) meta: Option<RawJson>,
@@ -56,6 +57,24 @@ impl Address {
             Self::Prompt(name) | Self::CompletePrompt(name) => (Feature::Prompt, name),
             Self::Resource(uri) => (Feature::Resource, uri),
             Self::CompleteTemplate(uri) => (Feature::ResourceTemplate, uri),
+        }
+    }
+
+    /// The target of the call, once this was found for it.
+    pub(crate) fn target(&self, found: Arc<Tool>) -> Target {
+        match self {
+            Self::Tool(_) => Target::Tool(found),
+            Self::Prompt(_) => Target::Prompt(found),
+            Self::Resource(uri) => Target::Resource {
+                resource: found,
+                uri: uri.clone(),
+            },
+            Self::CompletePrompt(_) | Self::CompleteTemplate(_) => Target::Completion(found),
+            Self::Task { task, request, .. } => Target::Task {
+                tool: found,
+                task: task.clone(),
+                request: request.clone(),
+            },
         }
     }
 }
@@ -105,6 +124,7 @@ impl CallRequest {
             progress: None,
             trace: None,
             client: None,
+            client_capabilities: ClientCapabilities::default(),
             ask: None,
             resume: None,
             meta: None,
@@ -172,6 +192,14 @@ impl CallRequest {
     #[inline]
     pub fn client(mut self, client: ClientKey) -> Self {
         self.0.client = Some(client);
+        self
+    }
+
+    /// Says which questions the client declared to answer, for a call that has no way back to it: a server's connection
+    /// that is kept for the client is found by them. [`CallRequest::ask`] knows better.
+    #[inline]
+    pub fn client_capabilities(mut self, capabilities: ClientCapabilities) -> Self {
+        self.0.client_capabilities = capabilities;
         self
     }
 

@@ -11,6 +11,7 @@ pub struct View(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     revision: u64,
+    scope: u64,
     lists: [List; Feature::ALL.len()],
 }
 
@@ -34,6 +35,7 @@ impl View {
         });
         Self(Arc::new(Inner {
             revision: snapshot.revision(),
+            scope: snapshot.scope(),
             lists,
         }))
     }
@@ -42,6 +44,13 @@ impl View {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.0.revision
+    }
+
+    /// 0 for a view of what everyone shares; of a client that sees other lists than its caller's other clients, a number
+    /// that no other view has.
+    #[must_use]
+    pub fn scope(&self) -> u64 {
+        self.0.scope
     }
 
     /// The tools in the order of their names.

@@ -20,6 +20,10 @@ impl Views {
     }
 
     pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &Rules, caller: &Caller) -> View {
+        // Of one client, and seldom asked for.
+        if snapshot.scope() != 0 {
+            return View::new(snapshot, rules, caller);
+        }
         let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody asks for an older one again.
         views.retain(|(_, view)| view.revision() >= snapshot.revision());

@@ -6,6 +6,7 @@
 )]
 
 mod bridge;
+mod dynamic;
 mod example;
 mod faults;
 mod hostile;

@@ -23,8 +23,8 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, HttpOptions, HttpService, Mirrored, Notices, RequestContext, ServeOptions, ServerInfo, Service,
-    StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpOptions, HttpService, Mirrored, Notices, Peer, RequestContext, ServeOptions, ServerInfo,
+    Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError, extension, method};
 use raw_json::RawJson;
@@ -93,7 +93,7 @@ impl Service for Fixture {
         }
     }
 
-    fn mirrored(&self, tool: &str) -> Mirrored {
+    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
         self.mirrored
             .clone()
             .filter(|_| tool == "test_custom_header")

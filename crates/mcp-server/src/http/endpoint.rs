@@ -27,7 +27,7 @@ use super::{
     subscription::Subscriptions,
 };
 use crate::{
-    Principal, Progress, RequestContext, Service,
+    Peer, Principal, Progress, RequestContext, Service,
     outline::Outline,
     protocol::{self, Core},
     way::Way,
@@ -273,7 +273,7 @@ impl<S: Service> Endpoint<S> {
             return Ok(self.initialize(&inbound, &request).into());
         }
         let standing = match &outline.version {
-            Some(declared) => self.modern(&inbound.parts, declared, &outline, &request.method),
+            Some(declared) => self.modern(&inbound, declared, &outline, &request.method),
             None => self.legacy(&inbound),
         };
         match standing {
@@ -298,8 +298,9 @@ impl<S: Service> Endpoint<S> {
             outline,
         } = *unlearned;
         if let Some(tool) = outline.name.as_ref().and_then(RawJson::text) {
-            self.core.service.learn(&tool).await;
-            let checked = match self.check_params(&inbound.parts, &tool, &outline) {
+            let peer = super::standing::stateless_peer(&inbound.principal, &outline);
+            self.core.service.learn(&tool, &peer).await;
+            let checked = match self.check_params(&inbound, &tool, &outline) {
                 Ok(true) => Ok(()),
                 Ok(false) => headers::refuse_params(&inbound.parts.headers, &tool)
                     .map_err(|error| (StatusCode::BAD_REQUEST, error)),
@@ -468,7 +469,8 @@ impl<S: Service> Endpoint<S> {
             Ok(seat) => seat,
             Err(reason) => return response::no_seat(reason, Some(request.id.as_raw())),
         };
-        match self.subscriptions.open(wants, &self.options.notices) {
+        let peer = Peer::of(&cx);
+        match self.subscriptions.open(wants, peer, &self.options.notices) {
             Some(subscription) => response::subscription(subscription, seat, self.options.keep_alive),
             None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"),
         }

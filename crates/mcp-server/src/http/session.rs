@@ -13,7 +13,7 @@ use super::{
     resumable::{Budget, Resumables},
 };
 use crate::{
-    Notices, Principal,
+    Notices, Peer, Principal,
     client::{Client, Presence},
     in_flight::InFlight,
 };
@@ -92,9 +92,12 @@ impl Sessions {
         drop(open);
         // Not under the lock: the service is told of its end.
         drop(left);
-        let connection = session.presence.number();
-        self.notices
-            .keep(&session.news, &session.client.wants, connection);
+        let peer = Peer {
+            connection: Some(session.presence.number()),
+            principal: session.principal.clone(),
+            capabilities: session.client.capabilities.clone(),
+        };
+        self.notices.keep(&session.news, &session.client.wants, peer);
         if !is_watched {
             self.watch();
         }

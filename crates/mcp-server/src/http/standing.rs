@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{StatusCode, request::Parts};
+use http::StatusCode;
 use mcp_wire::{Era, Revision, RpcError, code, header, meta_key, method};
 use raw_json::RawJson;
 
@@ -11,7 +11,7 @@ use super::{
     headers::{self, Found, Known},
     session::Session,
 };
-use crate::{Mirrored, Principal, Service, outline::Outline, protocol};
+use crate::{Mirrored, Peer, Principal, Service, outline::Outline, protocol};
 
 /// What a request is written in, and the session that it belongs to.
 pub(super) struct Standing {
@@ -80,7 +80,7 @@ impl<S: Service> Endpoint<S> {
     /// What a request of the modern era is written in, once its headers agree with its body.
     pub(super) fn modern(
         &self,
-        parts: &Parts,
+        inbound: &Inbound,
         declared: &RawJson,
         outline: &Outline,
         method: &str,
@@ -89,28 +89,43 @@ impl<S: Service> Endpoint<S> {
         let Some(version) = declared.text() else {
             return Err(bad(protocol::missing_meta(meta_key::PROTOCOL_VERSION)));
         };
-        let known = Known::of(&parts.headers);
+        let known = Known::of(&inbound.parts.headers);
         let name = headers::check_mirrored(&known, &version, method, outline).map_err(bad)?;
         let revision = protocol::modern_revision(declared, outline).map_err(bad)?;
         let mut standing = stateless(revision);
         if let (method::TOOLS_CALL, Some(tool)) = (method, name) {
-            standing.is_unlearned = !self.check_params(parts, &tool, outline)?;
+            standing.is_unlearned = !self.check_params(inbound, &tool, outline)?;
         }
         Ok(standing)
     }
 
     /// Checks that the headers of a call say what its arguments say, and tells whether that could be done: not when the
     /// service does not know the tool.
-    pub(super) fn check_params(&self, parts: &Parts, tool: &str, outline: &Outline) -> Result<bool, Fault> {
-        match self.core.service.mirrored(tool) {
+    pub(super) fn check_params(
+        &self,
+        inbound: &Inbound,
+        tool: &str,
+        outline: &Outline,
+    ) -> Result<bool, Fault> {
+        let peer = stateless_peer(&inbound.principal, outline);
+        match self.core.service.mirrored(tool, &peer) {
             Mirrored::Nothing => Ok(true),
             Mirrored::Params(params) => {
-                headers::check_params(&params, &parts.headers, outline.arguments.as_ref())
+                headers::check_params(&params, &inbound.parts.headers, outline.arguments.as_ref())
                     .map_err(|error| (StatusCode::BAD_REQUEST, error))?;
                 Ok(true)
             }
             Mirrored::Unknown => Ok(false),
         }
+    }
+}
+
+/// The client of a request of the modern era.
+pub(super) fn stateless_peer(principal: &Principal, outline: &Outline) -> Peer {
+    Peer {
+        connection: None,
+        principal: principal.clone(),
+        capabilities: outline.capabilities.clone(),
     }
 }
 

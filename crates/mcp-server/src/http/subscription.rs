@@ -6,7 +6,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use crate::{Notices, wants::Wants};
+use crate::{Notices, Peer, wants::Wants};
 
 /// The subscriptions of the modern era that are open, so that they can be ended together.
 #[derive(Debug, Default)]
@@ -36,7 +36,12 @@ const NOTICES: usize = 64;
 
 impl Subscriptions {
     /// Opens a subscription; nothing when they are ended.
-    pub(super) fn open(self: &Arc<Self>, wants: Wants, notices: &Notices) -> Option<Subscription> {
+    pub(super) fn open(
+        self: &Arc<Self>,
+        wants: Wants,
+        peer: Peer,
+        notices: &Notices,
+    ) -> Option<Subscription> {
         let (sender, receiver) = mpsc::channel(NOTICES);
         let wants = Arc::new(wants);
         let number = {
@@ -51,7 +56,7 @@ impl Subscriptions {
         };
         // In front of whatever comes from now on.
         let _ = sender.try_send(wants.acknowledgement());
-        notices.subscribe(&sender, &wants, None);
+        notices.subscribe(&sender, &wants, peer, false);
         Some(Subscription {
             subscriptions: Arc::clone(self),
             number,

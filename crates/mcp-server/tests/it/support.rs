@@ -13,7 +13,7 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, AskError, HttpOptions, HttpService, InputRequired, Mirrored, RequestContext, ServeOptions,
+    Answer, AskError, HttpOptions, HttpService, InputRequired, Mirrored, Peer, RequestContext, ServeOptions,
     ServerInfo, Service, StateSeal, serve_http, unknown_method,
 };
 use mcp_wire::{LogLevel, MirroredParams, Notification, Request, Revision, RpcError, code, method};
@@ -225,7 +225,7 @@ impl Service for Scripted {
         }
     }
 
-    fn mirrored(&self, tool: &str) -> Mirrored {
+    fn mirrored(&self, tool: &str, _: &Peer) -> Mirrored {
         if tool.starts_with("late") && !self.0.learned.lock().unwrap().contains(tool) {
             return Mirrored::Unknown;
         }
@@ -237,7 +237,7 @@ impl Service for Scripted {
     }
 
     /// Tools whose names begin with `late` are known once they were asked for, all but `late-never`.
-    async fn learn(&self, tool: &str) {
+    async fn learn(&self, tool: &str, _: &Peer) {
         self.0.learning.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         if tool != "late-never" {

@@ -14,6 +14,7 @@ mod logs;
 mod modern;
 mod names;
 mod news;
+mod own_lists;
 mod states;
 mod tasks;
 mod tasks_followed;

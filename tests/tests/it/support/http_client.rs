@@ -162,6 +162,11 @@ impl Client for HttpClient {
 }
 
 impl Notifications {
+    /// Forgets what has come until now.
+    pub(crate) fn clear(&self) {
+        self.0.try_iter().for_each(drop);
+    }
+
     /// Waits for the next notification: method and parameters.
     pub(crate) fn next(&self) -> (String, String) {
         self.within(LIMIT, "notification")

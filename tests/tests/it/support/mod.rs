@@ -20,7 +20,7 @@ pub(crate) use self::{
     gateway::{Configuration, Gateway, HttpGateway, binary, end_both, example, mock_arguments, mock_server},
     hostile::{Carrier, Stage, healthy_server, hostile_arguments, hostile_program},
     http::{Response, connect, exchange, receive},
-    http_client::HttpClient,
+    http_client::{HttpClient, Notifications},
     offer::Offer,
     peers::{everything_at_no_time, installed, listening_peer},
     process::{Process, assert_all_end, base_environment},
