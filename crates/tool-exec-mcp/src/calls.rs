@@ -1,6 +1,6 @@
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use mcp_wire::LogLevel;
@@ -23,6 +23,8 @@ pub(crate) struct Calls {
     running: Mutex<Running>,
     /// Tells when a call has ended.
     ended: Notify,
+    /// Is told when nothing runs any more.
+    on_free: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Whom news of what outlives a call are for.
     pub(crate) addressees: Addressees,
 }
@@ -101,16 +103,33 @@ impl Calls {
                 idle_since: Instant::now(),
             }),
             ended: Notify::new(),
+            on_free: OnceLock::new(),
             addressees: Addressees::default(),
         })
     }
 
+    /// Has this told whenever nothing runs any more. It is told outside of any lock.
+    pub(crate) fn on_free(&self, tell: impl Fn() + Send + Sync + 'static) {
+        // Nobody else wants to know.
+        let _ = self.on_free.set(Box::new(tell));
+    }
+
+    fn is_free(&self) {
+        if let Some(tell) = self.on_free.get() {
+            tell();
+        }
+    }
+
     /// Notes a call from its beginning to its end.
     pub(crate) fn begin(self: &Arc<Self>, cx: &CallContext) -> Seat {
-        let asker = cx.ask.clone();
+        self.begin_for(cx.ask.clone(), &cx.caller)
+    }
+
+    /// Notes a call of this client and caller.
+    pub(crate) fn begin_for(self: &Arc<Self>, asker: Option<Asker>, caller: &Arc<Caller>) -> Seat {
         let level = asker.as_ref().and_then(|asker| asker.client().log_level());
         let mut running = self.running();
-        running.serve(&cx.caller);
+        running.serve(caller);
         running.n_begun += 1;
         let call = Call {
             tag: running.n_begun,
@@ -128,13 +147,13 @@ impl Calls {
     /// Since when nothing runs; nothing while a call does, or a task that is kept.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let running = self.running();
-        (running.calls.is_empty() && running.n_kept == 0).then_some(running.idle_since)
+        running.is_free().then_some(running.idle_since)
     }
 
     /// What the connection can be used for by the next call of this client.
     pub(crate) fn standing(&self, client: Option<&ClientKey>) -> Standing {
         let running = self.running();
-        if !running.calls.is_empty() || running.n_kept > 0 {
+        if !running.is_free() {
             Standing::InUse
         } else if running.given_up.iter().all(|other| is_same(Some(other), client)) {
             Standing::Idle
@@ -202,6 +221,10 @@ impl Calls {
 }
 
 impl Running {
+    fn is_free(&self) -> bool {
+        self.calls.is_empty() && self.n_kept == 0
+    }
+
     fn serve(&mut self, caller: &Arc<Caller>) {
         match &self.served {
             Served::Ones(one) if one.principal != caller.principal || one.tenant != caller.tenant => {
@@ -277,8 +300,12 @@ impl Drop for Seat {
         if running.calls.is_empty() {
             running.idle_since = Instant::now();
         }
+        let is_free = running.is_free();
         drop(running);
         self.calls.ended.notify_waiters();
+        if is_free {
+            self.calls.is_free();
+        }
     }
 }
 
@@ -288,6 +315,11 @@ impl Drop for Kept {
         running.n_kept -= 1;
         if running.n_kept == 0 {
             running.idle_since = Instant::now();
+        }
+        let is_free = running.is_free();
+        drop(running);
+        if is_free {
+            self.0.is_free();
         }
     }
 }

@@ -140,13 +140,14 @@ impl Connections {
         life: Arc<Life>,
         own_lists: Arc<OwnLists>,
     ) -> Self {
+        let own = Pool::new(&settings.name);
         Self {
             settings,
             secrets,
             place: Place::default(),
             refused: AtomicU64::new(0),
             shared: OnceCell::new(),
-            own: Arc::default(),
+            own,
             own_lists,
             n_opened: AtomicU64::new(0),
             budget: StartBudget::default(),

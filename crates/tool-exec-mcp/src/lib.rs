@@ -42,6 +42,7 @@ mod own_lists;
 mod pace;
 mod place;
 mod pool;
+mod queue;
 mod server;
 mod settings;
 mod subscriptions;

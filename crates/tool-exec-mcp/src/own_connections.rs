@@ -15,6 +15,7 @@ use crate::{
     own_listing::OwnListReader,
     own_lists::Entry,
     pool::Client,
+    queue::{Turn, Wanted},
 };
 
 impl Connections {
@@ -37,11 +38,30 @@ impl Connections {
         let endpoint = self.endpoint().await.map_err(explained)?;
         let open = || self.open_own(&endpoint, &client, cx);
         let most = self.settings.max_connections;
-        let place = self.own.seat(&client, cx, most, open);
-        let Some((line, seat)) = place.await else {
-            // The shared connection does not know what the client's own connections list alone.
-            let entry = Entry::of(cx.tool().descriptor());
-            if may_share && !self.own_lists.has_alone(&client, &entry) {
+        let entry = Entry::of(cx.tool().descriptor());
+        // The shared connection does not know what the client's own connections list alone.
+        let may_share = may_share && !self.own_lists.has_alone(&client, &entry);
+        let place = match client.alone {
+            true => {
+                let wanted = Wanted {
+                    client: &client,
+                    cx,
+                    entry,
+                    most,
+                    may_share,
+                    open: &open,
+                };
+                match self.own.turn(wanted).await {
+                    Turn::Seated(line, seat) => Some((line, seat)),
+                    Turn::Full => None,
+                    Turn::Failed(error) => return Err(explained(Unreachable::Client(error))),
+                    Turn::Stopped => return Err(self.stopped()),
+                }
+            }
+            false => self.own.seat(&client, cx, most, open).await,
+        };
+        let Some((line, seat)) = place else {
+            if may_share && !cx.is_hedge {
                 tracing::debug!(
                     server = self.settings.name,
                     "all connections for single clients are in use: a call shares"
@@ -49,13 +69,18 @@ impl Connections {
                 return Ok(None);
             }
             let message = format!(
-                "all {} connections to the server `{}` are in use",
-                self.settings.max_connections, self.settings.name
+                "all {most} connections to the server `{}` are in use",
+                self.settings.name
             );
             return Err(ToolError::new(ErrorKind::Overloaded, message));
         };
         self.end_if_stopped(&line).await;
         Ok(Some((line, seat)))
+    }
+
+    fn stopped(&self) -> ToolError {
+        let message = format!("the server `{}` was shut down", self.settings.name);
+        ToolError::new(ErrorKind::Unavailable, message)
     }
 
     /// A connection for this client, whose lists are read as soon as it is open.

@@ -17,23 +17,33 @@ use tool_core::{CallContext, ClientGroup, ClientIdentity, ClientKey};
 use crate::{
     calls::{Seat, Standing},
     line::Line,
-    own_lists::Entry,
+    queue::{Queue, Reason},
 };
 
 /// The connections that are kept for single clients.
-#[derive(Default)]
 pub(crate) struct Pool {
+    /// The name of the server.
+    pub(crate) server: String,
     lines: Mutex<Lines>,
     /// Tells when one has been closed.
-    closed: Notify,
+    pub(crate) closed: Notify,
+    /// Tells when one has been opened that is closed sooner than others.
+    surplus: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct Lines {
-    by_client: HashMap<Client, Vec<Arc<Line>>>,
+pub(crate) struct Lines {
+    pub(crate) by_client: HashMap<Client, Vec<Arc<Line>>>,
+    /// The calls that wait for connections of their clients.
+    pub(crate) queues: HashMap<Client, Queue>,
+    /// How many calls ever waited.
+    pub(crate) n_calls: u64,
+    /// How long the last opening took.
+    pub(crate) last_start: Duration,
+    pub(crate) is_stopped: bool,
     /// How many there are, with those that are being closed.
-    n: usize,
-    n_closing: usize,
+    pub(crate) n: usize,
+    pub(crate) n_closing: usize,
     /// Whether a task looks after those that nobody uses.
     tended: bool,
     /// Those that are being closed.
@@ -70,8 +80,19 @@ enum Seating {
 
 /// How long a connection that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(300);
+/// The same for one beside the oldest of its client.
+const IDLE_SURPLUS: Duration = Duration::from_secs(30);
 
 impl Pool {
+    pub(crate) fn new(server: &str) -> Arc<Self> {
+        Arc::new(Self {
+            server: server.to_owned(),
+            lines: Mutex::default(),
+            closed: Notify::new(),
+            surplus: Arc::default(),
+        })
+    }
+
     /// A place for a call on a connection of its client, made by `open` if there is none to use; nothing if there are
     /// `most` already and all are in use. One that is being closed still is one: a call waits until it makes room.
     pub(crate) async fn seat(
@@ -103,7 +124,11 @@ impl Pool {
         let mut lines = self.lines();
         let line = match lines.usable(self, client, cx) {
             Some(line) => line,
-            None if lines.n < most => self.insert(&mut lines, client, open()),
+            None if lines.n < most => {
+                let line = self.insert(&mut lines, client, open());
+                self.log_opening(&lines, &Reason::First);
+                line
+            }
             None if lines.n_closing > 0 || lines.close_longest_idle(self) => return Seating::Closing,
             None => return Seating::Full,
         };
@@ -112,15 +137,35 @@ impl Pool {
         Seating::Place(line, seat)
     }
 
-    fn insert(self: &Arc<Self>, lines: &mut Lines, client: &Client, line: Arc<Line>) -> Arc<Line> {
+    pub(crate) fn insert(self: &Arc<Self>, lines: &mut Lines, client: &Client, line: Arc<Line>) -> Arc<Line> {
+        if client.alone {
+            let (pool, client) = (Arc::downgrade(self), client.clone());
+            line.calls.on_free(move || {
+                if let Some(pool) = pool.upgrade() {
+                    pool.freed(&client);
+                }
+            });
+        }
         let of_client = lines.by_client.entry(client.clone()).or_default();
         of_client.push(line.clone());
+        if of_client.len() > 1 {
+            self.surplus.notify_one();
+        }
         lines.n += 1;
         if !lines.tended {
             lines.tended = true;
-            tokio::spawn(tend(Arc::downgrade(self)));
+            tokio::spawn(tend(Arc::downgrade(self), self.surplus.clone()));
         }
         line
+    }
+
+    pub(crate) fn log_opening(&self, lines: &Lines, reason: &Reason) {
+        let (server, n_open) = (&self.server, lines.n - lines.n_closing);
+        tracing::info!(
+            server,
+            n_open,
+            "a connection for a single client is opened: {reason}"
+        );
     }
 
     /// The connections that serve this client.
@@ -167,13 +212,15 @@ impl Pool {
     pub(crate) async fn shutdown(self: &Arc<Self>) {
         let closing = {
             let mut lines = self.lines();
+            lines.is_stopped = true;
             lines.close_where(self, |_, _| true);
+            Self::wake_all(&lines);
             mem::take(&mut lines.closing)
         };
         closing.join_all().await;
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+    pub(crate) fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,16 +242,11 @@ impl Lines {
             return known.first().cloned();
         }
         let asker = cx.ask.as_ref().map(|asker| asker.client().client());
-        // Of several connections, only those may take the call that list what is called, if any of them does.
-        let entry = (known.len() > 1).then(|| Entry::of(cx.tool().descriptor()));
-        let entry = entry.filter(|entry| known.iter().any(|line| line.listing.has(entry)));
-        let is_listed = |line: &Line| entry.as_ref().is_none_or(|entry| line.listing.has(entry));
         let standing = |line: &Line| line.calls.standing(asker.as_ref());
         let mut has_given_up = false;
         let mut known = known.iter();
         let found = known.find(|line| match standing(line) {
-            Standing::Idle => is_listed(line),
-            Standing::InUse => !client.alone,
+            Standing::Idle | Standing::InUse => true,
             Standing::GivenUp => {
                 has_given_up = true;
                 false
@@ -219,7 +261,7 @@ impl Lines {
         found
     }
 
-    fn close_where(&mut self, pool: &Arc<Pool>, is_over: impl Fn(&Client, &Line) -> bool) {
+    pub(crate) fn close_where(&mut self, pool: &Arc<Pool>, is_over: impl Fn(&Client, &Line) -> bool) {
         let mut over = Vec::new();
         self.by_client.retain(|client, lines| {
             over.extend(lines.extract_if(.., |line| is_over(client, line)));
@@ -238,13 +280,16 @@ impl Lines {
         }
     }
 
-    fn close_longest_idle(&mut self, pool: &Arc<Pool>) -> bool {
-        let idle = self
+    /// Closes the connection that nobody has used for longest, one beside another of its client before all others. One
+    /// that is being opened is in use.
+    pub(crate) fn close_longest_idle(&mut self, pool: &Arc<Pool>) -> bool {
+        let unwanted = self
             .by_client
-            .values()
-            .flatten()
-            .filter_map(|line| Some((line.calls.idle_since()?, line)));
-        let Some((_, longest)) = idle.min_by_key(|(since, _)| *since) else {
+            .iter()
+            .filter(|(client, _)| !self.queues.contains_key(client));
+        let lines = unwanted.flat_map(|(_, lines)| lines.iter().map(|line| (lines.len() == 1, line)));
+        let idle = lines.filter_map(|(is_last, line)| Some(((is_last, line.calls.idle_since()?), line)));
+        let Some((_, longest)) = idle.min_by_key(|(order, _)| *order) else {
             return false;
         };
         let longest = longest.clone();
@@ -254,28 +299,43 @@ impl Lines {
 
     /// Closes those that nobody has used for long, and says when to look again.
     fn close_idle(&mut self, pool: &Arc<Pool>, now: Instant) -> Option<Instant> {
+        let limit = |own: &[Arc<Line>], line: &Line| match own.first() {
+            Some(oldest) if !ptr::eq(&**oldest, line) => IDLE_SURPLUS,
+            _ => IDLE,
+        };
+        let all = |lines: &Self| -> Vec<_> {
+            let lines = lines.by_client.values();
+            let of_each = lines.flat_map(|own| {
+                own.iter()
+                    .map(|line| (Arc::clone(line), line.calls.idle_since(), limit(own, line)))
+            });
+            of_each.collect()
+        };
+        let over: Vec<_> = all(self)
+            .into_iter()
+            .filter(|(_, idle, limit)| idle.is_some_and(|since| since + *limit <= now))
+            .collect();
         self.close_where(pool, |_, line| {
-            line.calls.idle_since().is_some_and(|since| since + IDLE <= now)
+            over.iter().any(|(closed, ..)| ptr::eq(&**closed, line))
         });
-        let next = self
-            .by_client
-            .values()
-            .flatten()
-            .map(|line| line.calls.idle_since().unwrap_or(now) + IDLE);
-        let next = next.min();
+        let left = all(self).into_iter();
+        let next = left.map(|(_, idle, limit)| idle.unwrap_or(now) + limit).min();
         self.tended = next.is_some();
         next
     }
 }
 
 /// Closes connections that nobody uses, for as long as there are any.
-async fn tend(pool: Weak<Pool>) {
+async fn tend(pool: Weak<Pool>, surplus: Arc<Notify>) {
     loop {
         let Some(pool) = pool.upgrade() else { return };
         let Some(next) = pool.lines().close_idle(&pool, Instant::now()) else {
             return;
         };
         drop(pool);
-        sleep_until(next).await;
+        tokio::select! {
+            () = sleep_until(next) => {}
+            () = surplus.notified() => {}
+        }
     }
 }

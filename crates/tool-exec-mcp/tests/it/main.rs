@@ -18,3 +18,4 @@ mod own_lists;
 mod states;
 mod tasks;
 mod tasks_followed;
+mod waiting;

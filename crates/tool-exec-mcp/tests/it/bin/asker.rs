@@ -27,6 +27,13 @@ fn main() -> io::Result<()> {
     if server.mode == "ends" {
         end();
     }
+    // All processes but the first ones wait for a file before they answer.
+    if let Some(n) = server.mode.strip_prefix("waits ").and_then(|n| n.parse().ok()) {
+        let starts = std::fs::read_to_string(server.folder.join("starts"))?;
+        while starts.lines().count() > n && !server.folder.join("go").exists() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
     for line in io::stdin().lock().lines() {
         let message = RawJson::parse(line?).map_err(io::Error::other)?;
         let method = message.get("method").and_then(|method| method.string());
