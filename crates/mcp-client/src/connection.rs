@@ -161,6 +161,27 @@ impl Connection {
         Self::open(Link::Stream(link), options, changes).await
     }
 
+    /// Opens a connection over WebSocket, with the subprotocol `mcp` and one message in each text frame. The endpoint is
+    /// made by [`HttpEndpoint::websocket`].
+    ///
+    /// # Errors
+    /// As [`http`](Self::http), and [`ErrorKind::Invalid`] where the feature `websocket` is left out.
+    pub async fn websocket(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, Error> {
+        Self::websocket_with(endpoint, options, ChangeSink::default()).await
+    }
+
+    pub(crate) async fn websocket_with(
+        endpoint: &HttpEndpoint,
+        options: ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, Error> {
+        let (lines, carrier) = http::open_websocket(endpoint, &options).await?;
+        let (reader, writer) = split(lines);
+        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
+        tokio::spawn(carrier.run(link.end_signal(), link.end_of_stream()));
+        Self::open(Link::Stream(link), options, changes).await
+    }
+
     async fn open(link: Link, options: ConnectionOptions, changes: ChangeSink) -> Result<Self, Error> {
         let limit = options.start_timeout;
         let connection = Self(Arc::new(Inner {

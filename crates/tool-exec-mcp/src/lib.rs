@@ -56,5 +56,5 @@ pub use self::{
     executor::McpExecutor,
     list_store::{FileListStore, KeptLists, ListKey, ListStore, MemoryListStore},
     server::McpServer,
-    settings::{HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget},
+    settings::{HttpTransport, Isolation, KeyPlace, NETWORK_VARIABLES, ServerSettings, ServerTarget},
 };

@@ -2,7 +2,53 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
 use raw_json::RawJson;
-use tool_core::{Pattern, Reference, ResourceUri, SecretError, Secrets, Template, outward_name};
+use tool_core::{
+    Fallback, Pattern, Provider, Reference, ResourceUri, Secret, SecretError, Secrets, Template, outward_name,
+};
+
+/// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
+/// paths, switches and addresses of proxies; no other credential than one in the URL of a proxy.
+///
+/// Programs read `HTTP_PROXY` and its kin in either case, and npm reads its settings in either case.
+pub const NETWORK_VARIABLES: [&str; 31] = [
+    // OpenSSL and what follows its names: Python, Go, Ruby, uv, rustls.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    // Node.js: more authorities, those of the system, and the variables of proxies below.
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_SYSTEM_CA",
+    "NODE_USE_ENV_PROXY",
+    // Deno.
+    "DENO_CERT",
+    "DENO_TLS_CA_STORE",
+    // Python's `requests`, curl, git, pip, uv, botocore.
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "PIP_PROXY",
+    "UV_NATIVE_TLS",
+    "UV_SYSTEM_CERTS",
+    "AWS_CA_BUNDLE",
+    // npm.
+    "npm_config_cafile",
+    "npm_config_proxy",
+    "npm_config_https_proxy",
+    "npm_config_noproxy",
+    "NPM_CONFIG_CAFILE",
+    "NPM_CONFIG_PROXY",
+    "NPM_CONFIG_HTTPS_PROXY",
+    "NPM_CONFIG_NOPROXY",
+    // Proxies.
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
 
 /// An MCP server, as configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +135,9 @@ pub enum ServerTarget {
         args: Vec<Template>,
         /// Variables of its environment beyond the safe base.
         env: BTreeMap<String, Template>,
+        /// Names of variables that are copied from the environment of the gateway where they are set there, such as
+        /// [`NETWORK_VARIABLES`]. A variable in `env` replaces the copy.
+        inherit: Vec<String>,
         /// The directory that it runs in.
         cwd: Option<Template>,
     },
@@ -103,7 +152,7 @@ pub enum ServerTarget {
     },
 }
 
-/// Which of the two ways there are to speak MCP over HTTP.
+/// Which of the ways there are to speak MCP over HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HttpTransport {
     /// Streamable HTTP, or HTTP+SSE where that is refused with status 400, 404 or 405.
@@ -113,6 +162,8 @@ pub enum HttpTransport {
     Streamable,
     /// HTTP+SSE, the transport of 2024-11-05: the URL is that of the stream of events.
     Sse,
+    /// WebSocket, which begins as HTTP: the URL is `ws://` or `wss://`. It needs the feature `websocket`.
+    WebSocket,
 }
 
 impl ServerSettings {
@@ -218,6 +269,7 @@ impl ServerTarget {
                 args,
                 env,
                 cwd,
+                ..
             } => [command]
                 .into_iter()
                 .chain(args)
@@ -240,11 +292,17 @@ impl ServerTarget {
                 command,
                 args,
                 env,
+                inherit,
                 cwd,
             } => {
                 let mut resolved = Command::new(command.resolve(secrets).await?.expose());
                 for arg in args {
                     resolved = resolved.args([arg.resolve(secrets).await?.expose()]);
+                }
+                for name in inherit.iter().filter(|name| !env.contains_key(*name)) {
+                    if let Some(value) = inherited(name, secrets).await {
+                        resolved = resolved.env(name, value.expose());
+                    }
                 }
                 for (name, value) in env {
                     resolved = resolved.env(name, value.resolve(secrets).await?.expose());
@@ -259,23 +317,43 @@ impl ServerTarget {
                 headers,
                 transport,
             } => {
-                let endpoint = resolve_http(url, headers, secrets).await?;
+                let is_websocket = *transport == HttpTransport::WebSocket;
+                let endpoint = resolve_http(url, headers, is_websocket, secrets).await?;
                 Ok(match transport {
                     HttpTransport::Either => Endpoint::Http(endpoint.or_sse()),
                     HttpTransport::Streamable => Endpoint::Http(endpoint),
                     HttpTransport::Sse => Endpoint::Sse(endpoint),
+                    HttpTransport::WebSocket => Endpoint::WebSocket(endpoint),
                 })
             }
         }
     }
 }
 
+/// The value of a variable that is set in the environment of the gateway.
+async fn inherited(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
+    let reference = Reference {
+        provider: Provider::Environment,
+        name: name.to_owned(),
+        fallback: Fallback::None,
+    };
+    secrets.get(&reference).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "an environment variable is not handed down");
+        None
+    })
+}
+
 async fn resolve_http(
     url: &Template,
     headers: &BTreeMap<String, Template>,
+    is_websocket: bool,
     secrets: &dyn Secrets,
 ) -> Result<HttpEndpoint, ResolveError> {
-    let mut endpoint = HttpEndpoint::new(url.resolve(secrets).await?.expose())?;
+    let url = url.resolve(secrets).await?;
+    let mut endpoint = match is_websocket {
+        true => HttpEndpoint::websocket(url.expose())?,
+        false => HttpEndpoint::new(url.expose())?,
+    };
     for (name, value) in headers {
         endpoint = endpoint.header(name, value.resolve(secrets).await?.expose())?;
     }

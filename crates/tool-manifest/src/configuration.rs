@@ -49,6 +49,9 @@ pub struct Defaults {
     pub refresh_interval: Duration,
     /// Whether the lists of servers are kept between runs: they are.
     pub keep_lists: bool,
+    /// Names of environment variables that are handed down to servers that are started, beside what a process needs to
+    /// start; those of certificate authorities and proxies if absent.
+    pub inherit_env: Option<Vec<String>>,
     /// How many bytes a result may have: 16 MiB.
     pub max_result_bytes: usize,
     /// How many bytes the answers of all tools may take that are kept: 64 MiB.
@@ -72,6 +75,7 @@ impl Default for Defaults {
             start_timeout: Duration::from_secs(20),
             refresh_interval: Duration::from_secs(300),
             keep_lists: true,
+            inherit_env: None,
             max_result_bytes: 16 << 20,
             cache_bytes: 64 << 20,
             overrides: Overrides::default(),

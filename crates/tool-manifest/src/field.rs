@@ -134,6 +134,12 @@ impl<T> Default for Entries<T> {
     }
 }
 
+impl<T> Entries<T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Field<T>)> {
+        self.0.iter()
+    }
+}
+
 impl<T> IntoIterator for Entries<T> {
     type Item = (String, Field<T>);
     type IntoIter = std::vec::IntoIter<(String, Field<T>)>;

@@ -10,6 +10,7 @@ mod configuration;
 mod diagnostic;
 mod document;
 mod draft;
+mod environment;
 mod errors;
 mod field;
 mod file;

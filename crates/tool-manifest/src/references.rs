@@ -78,6 +78,7 @@ fn templates(transport: &ServerTransport) -> Vec<(String, &Template)> {
             args,
             env,
             cwd,
+            ..
         } => {
             templates.push(("/command".to_owned(), command));
             templates.extend(

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::{
     ApprovalSpec, CallLimitsSpec, Defaults, GatewaySpec, PolicySpec, ToolChoiceSpec, WebhookSpec,
     cache::CacheBody,
+    environment,
     errors::ErrorBody,
     field::{Entries, Field},
     health::{self, WebhookBody},
@@ -34,6 +35,9 @@ pub(crate) struct DefaultsBody {
     connect_timeout: Field<Period>,
     /// How long a server may take to start; 20s if it is not given.
     start_timeout: Field<Period>,
+    /// Names of environment variables that are handed down to servers with a `command` where they are set: those of
+    /// certificate authorities and proxies if it is not given, none with `[]`. That of a server is in its place.
+    inherit_env: Field<Vec<Field<String>>>,
     /// How often lists of servers are read again that tell of no changes; 5m if it is not given. That of a server is in its
     /// place.
     refresh_interval: Field<Period>,
@@ -187,6 +191,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
         defaults.refresh_interval = interval;
     }
     defaults.keep_lists = body.keep_lists.get().unwrap_or(defaults.keep_lists);
+    defaults.inherit_env = environment::inherited(cx, body.inherit_env);
     if let Some((at, Bytes(bytes))) = body.max_result_bytes.located() {
         if bytes == 0 {
             cx.error(at, "no result fits into 0 bytes", "leave it out for the default");

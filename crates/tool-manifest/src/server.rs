@@ -78,8 +78,11 @@ pub enum ServerTransport {
         command: Template,
         /// Its arguments.
         args: Vec<Template>,
-        /// Variables of its environment. Nothing else is handed down but what a process needs to start.
+        /// Variables of its environment.
         env: BTreeMap<String, Template>,
+        /// Names of variables that are handed down to it beside what a process needs to start; those of the configuration
+        /// if absent.
+        inherit_env: Option<Vec<String>>,
         /// The directory to start it in.
         cwd: Option<Template>,
     },
@@ -94,7 +97,7 @@ pub enum ServerTransport {
     },
 }
 
-/// Which of the two ways there are to speak MCP over HTTP.
+/// Which of the ways there are to speak MCP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HttpTransport {
     /// Streamable HTTP, or HTTP+SSE where that is refused.
@@ -104,6 +107,8 @@ pub enum HttpTransport {
     Streamable,
     /// HTTP+SSE, the transport of 2024-11-05.
     Sse,
+    /// WebSocket.
+    WebSocket,
 }
 
 /// Which revisions of the protocol are tried with a server.
@@ -193,17 +198,20 @@ pub(crate) struct ServerBody {
     /// Its arguments.
     pub(crate) args: Field<Vec<Field<Text>>>,
     /// Variables for its environment, such as `TOKEN: ${env:TOKEN}`. No other variable is handed down but what a
-    /// process needs to start.
+    /// process needs to start and those of `inherit_env`.
     pub(crate) env: Field<Entries<Text>>,
+    /// Names of environment variables that are handed down to it where they are set, in the place of what `defaults` say.
+    /// With `[]` none is.
+    pub(crate) inherit_env: Field<Vec<Field<String>>>,
     /// The directory to start it in, relative to this file.
     pub(crate) cwd: Field<String>,
-    /// The URL of an endpoint: Streamable HTTP, or HTTP+SSE where that is refused.
+    /// The URL of an endpoint: Streamable HTTP, or HTTP+SSE where that is refused; with `ws://` or `wss://` WebSocket.
     #[serde(alias = "serverUrl", alias = "httpUrl")]
     pub(crate) url: Field<String>,
     /// Headers of every request, such as `Authorization: Bearer ${env:TOKEN}`.
     pub(crate) headers: Field<Entries<Text>>,
-    /// How the server is reached: `stdio`, `http` for Streamable HTTP only, or `sse` for HTTP+SSE only. It is known
-    /// from `command` or `url` and need not be said.
+    /// How the server is reached: `stdio`, `http` for Streamable HTTP only, `sse` for HTTP+SSE only, or `websocket`. It is
+    /// known from `command` or `url` and need not be said.
     #[serde(rename = "type", alias = "transport")]
     pub(crate) transport: Field<String>,
     /// How long one call may take, in milliseconds.
@@ -310,6 +318,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         command: body.command,
         args: body.args,
         env: body.env,
+        inherit_env: body.inherit_env,
         cwd: body.cwd,
         url: body.url,
         headers: body.headers,

@@ -1,9 +1,9 @@
 use std::{collections::BTreeMap, path::Path};
 
-use tool_core::{Provider, Template};
+use tool_core::Template;
 
 use crate::{
-    HttpTransport, ServerTransport,
+    HttpTransport, ServerTransport, environment,
     field::{Entries, Field, Text},
     node::NodeId,
     place::Cx,
@@ -16,6 +16,7 @@ pub(crate) struct Written {
     pub(crate) command: Field<String>,
     pub(crate) args: Field<Vec<Field<Text>>>,
     pub(crate) env: Field<Entries<Text>>,
+    pub(crate) inherit_env: Field<Vec<Field<String>>>,
     pub(crate) cwd: Field<String>,
     pub(crate) url: Field<String>,
     pub(crate) headers: Field<Entries<Text>>,
@@ -87,13 +88,12 @@ fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Repor
             return Ok(Some(Means::Http(HttpTransport::Streamable)));
         }
         "sse" => return Ok(Some(Means::Http(HttpTransport::Sse))),
-        "websocket" | "ws" => (
-            format!("the transport `{text}` is not supported"),
-            "there are `stdio`, `http` and `sse`".to_owned(),
-        ),
+        "websocket" | "webSocket" | "WebSocket" | "ws" | "wss" => {
+            return Ok(Some(Means::Http(HttpTransport::WebSocket)));
+        }
         other => (
             format!("unknown transport `{}`", suggest::shown(other)),
-            suggest::value(other, &["stdio", "http", "sse"]),
+            suggest::value(other, &["stdio", "http", "sse", "websocket"]),
         ),
     };
     cx.error(at, message, hint);
@@ -108,17 +108,27 @@ fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
             "use `env`, or remove them",
         );
     }
+    for field in [&written.command, &written.cwd] {
+        if let (Some(at), Some(text)) = (field.place(), field.as_ref()) {
+            environment::no_nul(cx, at, text);
+        }
+    }
+    let command_at = written.command.given();
     let command = template(cx, written.command);
+    if let (Some(at), Some(command)) = (command_at, &command) {
+        environment::warn_of_visible(cx, at, command, "a command");
+    }
+    environment::check(cx, &written.env);
+    let inherit_env = environment::inherited(cx, written.inherit_env);
     let args: Vec<Option<Template>> = items(written.args)
         .map(|arg| {
             let at = arg.given();
+            if let (Some(at), Some(Text(text))) = (at, arg.as_ref()) {
+                environment::no_nul(cx, at, text);
+            }
             let template = template(cx, arg.map(|Text(text)| text))?;
-            if let Some(at) = at.filter(|_| names_secret(&template)) {
-                cx.warning(
-                    at,
-                    "a secret in an argument can be seen by everyone on this machine",
-                    "hand it to the server by `env`",
-                );
+            if let Some(at) = at {
+                environment::warn_of_visible(cx, at, &template, "an argument");
             }
             Some(template)
         })
@@ -137,20 +147,16 @@ fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
         command: command?,
         args: args.into_iter().collect::<Option<_>>()?,
         env: env?,
+        inherit_env,
         cwd,
     })
-}
-
-fn names_secret(template: &Template) -> bool {
-    template
-        .references()
-        .any(|reference| reference.provider != Provider::Environment)
 }
 
 fn http(cx: Cx<'_>, written: Written, transport: HttpTransport) -> Option<ServerTransport> {
     for (name, place) in [
         ("args", written.args.given()),
         ("env", written.env.given()),
+        ("inherit_env", written.inherit_env.given()),
         ("cwd", written.cwd.given()),
     ] {
         if let Some(place) = place {
@@ -162,22 +168,41 @@ fn http(cx: Cx<'_>, written: Written, transport: HttpTransport) -> Option<Server
     let (at, url) = written.url.located()?;
     let url = parse(cx, at, &url)?;
     let start = url.parts().next();
-    if let Some(Ok(start)) = start
-        && !start.starts_with("http://")
-        && !start.starts_with("https://")
-    {
-        cx.error(
-            at,
-            "a server's URL begins with `http://` or `https://`",
-            "write the whole URL",
-        );
-        return None;
+    let mut transport = transport;
+    if let Some(Ok(start)) = start {
+        let begins = |schemes: [&str; 2]| schemes.iter().any(|scheme| begins_with(start, scheme));
+        let (is_http, is_websocket) = (begins(["http://", "https://"]), begins(["ws://", "wss://"]));
+        if is_websocket && transport == HttpTransport::Either {
+            transport = HttpTransport::WebSocket;
+        }
+        let (message, hint) = match transport {
+            HttpTransport::WebSocket if is_websocket => ("", ""),
+            HttpTransport::WebSocket => (
+                "the URL of a WebSocket begins with `ws://` or `wss://`",
+                "write the whole URL, or another `type`",
+            ),
+            _ if is_http => ("", ""),
+            _ => (
+                "a server's URL begins with `http://` or `https://`",
+                "write the whole URL",
+            ),
+        };
+        if !message.is_empty() {
+            cx.error(at, message, hint);
+            return None;
+        }
     }
     Some(ServerTransport::Http {
         url,
         headers: headers?,
         transport,
     })
+}
+
+/// Whether a URL has this scheme. Its case does not matter.
+fn begins_with(url: &str, scheme: &str) -> bool {
+    let start = url.as_bytes().get(..scheme.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
 /// A relative path made to begin in the directory of its file. What begins with a reference is left alone.

@@ -29,6 +29,7 @@ mod ledger;
 mod limiter;
 mod memory_approvals;
 mod partial;
+mod proxy;
 mod rate_limit;
 mod redact;
 mod redactor;

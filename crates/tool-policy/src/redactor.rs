@@ -11,6 +11,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use raw_json::{Kind, RawJson};
 use tool_core::{BoxFuture, HIDDEN, Reference, Secret, SecretError, Secrets, hide_credentials, secret_forms};
 
+use crate::proxy;
+
 /// How many values are known at most: the oldest one is forgotten first.
 const MAX_KNOWN: usize = 1_000;
 /// A value shorter than this is hidden nowhere: it would be found by chance.
@@ -207,13 +209,20 @@ struct Watched {
 
 impl Secrets for Watched {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        if !reference.is_secret() {
+        let is_proxy = proxy::is_named(reference);
+        if !reference.is_secret() && !is_proxy {
             return self.secrets.get(reference);
         }
         Box::pin(async move {
             let value = self.secrets.get(reference).await?;
             if let Some(value) = &value {
-                self.redactor.learn(value.expose());
+                if reference.is_secret() {
+                    self.redactor.learn(value.expose());
+                }
+                if is_proxy {
+                    let parts = proxy::credentials(value.expose());
+                    parts.iter().for_each(|part| self.redactor.learn(part));
+                }
             }
             Ok(value)
         })

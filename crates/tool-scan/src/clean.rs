@@ -30,7 +30,11 @@ pub fn clean_text(text: &str) -> Cow<'_, str> {
 fn clean_once(text: &str) -> Cow<'_, str> {
     let text = SEQUENCE.replace_all(text, "");
     let has_hidden = hidden_chars(&text).next().is_some();
-    let text = if has_hidden { Cow::Owned(without_hidden(&text)) } else { text };
+    let text = if has_hidden {
+        Cow::Owned(without_hidden(&text))
+    } else {
+        text
+    };
     match text {
         Cow::Borrowed(text) => markup::without(text),
         Cow::Owned(text) => markup::without(&text).into_owned().into(),
@@ -83,11 +87,19 @@ fn cleaned(value: &RawJson, is_prose: bool) -> Option<RawJson> {
                     Some((key.to_string(), cleaned))
                 })
                 .collect();
-            let members: Vec<_> = members.iter().map(|(key, member)| (key.as_str(), member.clone())).collect();
-            (!members.is_empty()).then(|| value.with_members(&members).ok()).flatten()
+            let members: Vec<_> = members
+                .iter()
+                .map(|(key, member)| (key.as_str(), member.clone()))
+                .collect();
+            (!members.is_empty())
+                .then(|| value.with_members(&members).ok())
+                .flatten()
         }
         Kind::Array => {
-            let items: Vec<_> = value.items().map(|item| (cleaned(&item, is_prose), item)).collect();
+            let items: Vec<_> = value
+                .items()
+                .map(|item| (cleaned(&item, is_prose), item))
+                .collect();
             if items.iter().all(|(cleaned, _)| cleaned.is_none()) {
                 return None;
             }

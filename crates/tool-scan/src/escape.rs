@@ -44,7 +44,11 @@ fn escaped(text: &str, put: impl Fn(char, &mut String)) -> Cow<'_, str> {
             put(c, &mut escaped);
         }
     }
-    if escaped == text { text.into() } else { escaped.into() }
+    if escaped == text {
+        text.into()
+    } else {
+        escaped.into()
+    }
 }
 
 fn put_code(c: char, escaped: &mut String) {

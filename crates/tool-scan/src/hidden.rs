@@ -1,7 +1,8 @@
 use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
     props::{
-        BidiClass, DefaultIgnorableCodePoint, Emoji, EmojiModifier, ExtendedPictographic, GeneralCategory, Script,
+        BidiClass, DefaultIgnorableCodePoint, Emoji, EmojiModifier, ExtendedPictographic, GeneralCategory,
+        Script,
     },
 };
 
@@ -10,7 +11,8 @@ static PICTOGRAPHIC: CodePointSetDataBorrowed<'static> = CodePointSetData::new::
 static EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>();
 static MODIFIER: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<EmojiModifier>();
 static SCRIPT: CodePointMapDataBorrowed<'static, Script> = CodePointMapData::<Script>::new();
-static CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::<GeneralCategory>::new();
+static CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> =
+    CodePointMapData::<GeneralCategory>::new();
 static DIRECTION: CodePointMapDataBorrowed<'static, BidiClass> = CodePointMapData::<BidiClass>::new();
 
 /// Class of a character that shows nothing or changes how other text is shown.
@@ -45,7 +47,9 @@ pub(crate) fn class_of(c: char) -> Option<CharClass> {
         '\t' | '\n' | ' '..='~' => return None,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' => CharClass::Control,
         '\u{e0000}'..='\u{e007f}' => CharClass::Tag,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => CharClass::Bidi,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            CharClass::Bidi
+        }
         // A braille cell without dots is as empty as a space and is none.
         '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{fff9}'..='\u{fffb}' => CharClass::Invisible,
         // Musical controls and the like; marks of Egyptian quadrats are of the same category and format visible text.
@@ -116,7 +120,8 @@ fn joins_emoji(before: &str, after: &str) -> bool {
         .rev()
         .find(|c| *c != '\u{fe0f}' && !MODIFIER.contains(*c))
         .or_else(|| before.chars().next_back());
-    base.is_some_and(|c| PICTOGRAPHIC.contains(c)) && after.chars().next().is_some_and(|c| PICTOGRAPHIC.contains(c))
+    base.is_some_and(|c| PICTOGRAPHIC.contains(c))
+        && after.chars().next().is_some_and(|c| PICTOGRAPHIC.contains(c))
 }
 
 /// Behind a letter, or a mark on it, of a script whose letters join, and not before another hidden character.

@@ -5,7 +5,8 @@ use std::{borrow::Cow, sync::LazyLock};
 use regex::Regex;
 
 /// Names of elements that address a model.
-const ADDRESSING: &str = "important|system|sys|secret|hidden|instructions?|override|critical|assistant|admin|prompt";
+const ADDRESSING: &str =
+    "important|system|sys|secret|hidden|instructions?|override|critical|assistant|admin|prompt";
 /// Names of elements that act on a page. A description of an HTML tool may name them, so that they count with content
 /// or attributes alone.
 const ACTING: &str = "script|iframe|object|embed|applet";
@@ -94,5 +95,7 @@ fn element_end(opening: &str, after: &str) -> usize {
     let Some(start) = lower.find(&closing) else {
         return 0;
     };
-    after[start..].find('>').map_or(after.len(), |end| start + end + 1)
+    after[start..]
+        .find('>')
+        .map_or(after.len(), |end| start + end + 1)
 }

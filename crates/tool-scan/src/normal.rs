@@ -5,14 +5,21 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::hidden::class_of;
 
-static CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::<GeneralCategory>::new();
+static CATEGORY: CodePointMapDataBorrowed<'static, GeneralCategory> =
+    CodePointMapData::<GeneralCategory>::new();
 
 /// A text in lower case without hidden characters, with character references and compatibility forms resolved, and
 /// look-alikes of ASCII letters as those letters.
 pub(crate) fn plain(text: &str) -> String {
-    let decoded = if text.contains('&') { decode(text) } else { text.to_owned() };
+    let decoded = if text.contains('&') {
+        decode(text)
+    } else {
+        text.to_owned()
+    };
     if decoded.is_ascii() {
-        let shown = decoded.bytes().filter(|byte| !byte.is_ascii_control() || b"\t\r\n".contains(byte));
+        let shown = decoded
+            .bytes()
+            .filter(|byte| !byte.is_ascii_control() || b"\t\r\n".contains(byte));
         return shown.map(|byte| char::from(byte.to_ascii_lowercase())).collect();
     }
     let mut plain = String::with_capacity(decoded.len());

@@ -45,7 +45,10 @@ const OF_WORDS: [(&str, &str); 9] = [
          ?(?:(?:and|or|of|the|all|any|your|this|that|file|files|them|tokens?|it|with|every|request|call) ?){0,6}(?:to|via|as|into|in) ?(?:the |a |an |this |our |your )?\
          (?:https?|www|attacker|external|remote|following (?:url|address|server|endpoint)|sidenote|side ?note|(?:[a-z]+ )?(?:webhook|collector)|hidden|(?:url|address|email) (?:below|above))",
     ),
-    ("asks for data to be sent away", "exfiltrat(?:e|ing) ?(?:of )?(?:the |all |any |user |this )?[a-z]+"),
+    (
+        "asks for data to be sent away",
+        "exfiltrat(?:e|ing) ?(?:of )?(?:the |all |any |user |this )?[a-z]+",
+    ),
     (
         "changes a model's role",
         "you are ?(?:now|no longer) ?(?:an? |in |the )?(?:unrestricted|jailbroken|developer mode|dan|admin|administrator|root|evil|different|bound|restricted|unfiltered)|\

@@ -83,14 +83,21 @@ impl Kind {
     /// Whether people do not see what a model reads: such text is removed by cleaning where it stands in prose.
     #[must_use]
     pub fn is_hidden(self) -> bool {
-        matches!(self, Self::Chars(_) | Self::Malformed | Self::Comment | Self::Markup)
+        matches!(
+            self,
+            Self::Chars(_) | Self::Malformed | Self::Comment | Self::Markup
+        )
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.is_key { "name at " } else { "" };
-        let place = if self.place.is_empty() { "text" } else { &self.place };
+        let place = if self.place.is_empty() {
+            "text"
+        } else {
+            &self.place
+        };
         write!(f, "{name}`{place}` {}: `{}`", self.what, self.excerpt)
     }
 }
@@ -179,7 +186,10 @@ impl Scanner {
 
     /// One finding for each class of hidden characters.
     fn chars(&mut self, text: &str, is_key: bool) {
-        if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        if text
+            .bytes()
+            .all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
+        {
             return;
         }
         let mut known = Vec::new();

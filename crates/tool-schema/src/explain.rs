@@ -163,14 +163,19 @@ fn meant<'e>(
     schema: &Value,
 ) -> Meant<'e> {
     let path = error.instance_path().as_str();
-    let alternative = |errors: Option<&'e [ValidationError<'static>]>| errors.map_or(Meant::Open, Meant::Alternative);
+    let alternative =
+        |errors: Option<&'e [ValidationError<'static>]>| errors.map_or(Meant::Open, Meant::Alternative);
     if let Some(errors) = of_this_kind(context, path) {
         return Meant::Alternative(errors);
     }
     let open: Vec<usize> = (0..context.len())
-        .filter(|&index| !context[index].is_empty() && !context[index].iter().any(|error| is_of_other_kind(error, path)))
+        .filter(|&index| {
+            !context[index].is_empty() && !context[index].iter().any(|error| is_of_other_kind(error, path))
+        })
         .collect();
-    let alternatives = schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
+    let alternatives = schema
+        .pointer(error.schema_path().as_str())
+        .and_then(Value::as_array);
     let choice = alternatives
         .filter(|alternatives| alternatives.len() == context.len() && open.len() > 1)
         .zip(value.pointer(path))
@@ -183,7 +188,9 @@ fn meant<'e>(
             Meant::Problem(Rule::must_be(literals(options)).problem(&path, "enum", part))
         }
         Some(Choice::Missing { steps, options }) => {
-            let (property, parents) = steps.split_last().map_or(("", &[][..]), |(last, parents)| (*last, parents));
+            let (property, parents) = steps
+                .split_last()
+                .map_or(("", &[][..]), |(last, parents)| (*last, parents));
             let path = below(path, parents);
             let part = value.pointer(&path).unwrap_or(value);
             Meant::Problem(missing(property, options).problem(&path, "required", part))
@@ -257,12 +264,19 @@ fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
     match error.kind() {
         Kind::Required { property } => missing(&text(property), Vec::new()),
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            let remark = allowed(error, schema).map_or_else(String::new, |names| format!(", allowed are {names}"));
+            let remark =
+                allowed(error, schema).map_or_else(String::new, |names| format!(", allowed are {names}"));
             let names = list(unexpected.iter().map(|name| format!("`{name}`")));
-            let noun = if unexpected.len() == 1 { "property" } else { "properties" };
+            let noun = if unexpected.len() == 1 {
+                "property"
+            } else {
+                "properties"
+            };
             Rule::about(format!("unknown {noun} {names}"), remark)
         }
-        Kind::PropertyNames { error: inner } => Rule::must(format!("have keys that are each {}", expected(inner)), true),
+        Kind::PropertyNames { error: inner } => {
+            Rule::must(format!("have keys that are each {}", expected(inner)), true)
+        }
         Kind::FalseSchema => Rule::must("be left out".to_owned(), false),
         Kind::OneOfMultipleValid { .. } => Rule::must(
             "fit just one alternative of `oneOf`, and it fits several".to_owned(),
@@ -320,7 +334,12 @@ fn alternatives(context: &[Vec<ValidationError<'static>>], path: &str, part: &Va
     }
     let wanted: Option<Vec<String>> = context
         .iter()
-        .map(|errors| errors.iter().find(|error| is_of_other_kind(error, path)).map(expected))
+        .map(|errors| {
+            errors
+                .iter()
+                .find(|error| is_of_other_kind(error, path))
+                .map(expected)
+        })
         .collect();
     match wanted {
         Some(wanted) => Rule::must_be(or(&unique(wanted))),
@@ -339,7 +358,9 @@ fn missing_in(errors: &[ValidationError<'static>], path: &str) -> Option<String>
             _ => None,
         })
         .collect();
-    names.filter(|names| !names.is_empty()).map(|names| names.join(" and "))
+    names
+        .filter(|names| !names.is_empty())
+        .map(|names| names.join(" and "))
 }
 
 fn unique(texts: Vec<String>) -> Vec<String> {

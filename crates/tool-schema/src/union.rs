@@ -37,7 +37,10 @@ pub(crate) fn choose<'a>(
     part: &Value,
     root: &'a Value,
 ) -> Option<Choice<'a>> {
-    let mut reader = Reader { root, n_left: MAX_READ };
+    let mut reader = Reader {
+        root,
+        n_left: MAX_READ,
+    };
     let tags: Vec<(usize, Vec<Tag<'a>>)> = open
         .iter()
         .map(|&index| (index, reader.tags_of(alternatives.get(index))))
@@ -180,12 +183,24 @@ impl<'a> Reader<'a> {
             return tags;
         };
         let required = self.required(members);
-        for (name, property) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, property) in members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let is_required = required.contains(&name.as_str());
             let mut steps = at.to_vec();
             steps.push(name);
             if let Some(options) = self.options(property) {
-                add(&mut tags, Tag { steps, options, is_required });
+                add(
+                    &mut tags,
+                    Tag {
+                        steps,
+                        options,
+                        is_required,
+                    },
+                );
             } else if steps.len() < MAX_STEPS {
                 for mut tag in self.tags(property, &steps) {
                     tag.is_required &= is_required;
@@ -256,7 +271,11 @@ impl<'a> Reader<'a> {
         if let Some(values) = members.get("enum").and_then(Value::as_array) {
             return Some(values.iter().collect());
         }
-        if let Some(options) = self.parts(members).into_iter().find_map(|part| self.options(part)) {
+        if let Some(options) = self
+            .parts(members)
+            .into_iter()
+            .find_map(|part| self.options(part))
+        {
             return Some(options);
         }
         let union = unions(members).next()?;

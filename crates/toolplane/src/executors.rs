@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tool_core::{ClientKey, Executor, Secrets, Source};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
-use tool_manifest::Configuration;
+use tool_manifest::{Configuration, HttpTransport, ServerSpec, ServerTransport};
 use tool_policy::Redactor;
 
 use crate::{BuildError, ConnectionUse, HttpUse};
@@ -187,11 +187,24 @@ impl LetGo {
 /// refused one by one: see [`Toolplane::refused`](crate::Toolplane::refused).
 ///
 /// # Errors
-/// When there are servers in a build without them.
+/// When there are servers, or a way to reach them, in a build without them.
 pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
     let has_servers = configuration.servers.iter().any(|spec| !spec.disabled);
     if has_servers && !cfg!(feature = "exec-mcp") {
         return Err(BuildError::LeftOut("servers of MCP (feature `exec-mcp`)"));
+    }
+    let is_websocket = |spec: &ServerSpec| {
+        matches!(
+            spec.transport,
+            ServerTransport::Http {
+                transport: HttpTransport::WebSocket,
+                ..
+            }
+        )
+    };
+    let mut servers = configuration.servers.iter().filter(|spec| !spec.disabled);
+    if servers.any(is_websocket) && !cfg!(feature = "websocket") {
+        return Err(BuildError::LeftOut("WebSocket (feature `websocket`)"));
     }
     Ok(())
 }
@@ -300,19 +313,25 @@ fn server_settings(
     spec: &tool_manifest::ServerSpec,
     defaults: &tool_manifest::Defaults,
 ) -> tool_exec_mcp::ServerSettings {
-    use tool_exec_mcp::{EraChoice, HttpTransport, Isolation, KeyPlace, ServerSettings, ServerTarget};
-    use tool_manifest::{Era, ServerTransport};
+    use tool_exec_mcp::{
+        EraChoice, HttpTransport, Isolation, KeyPlace, NETWORK_VARIABLES, ServerSettings, ServerTarget,
+    };
+    use tool_manifest::Era;
 
     let target = match spec.transport.clone() {
         ServerTransport::Stdio {
             command,
             args,
             env,
+            inherit_env,
             cwd,
         } => ServerTarget::Stdio {
             command,
             args,
             env,
+            inherit: inherit_env
+                .or_else(|| defaults.inherit_env.clone())
+                .unwrap_or_else(|| NETWORK_VARIABLES.map(str::to_owned).to_vec()),
             cwd,
         },
         ServerTransport::Http {
@@ -326,6 +345,7 @@ fn server_settings(
                 tool_manifest::HttpTransport::Either => HttpTransport::Either,
                 tool_manifest::HttpTransport::Streamable => HttpTransport::Streamable,
                 tool_manifest::HttpTransport::Sse => HttpTransport::Sse,
+                tool_manifest::HttpTransport::WebSocket => HttpTransport::WebSocket,
             },
         },
     };
@@ -409,6 +429,53 @@ mod tests {
             let configuration = tool_manifest::load(&options).expect("usable").configuration;
             let settings = server_settings(&configuration.servers[0], &configuration.defaults);
             assert_eq!(settings.timeout, expected.map(Duration::from_secs), "{said}");
+        }
+    }
+
+    #[test]
+    fn variables_that_are_handed_down() {
+        let inherited = |text: &str| {
+            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
+            let configuration = tool_manifest::load(&options).expect("usable").configuration;
+            match server_settings(&configuration.servers[0], &configuration.defaults).target {
+                tool_exec_mcp::ServerTarget::Stdio { inherit, .. } => inherit,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            inherited("servers: {a: {command: x}}"),
+            tool_exec_mcp::NETWORK_VARIABLES
+        );
+        for (text, expected) in [
+            ("servers: {a: {command: x, inherit_env: []}}", &[][..]),
+            ("servers: {a: {command: x, inherit_env: [A]}}", &["A"]),
+            ("defaults: {inherit_env: []}\nservers: {a: {command: x}}", &[]),
+            (
+                "defaults: {inherit_env: [A]}\nservers: {a: {command: x, inherit_env: [B]}}",
+                &["B"],
+            ),
+        ] {
+            assert_eq!(inherited(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_transport_that_was_left_out_is_refused() {
+        for (text, needs) in [
+            ("servers: {a: {url: 'ws://127.0.0.1:9/'}}", true),
+            ("servers: {a: {url: 'ws://127.0.0.1:9/', disabled: true}}", false),
+            ("servers: {a: {url: 'http://127.0.0.1:9/'}}", false),
+        ] {
+            let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
+            let configuration = tool_manifest::load(&options).expect("usable").configuration;
+            let checked = check(&configuration);
+            assert_eq!(checked.is_ok(), !needs || cfg!(feature = "websocket"), "{text}");
+            if let Err(error) = checked {
+                assert!(
+                    error.to_string().contains("WebSocket (feature `websocket`)"),
+                    "{error}"
+                );
+            }
         }
     }
 }

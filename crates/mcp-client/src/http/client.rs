@@ -67,14 +67,7 @@ impl HttpClient {
         let uri: Uri = url.as_str().parse().map_err(|error: http::uri::InvalidUri| {
             Error::new(ErrorKind::Invalid("the server's URL is not valid".to_owned())).because(error)
         })?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        // Who only listens would not notice that the network has gone.
-        tcp.set_keepalive(Some(KEEPALIVE));
-        tcp.set_keepalive_interval(Some(KEEPALIVE));
-        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
-        tcp.set_connect_timeout(Some(CONNECT));
+        let tcp = tcp_connector();
         if url.scheme() == "http" {
             return Ok(Self::Plain(Pool::new(tcp, uri, headers)));
         }
@@ -226,6 +219,19 @@ impl HttpAnswer {
     }
 }
 
+/// Opens TCP connections to servers.
+pub(super) fn tcp_connector() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    // Who only listens would not notice that the network has gone.
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_keepalive_interval(Some(KEEPALIVE));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    tcp.set_connect_timeout(Some(CONNECT));
+    tcp
+}
+
 /// Whether a URL holds a user or a password, however it was spelled.
 pub(crate) fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
@@ -250,7 +256,7 @@ fn fault(reason: Reason) -> Error {
 }
 
 /// What the innermost cause says: the library's own words are "client error (SendRequest)".
-fn innermost(error: &(dyn StdError + 'static)) -> String {
+pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

@@ -17,7 +17,7 @@ const FRAMING: [HeaderName; 7] = [
     header::UPGRADE,
 ];
 
-/// Where an MCP server listens for Streamable HTTP, and what headers it is sent.
+/// Where an MCP server listens for Streamable HTTP, HTTP+SSE or WebSocket, and what headers it is sent.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     pub(crate) url: Url,
@@ -32,12 +32,25 @@ impl HttpEndpoint {
     /// # Errors
     /// When the URL is none, is neither `http` nor `https`, or holds credentials.
     pub fn new(url: &str) -> Result<Self, Error> {
+        Self::with_schemes(url, ["http", "https"])
+    }
+
+    /// An endpoint of the WebSocket transport, without headers of its own.
+    ///
+    /// # Errors
+    /// When the URL is none, is neither `ws` nor `wss`, or holds credentials.
+    pub fn websocket(url: &str) -> Result<Self, Error> {
+        Self::with_schemes(url, ["ws", "wss"])
+    }
+
+    fn with_schemes(url: &str, schemes: [&str; 2]) -> Result<Self, Error> {
         let invalid = |detail: &str| Error::new(ErrorKind::Invalid(detail.to_owned()));
         let url = Url::parse(url).map_err(|error| invalid("the server's URL is not valid").because(error))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(invalid(
-                "the server's URL must begin with `http://` or `https://` and name a host",
-            ));
+        if !schemes.contains(&url.scheme()) || url.host().is_none() {
+            let [plain, secure] = schemes;
+            return Err(invalid(&format!(
+                "the server's URL must begin with `{plain}://` or `{secure}://` and name a host"
+            )));
         }
         if has_user(&url) {
             return Err(invalid(

@@ -2,6 +2,7 @@
 
 mod answer;
 mod arrived;
+mod chunk;
 mod client;
 mod deadlines;
 mod endpoint;
@@ -13,6 +14,11 @@ mod sending;
 mod shared;
 mod sse;
 mod tls;
+#[cfg(feature = "websocket")]
+mod websocket;
+#[cfg(not(feature = "websocket"))]
+#[path = "websocket_absent.rs"]
+mod websocket;
 mod wire;
 
 use std::{
@@ -34,11 +40,11 @@ use tokio::{
 };
 
 pub use self::endpoint::HttpEndpoint;
-pub(crate) use self::sse::open as open_sse;
 use self::{
     client::HttpClient,
     shared::{HttpShared, Posting},
 };
+pub(crate) use self::{sse::open as open_sse, websocket::open as open_websocket};
 use crate::{
     ConnectionOptions, Counters, Error, ErrorKind, ServerInfo, changes::ChangeSink, exchange::Exchange,
     incoming::Incoming,

@@ -8,7 +8,7 @@ mod reader;
 mod shared;
 mod writer;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcp_wire::{Params, cancelled_params, method};
 use raw_json::RawJson;
@@ -149,6 +149,11 @@ impl StreamLink {
     pub(crate) async fn closed(&self) -> Error {
         self.shared.closed().await;
         self.shared.reason()
+    }
+
+    /// Where whatever carries the stream says why it ended, before it does.
+    pub(crate) fn end_of_stream(&self) -> Arc<OnceLock<Error>> {
+        Arc::clone(&self.shared.end_of_stream)
     }
 
     pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {

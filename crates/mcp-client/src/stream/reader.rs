@@ -71,6 +71,9 @@ impl Reading {
             ended = self.read(&mut reader) => ended,
             () = left => return,
         };
+        if let (Ended::Eof, Some(error)) = (&ended, self.shared.end_of_stream.get()) {
+            return self.shared.close(error.clone(), Stop::Orderly);
+        }
         let reason = match (ended, self.shared.process()) {
             (Ended::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
             (Ended::Endless, _) => "the server writes a line without end".to_owned(),

@@ -2,7 +2,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -31,6 +31,8 @@ pub(super) struct Shared {
     /// A call came whose deadline is before the next look.
     pub(super) earlier_deadline: Notify,
     pub(super) incoming: Arc<Incoming>,
+    /// Why the stream ended, where whatever carries it knows.
+    pub(super) end_of_stream: Arc<OnceLock<Error>>,
 }
 
 type Calls = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
@@ -73,6 +75,7 @@ impl Shared {
             process,
             earlier_deadline: Notify::new(),
             incoming,
+            end_of_stream: Arc::default(),
         }
     }
 

@@ -40,6 +40,8 @@ pub enum Endpoint {
     Http(HttpEndpoint),
     /// A server that listens and speaks HTTP+SSE, the transport of 2024-11-05.
     Sse(HttpEndpoint),
+    /// A server that listens and speaks WebSocket.
+    WebSocket(HttpEndpoint),
 }
 
 /// How a server is supervised.
@@ -148,7 +150,7 @@ impl Upstream {
     /// connection noticing, and only an era that is not chosen by [`ConnectionOptions::era`] is doubted.
     pub async fn finds_other_era(&self, refused: &Connection) -> bool {
         let is_open = matches!(self.0.options.era, EraChoice::Auto | EraChoice::Newest);
-        if !is_open || matches!(self.0.endpoint(), Endpoint::Stdio(_)) {
+        if !is_open || matches!(self.0.endpoint(), Endpoint::Stdio(_) | Endpoint::WebSocket(_)) {
             return false;
         }
         let era = refused.server().era();
@@ -322,6 +324,7 @@ impl Inner {
             Endpoint::Stdio(command) => Connection::spawn_with(&command, options, changes).await,
             Endpoint::Http(endpoint) => Connection::http_with(&endpoint, options, changes).await,
             Endpoint::Sse(endpoint) => Connection::sse_with(&endpoint, options, changes).await,
+            Endpoint::WebSocket(endpoint) => Connection::websocket_with(&endpoint, options, changes).await,
         }?;
         if let Some(check) = &self.check {
             let asked = check.ask(&connection, RequestOptions::within(limit)).await;

@@ -14,4 +14,6 @@ mod processes;
 mod sizes;
 mod sse;
 mod supervised;
+#[cfg(feature = "websocket")]
+mod websocket;
 mod writing;

@@ -87,6 +87,7 @@ impl Fixture {
             command: text(env!("CARGO_BIN_EXE_tool-exec-mcp-fixture")),
             args: vec![text(self.folder.path().to_str().unwrap()), text(mode)],
             env: [].into(),
+            inherit: Vec::new(),
             cwd: None,
         };
         ServerSettings::new("box", target)

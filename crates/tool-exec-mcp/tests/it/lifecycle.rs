@@ -164,6 +164,7 @@ async fn a_server_that_cannot_be_started_says_why() {
         command: Template::parse(command).unwrap(),
         args: Vec::new(),
         env: [].into(),
+        inherit: Vec::new(),
         cwd: None,
     };
     let http = |url: &str| ServerTarget::Http {
@@ -201,6 +202,7 @@ async fn what_is_inside_is_told_as_the_cause_only() {
         command: Template::parse("/there/is/no/such/program").unwrap(),
         args: Vec::new(),
         env: [].into(),
+        inherit: Vec::new(),
         cwd: None,
     };
     let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));

@@ -169,6 +169,7 @@ async fn what_it_is_started_with_may_be_missing() {
         command: Template::parse("${env:UNSET_COMMAND}").unwrap(),
         args: Vec::new(),
         env: [].into(),
+        inherit: Vec::new(),
         cwd: None,
     };
     let server = McpServer::new(ServerSettings::new("box", target), Arc::new(NoSecrets));

@@ -22,6 +22,7 @@ fn summary(loaded: &Loaded) -> String {
                 args,
                 env,
                 cwd,
+                ..
             } => {
                 let args: Vec<_> = args.iter().map(|arg| arg.literal().unwrap_or("?")).collect();
                 let env: Vec<_> = env.keys().collect();

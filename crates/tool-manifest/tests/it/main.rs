@@ -4,6 +4,7 @@
 mod bad_input;
 mod cache;
 mod chaos;
+mod environment;
 mod fixtures;
 mod health;
 mod hedge;

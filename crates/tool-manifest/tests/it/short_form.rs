@@ -126,6 +126,39 @@ servers:
 }
 
 #[test]
+fn servers_over_websocket() {
+    for (text, is_right) in [
+        ("url: 'ws://y', type: websocket", true),
+        ("url: 'wss://y', transport: websocket", true),
+        ("url: 'wss://y', type: ws", true),
+        ("url: 'WSS://y', type: websocket", true),
+        ("url: 'wss://y'", true),
+        ("url: '${URL}', type: websocket", true),
+        ("url: 'https://y', type: websocket", false),
+        ("url: 'wss://y', type: http", false),
+        ("url: 'wss://y', type: sse", false),
+        ("url: 'ftp://y', type: ws", false),
+        ("command: y, type: ws", false),
+    ] {
+        for key in ["servers", "mcpServers"] {
+            let text = format!("{key}: {{a: {{{text}}}}}");
+            let loaded = load(&LoadOptions::new().text("a.yaml", Syntax::Yaml, &text));
+            assert_eq!(loaded.is_ok(), is_right, "{text}");
+            for server in loaded.iter().flat_map(|loaded| &loaded.configuration.servers) {
+                let is_websocket = matches!(
+                    server.transport,
+                    ServerTransport::Http {
+                        transport: HttpTransport::WebSocket,
+                        ..
+                    }
+                );
+                assert!(is_websocket, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn parameters_may_be_a_list() {
     let loaded = loaded(
         "\

@@ -15,7 +15,11 @@ fn a_corpus() {
         let tool = tool.get("tool").unwrap_or(tool);
         n += 1;
         for finding in scan(&tool) {
-            println!("{} {:?}: {finding}", tool.get("name").unwrap_or_default().as_str(), finding.kind);
+            println!(
+                "{} {:?}: {finding}",
+                tool.get("name").unwrap_or_default().as_str(),
+                finding.kind
+            );
         }
     }
     println!("{n} in {:?}, {} bytes", start.elapsed(), text.len());

@@ -9,8 +9,16 @@ fn hidden_characters_are_written_out() {
         ("plain", "plain", "plain"),
         ("a\r\nb\rc\nd\te", "a\\nb\\u{d}c\\nd\\te", "a\nb\\u{d}c\nd\te"),
         ("\u{1b}[31mred", "\\u{1b}[31mred", "\\u{1b}[31mred"),
-        ("a\u{202e}b\u{2028}c", "a\\u{202e}b\\u{2028}c", "a\\u{202e}b\\u{2028}c"),
-        ("\u{e0041}\u{200b}\u{ad}", "\\u{e0041}\\u{200b}\\u{ad}", "\\u{e0041}\\u{200b}\\u{ad}"),
+        (
+            "a\u{202e}b\u{2028}c",
+            "a\\u{202e}b\\u{2028}c",
+            "a\\u{202e}b\\u{2028}c",
+        ),
+        (
+            "\u{e0041}\u{200b}\u{ad}",
+            "\\u{e0041}\\u{200b}\\u{ad}",
+            "\\u{e0041}\\u{200b}\\u{ad}",
+        ),
     ] {
         assert_eq!(escape_line(text), line, "{text:?}");
         assert_eq!(escape_lines(text), lines, "{text:?}");
@@ -48,11 +56,18 @@ fn characters_out_of_place_are_found() {
         ("שלום\u{200f}\u{200e}\u{200f}", CharClass::Bidi),
         // A flag that holds a message.
         ("🏴\u{e0068}\u{e0069}\u{e007f}", CharClass::Tag),
-        ("🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e0067}\u{e007f}", CharClass::Tag),
+        (
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e0067}\u{e007f}",
+            CharClass::Tag,
+        ),
         ("م\u{200c}\u{200c}م", CharClass::Invisible),
         ("葛\u{e0100}\u{e0101}", CharClass::Invisible),
     ] {
-        assert_eq!(hidden_chars(text).next().map(|hidden| hidden.class), Some(class), "{text:?}");
+        assert_eq!(
+            hidden_chars(text).next().map(|hidden| hidden.class),
+            Some(class),
+            "{text:?}"
+        );
     }
 }
 
@@ -75,7 +90,10 @@ fn what_a_model_reads_is_one_line_without_markup_that_acts() {
         ("<IMPORTANT>do", "&lt;IMPORTANT>do"),
         ("<!-- hid -->", "&lt;!-- hid -->"),
         ("<|im_start|>", "&lt;|im_start|>"),
-        ("Vec<String> is not <number>; 1 < 2", "Vec<String> is not <number>; 1 < 2"),
+        (
+            "Vec<String> is not <number>; 1 < 2",
+            "Vec<String> is not <number>; 1 < 2",
+        ),
         ("\u{202e}", "\\u{202e}"),
     ] {
         assert_eq!(for_model(text), expected, "{text}");

@@ -20,7 +20,12 @@ fn names_that_look_alike_share_a_key() {
     ] {
         assert_eq!(look_alike_key(a), look_alike_key(b), "{a} {b}");
     }
-    for (a, b) in [("read_file", "read_files"), ("get_a", "get_b"), ("查询", "查找"), ("add", "sub")] {
+    for (a, b) in [
+        ("read_file", "read_files"),
+        ("get_a", "get_b"),
+        ("查询", "查找"),
+        ("add", "sub"),
+    ] {
         assert_ne!(look_alike_key(a), look_alike_key(b), "{a} {b}");
     }
 }

@@ -212,7 +212,11 @@ fn long_values_are_cut() {
         json!(vec![1; 10_000]),
         json!({"€".repeat(500): 1}),
     ] {
-        let found = mismatch(&json!({"type": "null"}), &value).problems.remove(0).found.unwrap();
+        let found = mismatch(&json!({"type": "null"}), &value)
+            .problems
+            .remove(0)
+            .found
+            .unwrap();
         assert_eq!(found.chars().count(), 80, "{found}");
         assert!(found.ends_with('…'));
     }

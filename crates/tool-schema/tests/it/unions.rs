@@ -26,7 +26,10 @@ fn alternatives(name: &str, kind: &Value, own: &str) -> Vec<(Value, Map<String, 
     let definitions = |members: Value| members.as_object().cloned().unwrap_or_default();
     vec![
         (plain.clone(), Map::new()),
-        (json!({"$ref": format!("#/$defs/{name}")}), definitions(json!({name: plain}))),
+        (
+            json!({"$ref": format!("#/$defs/{name}")}),
+            definitions(json!({name: plain})),
+        ),
         (
             json!({"allOf": [{"$ref": format!("#/$defs/{name}")}, {"required": ["kind"]}]}),
             definitions(json!({name: {"type": "object", "properties": properties, "required": [own]}})),
@@ -110,7 +113,11 @@ fn a_missing_discriminator_is_named_with_its_values() {
         let expected = "missing required property `kind` in `/pet`, one of `cat`, `dog`";
         assert_eq!(text.as_deref(), Some(expected), "{schema}");
         let text = complaint(&schema, &json!({}));
-        assert_eq!(text.as_deref(), Some("missing required property `pet`"), "{schema}");
+        assert_eq!(
+            text.as_deref(),
+            Some("missing required property `pet`"),
+            "{schema}"
+        );
     }
 }
 
@@ -128,9 +135,7 @@ fn only_the_alternative_that_the_discriminator_selects_is_explained() {
 
 #[test]
 fn another_fixed_property_does_not_hide_the_discriminator() {
-    let animal = |kind: &str, colors: &[&str]| {
-        json!({"type": "object", "properties": {"color": {"enum": colors}, "kind": {"const": kind}}, "required": ["kind", "size"]})
-    };
+    let animal = |kind: &str, colors: &[&str]| json!({"type": "object", "properties": {"color": {"enum": colors}, "kind": {"const": kind}}, "required": ["kind", "size"]});
     let schema = json!({"oneOf": [animal("cat", &["red", "grey"]), animal("dog", &["grey", "black"])]});
     let text = complaint(&schema, &json!({"kind": "cat", "color": "black", "size": 1})).unwrap();
     assert_eq!(text, r#"`/color` must be one of `red`, `grey`, not "black""#);
@@ -140,16 +145,15 @@ fn another_fixed_property_does_not_hide_the_discriminator() {
 
 #[test]
 fn nested_unions_are_read_from_the_outside_in() {
-    let event = |kind: &str, part: Value| {
-        json!({"type": "object", "properties": {"type": {"const": kind}, "body": part}, "required": ["type", "body"]})
-    };
-    let body = |shape: &str, own: &str| {
-        json!({"type": "object", "properties": {"shape": {"const": shape}, own: {"type": "number"}}, "required": ["shape", own]})
-    };
+    let event = |kind: &str, part: Value| json!({"type": "object", "properties": {"type": {"const": kind}, "body": part}, "required": ["type", "body"]});
+    let body = |shape: &str, own: &str| json!({"type": "object", "properties": {"shape": {"const": shape}, own: {"type": "number"}}, "required": ["shape", own]});
     let shapes = json!({"oneOf": [body("circle", "radius"), body("square", "side")]});
     let schema = json!({"oneOf": [event("draw", shapes), event("wait", json!({"type": "integer"}))]});
     let cases = [
-        (json!({"type": "jump"}), r#"`/type` must be one of `draw`, `wait`, not "jump""#),
+        (
+            json!({"type": "jump"}),
+            r#"`/type` must be one of `draw`, `wait`, not "jump""#,
+        ),
         (
             json!({"type": "draw", "body": {"shape": "oval"}}),
             r#"`/body/shape` must be one of `circle`, `square`, not "oval""#,
@@ -177,9 +181,13 @@ fn a_discriminator_may_lie_deeper_and_need_no_string() {
             "required": ["meta", own]
         })
     };
-    let schema = json!({"oneOf": [message(json!(1), "a"), message(json!("1"), "b"), message(json!(true), "c")]});
+    let schema =
+        json!({"oneOf": [message(json!(1), "a"), message(json!("1"), "b"), message(json!(true), "c")]});
     let cases = [
-        (json!({"meta": {"v": 2}}), r#"`/meta/v` must be one of `1`, `"1"`, `true`, not 2"#),
+        (
+            json!({"meta": {"v": 2}}),
+            r#"`/meta/v` must be one of `1`, `"1"`, `true`, not 2"#,
+        ),
         (json!({"meta": {"v": 1.0}}), "missing required property `a`"),
         (json!({"meta": {"v": "1"}}), "missing required property `b`"),
         (

@@ -151,6 +151,10 @@ fn transport(server: &ServerSpec) -> &'static str {
             transport: HttpTransport::Sse,
             ..
         } => "sse",
+        ServerTransport::Http {
+            transport: HttpTransport::WebSocket,
+            ..
+        } => "websocket",
         ServerTransport::Http { .. } => "http",
     }
 }
@@ -201,9 +205,15 @@ fn show(rows: &[Row], console: Console) -> Result<Exit, Failure> {
 }
 
 fn cells(row: &Row) -> [String; 7] {
-    let detail = row.reason.as_deref().or(row.detail.as_deref());
-    // The whole of it is in JSON; a table takes one line.
-    let detail = text::printable(detail.unwrap_or_default().lines().next().unwrap_or_default());
+    let detail = match (row.reason.as_deref(), row.detail.as_deref()) {
+        // The end of its stderr, of which the whole is in JSON: a table takes one line.
+        (Some(reason), Some(stderr)) => match (first_line(reason), last_line(stderr)) {
+            (reason, said) if reason.contains(said) => reason.to_owned(),
+            (reason, said) => format!("{reason}; stderr: {said}"),
+        },
+        (reason, detail) => first_line(reason.or(detail).unwrap_or_default()).to_owned(),
+    };
+    let detail = text::printable(&detail);
     let is_known = !matches!(row.state.as_str(), "disabled" | "not started");
     let age = row.in_state_ms.filter(|_| is_known).map(Duration::from_millis);
     let tries = match row.attempts {
@@ -223,6 +233,16 @@ fn cells(row: &Row) -> [String; 7] {
         },
         detail.into_owned(),
     ]
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// The last line that says anything.
+fn last_line(text: &str) -> &str {
+    let says = |line: &&str| line.chars().any(char::is_alphanumeric);
+    text.lines().rfind(says).unwrap_or_default().trim()
 }
 
 /// When it is started.

@@ -303,3 +303,76 @@ fn lists_are_kept_and_forgotten() {
         "{run:?}"
     );
 }
+
+/// A server that says what it was given of the environment, and fails.
+fn told(name: &str, settings: &str) -> String {
+    format!(
+        r#"servers: {{a: {{command: sh, args: ['-c', 'echo first >&2; echo "[$${{{name}-unset}}]" >&2; exit 3']{settings}}}}}"#
+    )
+}
+
+#[test]
+fn servers_get_the_variables_of_authorities_and_proxies() {
+    for (name, settings, expected) in [
+        ("NODE_EXTRA_CA_CERTS", "", "[/ca.pem]"),
+        ("NODE_EXTRA_CA_CERTS", ", inherit_env: []", "[unset]"),
+        ("NODE_EXTRA_CA_CERTS", ", inherit_env: [OTHER]", "[unset]"),
+        (
+            "NODE_EXTRA_CA_CERTS",
+            ", env: {NODE_EXTRA_CA_CERTS: /own.pem}",
+            "[/own.pem]",
+        ),
+        ("OTHER", "", "[unset]"),
+        ("OTHER", ", inherit_env: [OTHER]", "[other]"),
+        ("https_proxy", "", "[http://[redacted]@proxy:3128]"),
+    ] {
+        let place = Place::with(&told(name, settings))
+            .variable("NODE_EXTRA_CA_CERTS", "/ca.pem")
+            .variable("https_proxy", "http://grace:hopper-1906@proxy:3128")
+            .variable("OTHER", "other");
+        let run = place.run(&["servers", "ls"]);
+        assert!(
+            run.stdout.contains(&format!("; stderr: {expected}")),
+            "{name} {settings}: {run:?}"
+        );
+    }
+}
+
+#[test]
+fn credentials_of_proxies_are_hidden() {
+    let said = "user grace, password hopper-1906 or hopper%2D1906, Basic Z3JhY2U6aG9wcGVyLTE5MDY=";
+    let place = Place::with(&format!(
+        "servers: {{a: {{command: sh, args: ['-c', 'echo \"{said}\" >&2; exit 3']}}}}"
+    ))
+    .variable("HTTPS_PROXY", "http://grace:hopper%2D1906@proxy:3128");
+    for arguments in [
+        &["servers", "ls"][..],
+        &["servers", "ls", "-o", "json"],
+        &["doctor"],
+        &["tools", "ls", "-vvv"],
+    ] {
+        let run = place.run(arguments);
+        let all = format!("{}{}", run.stdout, run.stderr);
+        assert!(
+            all.contains("user [redacted], password [redacted] or [redacted], "),
+            "{arguments:?}: {run:?}"
+        );
+        for hidden in ["grace", "hopper", "Z3JhY2U6aG9wcGVyLTE5MDY"] {
+            assert!(!all.contains(hidden), "{arguments:?}: {hidden}: {run:?}");
+        }
+    }
+}
+
+/// The last line that a server writes may be meant for the terminal of whoever reads it.
+#[test]
+fn the_last_line_of_a_server_cannot_write_to_the_terminal() {
+    let place = Place::with(
+        r#"servers: {a: {command: sh, args: ['-c', 'printf "cause\n\033[2Jwhy \033]0;x\007\n \n" >&2; exit 3']}}"#,
+    );
+    let run = place.run(&["servers", "ls"]);
+    assert!(
+        run.stdout
+            .contains("; stderr: \u{fffd}[2Jwhy \u{fffd}]0;x\u{fffd}"),
+        "{run:?}"
+    );
+}

@@ -18,3 +18,4 @@ mod operator;
 mod reload;
 mod serve;
 mod signals;
+mod websocket;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::http::chunk::LONGEST_SIZE;
 
 /// What comes of an answer that arrives in these pieces, and then the end of the connection.
 #[derive(Debug, Clone, PartialEq)]

@@ -83,6 +83,7 @@ fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
             args,
             env,
             cwd,
+            ..
         } => {
             let args = args
                 .iter()

@@ -1,0 +1,25 @@
+//! Stands for the WebSocket transport where it is left out.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+};
+
+use tokio::{io::DuplexStream, sync::watch};
+
+use super::HttpEndpoint;
+use crate::{ConnectionOptions, Error, ErrorKind};
+
+pub(crate) struct Carrier(Infallible);
+
+impl Carrier {
+    pub(crate) async fn run(self, _: watch::Receiver<bool>, _: Arc<OnceLock<Error>>) {
+        match self.0 {}
+    }
+}
+
+/// Fails: this build cannot open one.
+pub(crate) async fn open(_: &HttpEndpoint, _: &ConnectionOptions) -> Result<(DuplexStream, Carrier), Error> {
+    let detail = "this build was made without WebSocket (feature `websocket`)";
+    Err(Error::new(ErrorKind::Invalid(detail.to_owned())))
+}
