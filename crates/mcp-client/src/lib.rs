@@ -88,5 +88,7 @@ pub use self::{
     list::{ListLimits, Listed},
     options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
-    upstream::{Endpoint, HealthCheck, OnStatus, StartBudget, State, Status, Upstream, UpstreamOptions},
+    upstream::{
+        Endpoint, HealthCheck, OnStatus, StartBudget, StartLimit, State, Status, Upstream, UpstreamOptions,
+    },
 };

@@ -77,6 +77,16 @@ pub trait Source: Send + Sync {
         Box::pin(ready(()))
     }
 
+    /// The same as [`Source::load`] for nobody who waits: other sources that are needed now go first.
+    fn load_in_background(&self) -> BoxFuture<'_, ()> {
+        self.load()
+    }
+
+    /// Whether it is left alone until somebody needs it, where its lists are known.
+    fn is_lazy(&self) -> bool {
+        false
+    }
+
     /// Resolves when the snapshot's revision is another than `seen`.
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;
 
@@ -166,8 +176,14 @@ pub struct SourceStatus {
     pub retry_in: Option<Duration>,
     /// How many tools it offers.
     pub n_tools: usize,
+    /// Whether any lists of it are known.
+    pub has_lists: bool,
     /// Whether its lists were kept from an earlier run and are not confirmed yet.
     pub has_kept_lists: bool,
+    /// Whether it is left alone until somebody needs it, where its lists are known.
+    pub is_lazy: bool,
+    /// Whether a health check is a part of its start.
+    pub is_checked_at_start: bool,
     /// What there is to know of it, such as the protocol's revision or the end of a failed server's output.
     pub detail: Option<String>,
     /// How often it had to be started again.
@@ -187,7 +203,10 @@ impl SourceStatus {
             last_error: None,
             retry_in: None,
             n_tools: 0,
+            has_lists: false,
             has_kept_lists: false,
+            is_lazy: false,
+            is_checked_at_start: false,
             detail: None,
             n_restarts: 0,
             start_took: None,

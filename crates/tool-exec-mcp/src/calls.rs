@@ -38,6 +38,8 @@ struct Running {
     served: Served,
     /// How many tasks are kept that callers may come back for.
     n_kept: usize,
+    /// How many things of our own use the connection.
+    n_working: usize,
     /// Since when nothing runs, if nothing does.
     idle_since: Instant,
 }
@@ -73,6 +75,9 @@ pub(crate) struct Open<'a>(Option<&'a Seat>);
 /// A task that a caller may come back for.
 pub(crate) struct Kept(Arc<Calls>);
 
+/// Something of our own that uses the connection, such as the reading of lists. It does not count as use of the server.
+pub(crate) struct Working(Arc<Calls>);
+
 /// What a connection can be used for by a client that cannot be told from others of its principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -100,6 +105,7 @@ impl Calls {
                 given_up: Vec::new(),
                 served: Served::Nobodys,
                 n_kept: 0,
+                n_working: 0,
                 idle_since: Instant::now(),
             }),
             ended: Notify::new(),
@@ -148,6 +154,24 @@ impl Calls {
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let running = self.running();
         running.is_free().then_some(running.idle_since)
+    }
+
+    /// Notes something of our own that uses the connection, until this is dropped.
+    pub(crate) fn work(self: &Arc<Self>) -> Working {
+        self.running().n_working += 1;
+        Working(self.clone())
+    }
+
+    /// Since when nobody has used the connection; `None` while somebody does.
+    pub(crate) fn unused_since(&self) -> Option<Instant> {
+        let running = self.running();
+        running.is_unused().then_some(running.idle_since)
+    }
+
+    /// Does this unless the connection is in use. No call begins meanwhile: one that comes later finds what was done.
+    pub(crate) fn if_unused<T>(&self, act: impl FnOnce() -> Option<T>) -> Option<T> {
+        let running = self.running();
+        if running.is_unused() { act() } else { None }
     }
 
     /// What the connection can be used for by the next call of this client.
@@ -223,6 +247,10 @@ impl Calls {
 impl Running {
     fn is_free(&self) -> bool {
         self.calls.is_empty() && self.n_kept == 0
+    }
+
+    fn is_unused(&self) -> bool {
+        self.is_free() && self.n_working == 0
     }
 
     fn serve(&mut self, caller: &Arc<Caller>) {
@@ -321,5 +349,11 @@ impl Drop for Kept {
         if is_free {
             self.0.is_free();
         }
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.running().n_working -= 1;
     }
 }

@@ -2,14 +2,14 @@ use std::{
     fmt,
     future::ready,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use mcp_client::{
     Connection, ConnectionOptions, Endpoint, Error, ErrorKind as Fault, Handlers, OnStatus, RequestOptions,
-    StartBudget, Upstream, UpstreamOptions,
+    StartBudget, StartLimit, Upstream, UpstreamOptions,
 };
 use mcp_wire::{Params, RpcError, code};
 use raw_json::RawJson;
@@ -45,6 +45,8 @@ pub(crate) struct Connections {
     pub(crate) n_opened: AtomicU64,
     /// What all of them share: it is one server that is started.
     budget: StartBudget,
+    /// What it shares with other servers, if they are started with it.
+    pub(crate) starts: OnceLock<StartLimit>,
     pub(crate) updates: Arc<Updates>,
     /// What is told how the shared connection is.
     life: Arc<Life>,
@@ -151,6 +153,7 @@ impl Connections {
             own_lists,
             n_opened: AtomicU64::new(0),
             budget: StartBudget::default(),
+            starts: OnceLock::new(),
             updates,
             life,
             subscriptions: Subscriptions::default(),
@@ -177,6 +180,16 @@ impl Connections {
     pub(crate) async fn shared(&self) -> Result<Connection, Unreachable> {
         let line = self.shared_line().await?;
         line.upstream.connection().await.map_err(Unreachable::Client)
+    }
+
+    /// The shared line, for work of our own on it.
+    pub(crate) async fn line(&self) -> Result<&Arc<Line>, Unreachable> {
+        self.shared_line().await
+    }
+
+    /// The shared line as far as anyone has needed it.
+    pub(crate) fn known_line(&self) -> Option<&Arc<Line>> {
+        self.shared.get()
     }
 
     /// The shared line, if it is there already and may be used.
@@ -285,6 +298,7 @@ impl Connections {
                 .then(|| self.settings.health_check.clone()),
             era: known.map(|server| server.era()),
             budget: Some(self.budget.clone()),
+            starts: self.starts.get().cloned(),
             ..UpstreamOptions::default()
         }
     }

@@ -30,6 +30,7 @@ mod drive;
 mod executor;
 mod fault;
 mod freshness;
+mod idle;
 mod kept;
 mod kept_lists;
 mod life;
@@ -50,7 +51,7 @@ mod task;
 mod task_progress;
 mod updates;
 
-pub use mcp_client::{EraChoice, HealthCheck};
+pub use mcp_client::{EraChoice, HealthCheck, ServerInfo, StartLimit};
 
 pub use self::{
     executor::McpExecutor,

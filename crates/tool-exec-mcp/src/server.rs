@@ -1,11 +1,14 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex as SyncMutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{
+        Arc, Mutex as SyncMutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use mcp_client::{Changes, Connection, Listed, RequestOptions, State, Status, Upstream};
+use mcp_client::{Changes, Listed, RequestOptions, StartLimit, State, Status, Upstream};
 use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
@@ -18,6 +21,7 @@ use tool_core::{
 
 use crate::{
     ServerSettings,
+    calls::Working,
     connections::{Checkout, Connections, Unreachable},
     describe::{describe, replaced},
     fault::{no_resource, request_error},
@@ -46,6 +50,10 @@ pub struct McpServer {
     freshness: SyncMutex<Freshness>,
     /// The number of tries that have ended.
     tries: watch::Sender<Tries>,
+    /// How many wait for the lists, other than in the background.
+    n_waiting: AtomicUsize,
+    /// Whether a task stops it when nobody uses it.
+    pub(crate) is_idle_watched: AtomicBool,
 }
 
 #[derive(Default)]
@@ -78,7 +86,14 @@ impl McpServer {
             listing: Mutex::default(),
             freshness: SyncMutex::default(),
             tries: watch::Sender::default(),
+            n_waiting: AtomicUsize::new(0),
+            is_idle_watched: AtomicBool::new(false),
         })
+    }
+
+    /// Has it share this limit with other servers, before it is used. One that has a limit keeps it.
+    pub fn limit_starts(&self, starts: &StartLimit) {
+        self.connections.starts.get_or_init(|| starts.clone());
     }
 
     /// Its settings.
@@ -158,21 +173,34 @@ impl McpServer {
     }
 
     /// The connection to use for a call.
-    pub(crate) async fn connection_for(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
+    pub(crate) async fn connection_for(self: &Arc<Self>, cx: &CallContext) -> Result<Checkout, ToolError> {
+        self.watch_idle();
         self.connections.checkout(cx).await
     }
 
-    /// The connection that lists come from.
-    async fn connection(&self) -> Result<Connection, Unreachable> {
-        self.connections.shared().await
+    /// The connection that lists come from, and the mark of who uses it.
+    async fn connection(&self) -> Result<(mcp_client::Connection, Working), Unreachable> {
+        let line = self.connections.line().await?;
+        let working = line.calls.work();
+        if self.n_waiting.load(Ordering::SeqCst) == 0 {
+            line.upstream.start_in_background();
+        }
+        // Whoever comes later hurries the start itself.
+        let connection = match self.n_waiting.load(Ordering::SeqCst) {
+            0 => line.upstream.connection_in_background().await,
+            _ => line.upstream.connection().await,
+        };
+        Ok((connection.map_err(Unreachable::Client)?, working))
     }
 
     /// Asks whether the server is there, unless nobody has needed it yet.
     async fn check(self: &Arc<Self>) -> Option<Result<(), ToolError>> {
-        self.status()?;
+        // One that is left alone until it is needed is not needed for this.
+        self.status()
+            .filter(|status| status.state != State::NotStarted || !self.settings.is_lazy)?;
         let asked = async {
             let name = &self.settings.name;
-            let connection = self.connection().await.map_err(|error| error.of_request(name))?;
+            let (connection, _working) = self.connection().await.map_err(|error| error.of_request(name))?;
             let options = RequestOptions::within(self.settings.start_timeout);
             let answered = self.settings.health_check.ask(&connection, options).await;
             answered.map_err(|error| request_error(name, error))
@@ -185,6 +213,15 @@ impl McpServer {
         Some(asked)
     }
 
+    /// Reads the lists for somebody who waits for them.
+    async fn load_now(self: &Arc<Self>) {
+        let _waiting = Waiting::new(self);
+        if let Some(upstream) = self.connections.known() {
+            upstream.hurry();
+        }
+        self.load().await;
+    }
+
     /// Reads the lists unless that was done. Callers that come while a try runs share what comes of it, and so do those
     /// who come soon after one that failed.
     pub(crate) async fn load(self: &Arc<Self>) {
@@ -193,6 +230,7 @@ impl McpServer {
         if listing.listed || self.tries.borrow().n != tries || self.life.rest().is_some() {
             return;
         }
+        self.watch_idle();
         let start = Instant::now();
         let begun = self.life.begin_listing();
         let read = match self.list(&Feature::ALL, LONGEST_BESIDE).await {
@@ -231,7 +269,7 @@ impl McpServer {
             }
             connection => connection,
         };
-        let connection = connection.map_err(|error| error.to_string())?;
+        let (connection, _working) = connection.map_err(|error| error.to_string())?;
         let (mut lists, mut raw, mut unread) = (HashMap::new(), HashMap::new(), Vec::new());
         let limit = |feature| match feature {
             Feature::Tool => self.settings.start_timeout,
@@ -317,6 +355,22 @@ impl McpServer {
     }
 }
 
+/// Somebody who waits for the lists.
+struct Waiting<'a>(&'a McpServer);
+
+impl<'a> Waiting<'a> {
+    fn new(server: &'a McpServer) -> Self {
+        server.n_waiting.fetch_add(1, Ordering::SeqCst);
+        Self(server)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.n_waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Reads lists again whenever the server says that they changed, at the [`Pace`] of each, and when their time is over, for
 /// as long as the server is held by anyone else. `unread` are those that could not be read at first.
 async fn follow(server: Weak<McpServer>, unread: Vec<Feature>) {
@@ -374,7 +428,15 @@ impl Source for ServerSource {
     }
 
     fn load(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.load_now())
+    }
+
+    fn load_in_background(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.0.load())
+    }
+
+    fn is_lazy(&self) -> bool {
+        self.0.settings.is_lazy
     }
 
     fn recall(&self) -> BoxFuture<'_, ()> {
@@ -410,6 +472,7 @@ impl Source for ServerSource {
     }
 
     fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.watch_idle();
         Box::pin(async move {
             match self.0.takes_resource(uri) {
                 true => self.0.connections.subscribe(uri).await,
@@ -432,7 +495,10 @@ impl Source for ServerSource {
         let catalogue = self.0.catalogue.borrow().clone();
         SourceStatus {
             n_tools: catalogue.tools.len(),
+            has_lists: catalogue.revision > 0,
             has_kept_lists: catalogue.is_kept,
+            is_lazy: self.0.settings.is_lazy,
+            is_checked_at_start: self.0.settings.check_at_start,
             detail: client.as_ref().and_then(detail),
             n_restarts: client.as_ref().map_or(0, |status| status.restarts),
             start_took: self.0.tries.borrow().took,

@@ -89,6 +89,11 @@ pub struct ServerSettings {
     pub refresh_interval: Duration,
     /// Whether its lists are kept between runs, where there is a [`ListStore`](crate::ListStore).
     pub keeps_lists: bool,
+    /// Whether it is left alone until somebody needs it, where its lists are known.
+    pub is_lazy: bool,
+    /// How long it may be unused before it is stopped, until somebody needs it again; never if absent. It is not stopped while
+    /// a call, task or subscription of it is open, nor while it has connections for single clients.
+    pub idle_timeout: Option<Duration>,
     /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
     pub key_place: Option<KeyPlace>,
 }
@@ -189,6 +194,8 @@ impl ServerSettings {
             check_interval: None,
             refresh_interval: Duration::from_secs(300),
             keeps_lists: true,
+            is_lazy: true,
+            idle_timeout: None,
             key_place: None,
         }
     }

@@ -128,6 +128,11 @@ impl Connections {
 }
 
 impl Subscriptions {
+    /// Whether news of any resource is wanted.
+    pub(crate) fn any(&self) -> bool {
+        !self.uris.borrow().is_empty()
+    }
+
     /// Waits until nobody asks about a resource, and says whether its news come.
     async fn settled(&self, uri: &str) -> bool {
         let mut uris = self.uris.subscribe();

@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
     sync::Arc,
     time::Duration,
 };
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{ApprovalRule, Descriptor, ErrorPolicy, Limits, Overrides, Pattern, Template};
 
-use crate::{AlertsSpec, HealthSpec, ServerSpec, WebhookSpec};
+use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
 
 /// What is to be served, and how: all files together, whatever spelling they are in.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,6 +48,12 @@ pub struct Defaults {
     pub start_timeout: Duration,
     /// How often lists of servers are read again that tell of no changes: 5 min.
     pub refresh_interval: Duration,
+    /// When servers are started: lazily.
+    pub start: StartMode,
+    /// How long a server may be unused before it is stopped; never if absent.
+    pub idle_timeout: Option<Duration>,
+    /// How many servers are started at the same time: 8.
+    pub max_concurrent_starts: NonZeroUsize,
     /// Whether the lists of servers are kept between runs: they are.
     pub keep_lists: bool,
     /// Names of environment variables that are handed down to servers that are started, beside what a process needs to
@@ -74,6 +81,9 @@ impl Default for Defaults {
             connect_timeout: Duration::from_secs(5),
             start_timeout: Duration::from_secs(20),
             refresh_interval: Duration::from_secs(300),
+            start: StartMode::Lazy,
+            idle_timeout: None,
+            max_concurrent_starts: NonZeroUsize::new(8).expect("8 is not 0"),
             keep_lists: true,
             inherit_env: None,
             max_result_bytes: 16 << 20,

@@ -61,7 +61,7 @@ pub use self::{
     schema::config_schema,
     search::find_configuration,
     secrets::ProcessSecrets,
-    server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport},
+    server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport, StartMode},
     server_health::{ServerHealthSpec, ServerHealthTool},
     source::Syntax,
 };

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::{
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     partial::PartialField,
     place::{Cx, Place},
-    server::{patterns, refresh_interval},
+    server::{StartMode, patterns, refresh_interval},
     units::{Bytes, Listen, Period},
 };
 
@@ -41,6 +41,15 @@ pub(crate) struct DefaultsBody {
     /// How often lists of servers are read again that tell of no changes; 5m if it is not given. That of a server is in its
     /// place.
     refresh_interval: Field<Period>,
+    /// When servers are started; `lazy` if it is not given. That of a server is in its place.
+    start: Field<StartMode>,
+    /// How long nobody may have used a program that is started lazily before it is stopped, such as `15m`; it is started again
+    /// when it is needed. It is not stopped if it is not given, since servers may hold what was done before. That of a server is
+    /// in its place.
+    idle_timeout: Field<Period>,
+    /// How many servers are started at the same time; 8 if it is not given. Those that a call waits for go first, and of two
+    /// and more one start is kept for them.
+    max_concurrent_starts: Field<u32>,
     /// Whether the lists of servers are kept on disk, without known secrets, and offered before the servers run; they are if it
     /// is not given. That of a server is in its place.
     keep_lists: Field<bool>,
@@ -189,6 +198,18 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     }
     if let Some(interval) = refresh_interval(cx, body.refresh_interval) {
         defaults.refresh_interval = interval;
+    }
+    defaults.start = body.start.get().unwrap_or(defaults.start);
+    defaults.idle_timeout = body.idle_timeout.get().map(|Period(period)| period);
+    if let Some((at, most)) = body.max_concurrent_starts.located() {
+        match usize::try_from(most).ok().and_then(NonZeroUsize::new) {
+            Some(most) => defaults.max_concurrent_starts = most,
+            None => cx.error(
+                at,
+                "no server could ever be started",
+                "leave it out for the usual 8",
+            ),
+        }
     }
     defaults.keep_lists = body.keep_lists.get().unwrap_or(defaults.keep_lists);
     defaults.inherit_env = environment::inherited(cx, body.inherit_env);

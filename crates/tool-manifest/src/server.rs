@@ -63,6 +63,10 @@ pub struct ServerSpec {
     pub required: bool,
     /// How often its lists are read again of whose changes it does not tell; the default of the configuration if absent.
     pub refresh_interval: Option<Duration>,
+    /// When it is started; as the defaults of the configuration say if absent.
+    pub start: Option<StartMode>,
+    /// How long it may be unused before it is stopped; as the defaults of the configuration say if absent, and never if 0.
+    pub idle_timeout: Option<Duration>,
     /// Whether its lists are kept between runs; as the defaults of the configuration say if absent.
     pub keep_lists: Option<bool>,
     /// Where the server takes idempotency keys; nowhere if absent.
@@ -126,6 +130,18 @@ pub enum Era {
     Newest,
 }
 
+/// When a server is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StartMode {
+    /// When it is first needed, if its lists are kept from an earlier run; with the gateway otherwise, since only a server that
+    /// runs can say what it offers.
+    #[default]
+    Lazy,
+    /// With the gateway.
+    Eager,
+}
+
 /// Which calls of a server share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -172,6 +188,8 @@ impl ServerSpec {
             health: ServerHealthSpec::default(),
             required: false,
             refresh_interval: None,
+            start: None,
+            idle_timeout: None,
             keep_lists: None,
             key_place: None,
         }
@@ -271,6 +289,11 @@ pub(crate) struct ServerBody {
     /// How often those of its lists are read again of whose changes it does not tell, in the place of what `defaults` say.
     /// What it says itself of how long they stay as they are (`ttlMs`, above 0) goes before.
     pub(crate) refresh_interval: Field<Period>,
+    /// When it is started, instead of what `defaults` say. A `required` server is started with the gateway.
+    pub(crate) start: Field<StartMode>,
+    /// How long nobody may have used it before it is stopped, such as `15m`, instead of what `defaults` say; it is started again
+    /// when it is needed. Only a program that is started lazily is stopped. With `0s` it is not.
+    pub(crate) idle_timeout: Field<Period>,
     /// Whether its lists are kept on disk, without known secrets, and offered before it runs, instead of what `defaults` say.
     pub(crate) keep_lists: Field<bool>,
     /// How often it is asked, while the gateway runs, whether it is well, such as `30s`; as `health.server_interval` says if
@@ -344,6 +367,15 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         )
     };
     overrides::outlasted(cx, timeout_at, timeout, overrides.call_timeout);
+    let start = body.start.get();
+    let required = body.required.get().unwrap_or_default();
+    let idle_timeout = idle_timeout(
+        cx,
+        body.idle_timeout,
+        written.url.given().is_some(),
+        start,
+        required,
+    );
     Some(ServerSpec {
         name: name.to_owned(),
         origin: cx.place(at).origin(),
@@ -362,8 +394,10 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         isolation: body.isolation.get().unwrap_or_default(),
         max_connections,
         health,
-        required: body.required.get().unwrap_or_default(),
+        required,
         refresh_interval,
+        start,
+        idle_timeout,
         keep_lists: body.keep_lists.get(),
         key_place,
     })
@@ -403,6 +437,28 @@ pub(crate) fn milliseconds(cx: Cx<'_>, field: Field<u64>) -> Option<Duration> {
         return None;
     }
     Some(Duration::from_millis(value))
+}
+
+/// How long a server may be unused, which only a program that is started when it is needed is asked.
+fn idle_timeout(
+    cx: Cx<'_>,
+    field: Field<Period>,
+    is_remote: bool,
+    start: Option<StartMode>,
+    required: bool,
+) -> Option<Duration> {
+    let (at, Period(period)) = field.located()?;
+    let problem = match (is_remote, start, required) {
+        _ if period.is_zero() => None,
+        (true, ..) => Some("a server that is reached by its `url` is not stopped"),
+        (_, Some(StartMode::Eager), _) => Some("an eager server is not stopped"),
+        (.., true) => Some("a required server is not stopped"),
+        _ => None,
+    };
+    if let Some(problem) = problem {
+        cx.error(at, problem, "remove one of the two lines");
+    }
+    Some(period)
 }
 
 /// How often lists are read again.

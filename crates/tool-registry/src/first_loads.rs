@@ -39,7 +39,7 @@ impl FirstLoads {
         let (over, is_over) = watch::channel(false);
         let (loaded, registry) = (Arc::clone(source), Arc::downgrade(registry));
         tokio::spawn(async move {
-            loaded.load().await;
+            loaded.load_in_background().await;
             if let Some(shared) = registry.upgrade() {
                 Registry(shared).refresh();
             }

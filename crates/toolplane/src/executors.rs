@@ -48,6 +48,9 @@ impl Running {
 pub(crate) struct Servers {
     #[cfg(feature = "exec-mcp")]
     list: Vec<Server>,
+    /// How many of them are started at the same time.
+    #[cfg(feature = "exec-mcp")]
+    starts: Option<tool_exec_mcp::StartLimit>,
 }
 
 /// Where the lists of servers are kept between runs, if anywhere.
@@ -285,6 +288,12 @@ fn add_mcp(
     secrets: &Arc<dyn Secrets>,
     before: &Running,
 ) {
+    let most = configuration.defaults.max_concurrent_starts;
+    // Servers that stay wait in the same queue as those that come.
+    let starts = before.servers.starts.clone();
+    let starts = starts.unwrap_or_else(|| tool_exec_mcp::StartLimit::new(most));
+    starts.set_max(most);
+    primitives.running.servers.starts = Some(starts.clone());
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
         let settings = server_settings(spec, &configuration.defaults);
         let known = before
@@ -294,6 +303,7 @@ fn add_mcp(
             .find(|known| *known.server.settings() == settings);
         let server = known.cloned().unwrap_or_else(|| {
             let server = tool_exec_mcp::McpServer::new(settings, secrets.clone());
+            server.limit_starts(&starts);
             let source = server.source();
             Server { server, source }
         });
@@ -355,6 +365,11 @@ fn server_settings(
     settings.timeout = spec.timeout.map(|timeout| timeout.min(call_timeout));
     settings.start_timeout = spec.start_timeout.unwrap_or(defaults.start_timeout);
     settings.refresh_interval = spec.refresh_interval.unwrap_or(defaults.refresh_interval);
+    let is_lazy = spec.start.unwrap_or(defaults.start) == tool_manifest::StartMode::Lazy && !spec.required;
+    let is_program = matches!(spec.transport, ServerTransport::Stdio { .. });
+    let idle_timeout = spec.idle_timeout.or(defaults.idle_timeout);
+    settings.is_lazy = is_lazy;
+    settings.idle_timeout = idle_timeout.filter(|limit| !limit.is_zero() && is_lazy && is_program);
     settings.keeps_lists = spec.keep_lists.unwrap_or(defaults.keep_lists);
     settings.include = spec.include.clone();
     settings.exclude = spec.exclude.clone();

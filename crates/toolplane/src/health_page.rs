@@ -1,6 +1,6 @@
 //! Health as data for edges.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use raw_json::RawJson;
 use serde_json::{Map, Value, json};
@@ -14,10 +14,11 @@ impl Toolplane {
     ///
     /// - `status`: `ready` or `not_ready`, and `reasons` for the latter;
     /// - `window_s`: how far back attempts count, in seconds;
-    /// - `servers`: each server with its `name`, its `state`, since when (`since`, `in_state_ms`), how many `attempts` its
+    /// - `servers`: each server with its `name`, its `state`, whether it is started lazily (`start`), where its `lists` come from,
+    ///   whether it is `checked_at_start`, since when it is in its state (`since`, `in_state_ms`), how many `attempts` its
     ///   start took, `retry_in_ms` if it is left alone for a while, `n_restarts`, and its figures; then the hosts of HTTP
     ///   tools;
-    /// - `tools`: each tool that was called or checked, with its `name`, its `server` and its figures;
+    /// - `tools`: each tool that was called or checked, with its `name`, its `server`, the `state` of that, and its figures;
     /// - `chaos`, with its `seed`, while faults are injected on purpose.
     ///
     /// The figures are those of [`health_record`].
@@ -31,7 +32,7 @@ impl Toolplane {
             "reasons": readiness.reasons,
             "window_s": self.health().window().as_secs(),
             "servers": servers(self, sources.get(1..).unwrap_or_default()),
-            "tools": tools(self, caller),
+            "tools": tools(self, caller, sources.get(1..).unwrap_or_default()),
         });
         if let (Some(seed), Value::Object(page)) = (readiness.chaos, &mut page) {
             page.insert("chaos".to_owned(), json!({"seed": seed}));
@@ -65,14 +66,23 @@ fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> 
     of_servers.chain(hosts).collect()
 }
 
-fn tools(plane: &Toolplane, caller: &Caller) -> Vec<Value> {
+/// `sources` are the servers.
+fn tools(plane: &Toolplane, caller: &Caller, sources: &[(String, SourceStatus)]) -> Vec<Value> {
     let view = plane.known(caller);
     let seen: HashSet<_> = view.tools().iter().map(|tool| tool.name()).collect();
     let reports = plane.health().reports().into_iter();
+    let states: HashMap<_, _> = sources
+        .iter()
+        .map(|(name, status)| (name.as_str(), status.state.as_str()))
+        .collect();
     reports
         .filter_map(|(subject, upstream, report)| match subject {
             AlertSubject::Tool(name) if seen.contains(&name) => {
-                Some(row(&name, upstream.as_deref(), health_record(&report)))
+                let mut figures = health_record(&report);
+                if let Some(state) = upstream.as_deref().and_then(|server| states.get(server)) {
+                    figures["state"] = (*state).into();
+                }
+                Some(row(&name, upstream.as_deref(), figures))
             }
             _ => None,
         })

@@ -78,8 +78,8 @@ impl Toolplane {
             .collect()
     }
 
-    /// Starts servers before anybody needs them, and returns when all of them run or have failed: for programs that serve for
-    /// long, in a task of its own.
+    /// Starts servers before anybody needs them, and returns when all of them run or have failed: those that are eager, and
+    /// those of which no list is known. For programs that serve for long, in a task of its own.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -87,8 +87,10 @@ impl Toolplane {
         let registry = &self.0.registry;
         registry.recall().await;
         let sources = registry.sources();
-        let kept = sources.iter().filter(|source| source.snapshot().is_kept);
-        let kept = join_all(kept.map(|source| source.load()));
+        let kept = sources
+            .iter()
+            .filter(|source| source.snapshot().is_kept && !source.is_lazy());
+        let kept = join_all(kept.map(|source| source.load_in_background()));
         // Begun like those that lists wait for, which count the time from here.
         join(registry.load_within(Duration::MAX), kept).await;
     }

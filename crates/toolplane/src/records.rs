@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
-use tool_core::{LedgerEntry, LedgerState, SourceState, SourceStatus, rfc3339};
+use tool_core::{LedgerEntry, LedgerState, SourceState, SourceStatus, Tool, rfc3339};
 
 use crate::Toolplane;
 
@@ -12,6 +12,8 @@ impl Toolplane {
     ///
     /// - `name`, and `state`: `not started`, `starting`, `ready`, `failed` or `stopped`;
     /// - `since`, the time of day at which it came into that state, and `in_state_ms`, how long ago that was;
+    /// - `start`: `lazy` or `eager`; `lists`: `read` in this run, `kept` from an earlier one, or `missing`;
+    ///   `checked_at_start`: whether a health check is a part of its start;
     /// - `attempts`: how many tries its start took so far;
     /// - `retry_in_ms`: how long it is left alone before it is tried again, if it is;
     /// - `n_tools`, `n_restarts`, and `start_ms`: how long the last start took;
@@ -27,6 +29,22 @@ impl Toolplane {
         servers
             .map(|(name, status)| record(&name, &status, wall))
             .collect()
+    }
+
+    /// How the server of a tool is, as a JSON object: `state`, `start`, `lists`, `attempts` and the rest of what
+    /// [`Toolplane::server_records`] says of when it is started and how that went; `None` for a tool of no server.
+    #[must_use]
+    pub fn server_record_of(&self, tool: &Tool) -> Option<Value> {
+        let upstream = tool.state().upstream()?;
+        let sources = self.sources().into_iter().skip(1);
+        let (name, status) = sources
+            .into_iter()
+            .find(|(name, _)| **name == **upstream.name())?;
+        let mut record = public_record(&name, &status, self.0.clock.wall());
+        if let SourceState::Failed(reason) = &status.state {
+            record.insert("reason".to_owned(), reason.as_str().into());
+        }
+        Some(Value::Object(record))
     }
 
     /// The tools that are switched off since their credentials were refused, as JSON objects for their operators: `tool`,
@@ -107,12 +125,24 @@ pub(crate) fn public_record(name: &str, status: &SourceStatus, wall: SystemTime)
         add("since", rfc3339(wall - since).into());
         add("in_state_ms", milliseconds(since).into());
     }
+    add("start", if status.is_lazy { "lazy" } else { "eager" }.into());
+    add("lists", lists(status).into());
+    add("checked_at_start", status.is_checked_at_start.into());
     add("attempts", status.n_attempts.into());
     if let Some(pause) = status.retry_in {
         add("retry_in_ms", milliseconds(pause).into());
     }
     add("n_restarts", status.n_restarts.into());
     record
+}
+
+/// Where the lists of a server come from.
+fn lists(status: &SourceStatus) -> &'static str {
+    match (status.has_kept_lists, status.has_lists) {
+        (true, _) => "kept",
+        (false, true) => "read",
+        (false, false) => "missing",
+    }
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -3,6 +3,7 @@
 mod backoff;
 mod budget;
 mod check;
+mod start_limit;
 mod status;
 mod supervision;
 
@@ -19,11 +20,15 @@ use tokio::{
     time::Instant,
 };
 
-use self::supervision::{Outcome, Phase, Supervision, interrupted};
 pub use self::{
     budget::StartBudget,
     check::HealthCheck,
+    start_limit::StartLimit,
     status::{OnStatus, State, Status},
+};
+use self::{
+    start_limit::Ticket,
+    supervision::{Outcome, Phase, Supervision, interrupted},
 };
 use crate::{
     Changes, Command, Connection, ConnectionOptions, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
@@ -55,6 +60,8 @@ pub struct UpstreamOptions {
     pub era: Option<Era>,
     /// How often it is started, where it shares that with other connections to the same server.
     pub budget: Option<StartBudget>,
+    /// How many servers are started at the same time, where it shares that with others.
+    pub starts: Option<StartLimit>,
     /// What the server is asked whenever it was started: one that does not answer within
     /// [`ConnectionOptions::start_timeout`], or reports a failure, has failed to start.
     pub check: Option<HealthCheck>,
@@ -81,6 +88,7 @@ struct Inner {
     /// Whether an end is to be noticed when it comes, and not when somebody looks.
     is_followed: bool,
     budget: StartBudget,
+    starts: Option<StartLimit>,
     changes: ChangeSink,
     supervision: Mutex<Supervision>,
     /// When the era was found out anew the last time; held while it is.
@@ -111,6 +119,7 @@ impl Upstream {
             check: options.check,
             is_followed,
             budget,
+            starts: options.starts,
             changes: ChangeSink::default(),
             supervision: Mutex::new(supervision),
             era_found: AsyncMutex::default(),
@@ -123,7 +132,51 @@ impl Upstream {
     /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) at once
     /// while a server that failed rests.
     pub async fn connection(&self) -> Result<Connection, Error> {
-        let mut outcome = match self.step() {
+        self.connection_for(true).await
+    }
+
+    /// The same without hurry: servers that somebody waits for are started first, see [`StartLimit`].
+    ///
+    /// # Errors
+    /// As [`connection`](Self::connection).
+    pub async fn connection_in_background(&self) -> Result<Connection, Error> {
+        self.connection_for(false).await
+    }
+
+    /// Begins to start the server without hurry, unless it runs, is being started, or rests.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start_in_background(&self) {
+        drop(self.step(false));
+    }
+
+    /// Has a start that waits for its turn come before those in the background.
+    pub fn hurry(&self) {
+        if let Phase::Starting { ticket, .. } = self.0.supervision().phase() {
+            ticket.hurry();
+        }
+    }
+
+    /// Puts the server back to where it was before anybody needed it, and returns its connection, for the caller to shut down;
+    /// `None` if it is not open, or a request waits for an answer. The next who needs the server starts it.
+    #[must_use]
+    pub fn suspend(&self) -> Option<Connection> {
+        let mut supervision = self.0.supervision();
+        supervision.notice_end();
+        match supervision.phase() {
+            Phase::Ready { connection } if connection.pending() == 0 => {}
+            _ => return None,
+        }
+        supervision.suspensions += 1;
+        match supervision.enter(Phase::NotStarted) {
+            Phase::Ready { connection } => Some(connection),
+            _ => None,
+        }
+    }
+
+    async fn connection_for(&self, is_needed: bool) -> Result<Connection, Error> {
+        let mut outcome = match self.step(is_needed) {
             Step::Done(done) => return done,
             Step::Wait(outcome) => outcome,
         };
@@ -192,37 +245,49 @@ impl Upstream {
         self.connection().await?.request(method, params, options).await
     }
 
-    fn step(&self) -> Step {
+    fn step(&self, is_needed: bool) -> Step {
         let mut supervision = self.0.supervision();
         supervision.notice_end();
         match supervision.phase() {
             Phase::Ready { connection } => Step::Done(Ok(connection.clone())),
-            Phase::Starting { outcome, .. } => Step::Wait(outcome.clone()),
+            Phase::Starting { outcome, ticket, .. } => {
+                if is_needed {
+                    ticket.hurry();
+                }
+                Step::Wait(outcome.clone())
+            }
             Phase::Stopped => Step::Done(Err(Error::closed("the server was shut down"))),
             Phase::Waiting { until } if *until > Instant::now() => {
                 Step::Done(Err(supervision.unavailable(*until - Instant::now())))
             }
             Phase::NotStarted | Phase::Waiting { .. } => match self.0.budget.refusal() {
                 Some(refusal) => Step::Done(Err(refusal)),
-                None => Step::Wait(self.start(&mut supervision)),
+                None => Step::Wait(self.start(&mut supervision, is_needed)),
             },
         }
     }
 
-    fn start(&self, supervision: &mut Supervision) -> Outcome {
+    fn start(&self, supervision: &mut Supervision, is_needed: bool) -> Outcome {
         let (sender, outcome) = watch::channel(None);
+        let ticket = Arc::new(Ticket::new(is_needed));
+        let entering = Arc::clone(&ticket);
         let (inner, moves) = (Arc::clone(&self.0), supervision.moves);
         let task = tokio::spawn(async move {
             let turn = inner.budget.turn().await;
+            let mut start_turn = None;
             let done = match &turn {
                 Ok(_) => {
+                    // Whoever has a turn among all servers never waits for one of its own server's.
+                    if let Some(starts) = &inner.starts {
+                        start_turn = Some(entering.turn(starts).await);
+                    }
                     inner.supervision().began(Instant::now());
                     inner.connect().await
                 }
                 Err(refusal) => Err(refusal.clone()),
             };
             inner.started(&done, turn.is_ok(), moves);
-            drop(turn);
+            drop((turn, start_turn));
             let end = done.as_ref().ok().map(Connection::end_signal);
             // What is sent is kept by the sender, which would keep the connection open.
             sender.send_replace(Some(done));
@@ -234,6 +299,7 @@ impl Upstream {
         supervision.enter(Phase::Starting {
             outcome: outcome.clone(),
             task: task.abort_handle(),
+            ticket,
         });
         outcome
     }

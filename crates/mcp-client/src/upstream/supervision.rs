@@ -1,17 +1,19 @@
 //! Where a server stands, and the one way from there to somewhere else.
 
-use std::{mem, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use mcp_wire::Era;
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
-use super::{OnStatus, StartBudget, State, Status};
+use super::{OnStatus, StartBudget, State, Status, start_limit::Ticket};
 use crate::{Connection, Error, ErrorKind, ServerInfo};
 
 pub(super) struct Supervision {
     phase: Phase,
     budget: StartBudget,
     pub(super) starts: u64,
+    /// How often it was put back to where it was before its start, which is no failure.
+    pub(super) suspensions: u64,
     /// How often the server moved: what was begun before the last time leads to where it was.
     pub(super) moves: u64,
     last_start: Option<Instant>,
@@ -28,6 +30,7 @@ pub(super) enum Phase {
     Starting {
         outcome: Outcome,
         task: AbortHandle,
+        ticket: Arc<Ticket>,
     },
     Ready {
         connection: Connection,
@@ -53,6 +56,7 @@ impl Supervision {
             phase: Phase::NotStarted,
             budget,
             starts: 0,
+            suspensions: 0,
             moves: 0,
             last_start: None,
             failure: None,
@@ -155,7 +159,7 @@ impl Supervision {
             retry_in,
             stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),
             reason: failure.map(|failure| failure.error.to_string()),
-            restarts: self.starts.saturating_sub(1),
+            restarts: self.starts.saturating_sub(1 + self.suspensions),
             server: self.server.clone(),
         }
     }

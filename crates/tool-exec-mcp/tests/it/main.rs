@@ -9,6 +9,7 @@ mod connections;
 mod fixture;
 mod http;
 mod http_asking;
+mod idle;
 mod lifecycle;
 mod logs;
 mod modern;

@@ -19,4 +19,5 @@ mod policy;
 mod schema;
 mod secrets;
 mod short_form;
+mod starting;
 mod yaml_values;

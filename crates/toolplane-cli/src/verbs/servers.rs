@@ -92,6 +92,15 @@ struct Row {
     since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_state_ms: Option<u64>,
+    /// `lazy` or `eager`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<String>,
+    /// `read`, `kept` from an earlier run, or `missing`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lists: Option<String>,
+    /// Whether a health check is a part of its start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked_at_start: Option<bool>,
     /// How many tries its start took so far.
     attempts: u64,
     /// How long it is left alone before it is tried again.
@@ -205,13 +214,15 @@ fn show(rows: &[Row], console: Console) -> Result<Exit, Failure> {
 }
 
 fn cells(row: &Row) -> [String; 7] {
+    let is_kept = row.lists.as_deref() == Some("kept");
+    let kept = is_kept.then_some("its lists are kept from an earlier run");
     let detail = match (row.reason.as_deref(), row.detail.as_deref()) {
         // The end of its stderr, of which the whole is in JSON: a table takes one line.
         (Some(reason), Some(stderr)) => match (first_line(reason), last_line(stderr)) {
             (reason, said) if reason.contains(said) => reason.to_owned(),
             (reason, said) => format!("{reason}; stderr: {said}"),
         },
-        (reason, detail) => first_line(reason.or(detail).unwrap_or_default()).to_owned(),
+        (reason, detail) => first_line(reason.or(detail).or(kept).unwrap_or_default()).to_owned(),
     };
     let detail = text::printable(&detail);
     let is_known = !matches!(row.state.as_str(), "disabled" | "not started");
@@ -226,7 +237,7 @@ fn cells(row: &Row) -> [String; 7] {
         age.map(text::age).unwrap_or_default(),
         tries,
         next(row),
-        if is_known {
+        if is_known || row.n_tools > 0 {
             row.n_tools.to_string()
         } else {
             String::new()

@@ -2,6 +2,7 @@ mod disabled;
 mod show;
 
 use serde::Serialize;
+use serde_json::Value;
 use toolplane::{
     RawJson, Toolplane,
     core::{SourceState, Tool},
@@ -29,7 +30,7 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
         Tools::Show { name } => on_plane(options, console, async |_, plane| {
             let tool = plane.describe(&name, &plane.local_caller()).await?;
             let disabled = disabled::of(&disabled::all(console).await, &tool);
-            show::show(&tool, &disabled, console)
+            show::show(&tool, plane.server_record_of(&tool), &disabled, console)
         }),
         Tools::Enable { name } => block_on(disabled::enable(&name, console)),
     }
@@ -47,6 +48,9 @@ struct Row<'a> {
     /// The server that runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<&'a str>,
+    /// How that server is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_state: Option<Value>,
     /// Where it is defined: the server, or the file with its line.
     source: &'a str,
     /// What runs it.
@@ -68,7 +72,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
         .tools()
         .iter()
         .filter(|tool| server.is_none() || server == server_of(tool))
-        .map(|tool| row(tool, disabled::of(&disabled, tool)))
+        .map(|tool| row(tool, plane.server_record_of(tool), disabled::of(&disabled, tool)))
         .collect();
     let failed = warn_of_missing(plane, server, console);
     for row in &rows {
@@ -110,7 +114,7 @@ fn server_of(tool: &Tool) -> Option<&str> {
     tool.descriptor().executor.config.get("server")?.as_str()
 }
 
-fn row(tool: &Tool, disabled: Vec<Disabled>) -> Row<'_> {
+fn row(tool: &Tool, server_state: Option<Value>, disabled: Vec<Disabled>) -> Row<'_> {
     let descriptor = tool.descriptor();
     Row {
         name: tool.name(),
@@ -118,6 +122,7 @@ fn row(tool: &Tool, disabled: Vec<Disabled>) -> Row<'_> {
         description: &descriptor.description,
         version: descriptor.version.as_deref(),
         server: server_of(tool),
+        server_state,
         source: &descriptor.origin.place,
         kind: &descriptor.executor.kind,
         capabilities: &descriptor.metadata.capabilities,

@@ -24,7 +24,7 @@ struct World {
 impl World {
     async fn new(tools: &[&str]) -> Self {
         let tools = tools.iter().map(|tool| Tool::new(*tool));
-        let server = tools.fold(MockServer::builder(), |builder, tool| builder.tool(tool));
+        let server = tools.fold(MockServer::builder(), mcp_mock::MockServerBuilder::tool);
         let server = server
             .prompt(Prompt::new("ask"))
             .resource(Resource::new("file:///a"))
@@ -248,6 +248,60 @@ async fn lists_are_not_kept_where_the_operator_says_so() {
             plane.list(&Caller::local()).await;
             plane.shutdown().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_lazy_server_whose_lists_are_kept_waits_until_it_is_needed() {
+    for (settings, rest, is_started) in [
+        ("", "", false),
+        (", start: eager", "", true),
+        (", start: lazy", "", false),
+        ("", "defaults: {start: eager}", true),
+        (", start: lazy", "defaults: {start: eager}", false),
+        (", required: true", "", true),
+        // Nothing else says what it offers.
+        (", keep_lists: false", "", true),
+    ] {
+        let world = World::new(&["a"]).await;
+        world.first_run().await;
+        let plane = world.plane_with(settings, rest);
+        let what = format!("{settings} {rest}");
+        // Only what is required has to be there.
+        let is_required = settings.contains("required");
+        assert_eq!(plane.readiness().is_ready(), !is_required, "{what}");
+        plane.start_servers().await;
+        assert_eq!(!world.server.received().is_empty(), is_started, "{what}");
+        let state = if is_started { "ready" } else { "not started" };
+        assert_eq!(plane.readiness().servers, [("s".to_owned(), state)], "{what}");
+        assert!(
+            plane.readiness().is_ready(),
+            "one that is not started is ready on demand: {what}"
+        );
+
+        let record = plane.server_records().remove(0);
+        let is_lazy = !is_required && !what.contains("eager") || settings.contains("lazy");
+        let start = if is_lazy { "lazy" } else { "eager" };
+        let lists = if is_started { "read" } else { "kept" };
+        assert_eq!(
+            (&record["start"], &record["lists"]),
+            (&start.into(), &lists.into()),
+            "{what}"
+        );
+        let tool = plane.known_tool("s__a").expect("it is known");
+        let of_tool = plane.server_record_of(&tool).expect("it is a server's");
+        assert_eq!(
+            (&of_tool["state"], &of_tool["lists"]),
+            (&state.into(), &lists.into()),
+            "{what}"
+        );
+        plane
+            .call(CallRequest::new("s__a"))
+            .await
+            .expect("it is there when it is needed");
+        let page: serde_json::Value = plane.health_page(&Caller::local()).to().expect("JSON");
+        assert_eq!(page["tools"][0]["state"], "ready", "{page}");
+        plane.shutdown().await;
     }
 }
 

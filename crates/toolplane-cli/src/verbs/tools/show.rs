@@ -27,6 +27,9 @@ struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'a str>,
     source: &'a str,
+    /// How its server is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_state: Option<Value>,
     trust: &'static str,
     kind: &'a str,
     timeout_ms: u64,
@@ -41,7 +44,12 @@ struct Shown<'a> {
     metadata: serde_json::Map<String, Value>,
 }
 
-pub(super) fn show(tool: &Tool, disabled: &[Disabled], console: Console) -> Result<Exit, Failure> {
+pub(super) fn show(
+    tool: &Tool,
+    server_state: Option<Value>,
+    disabled: &[Disabled],
+    console: Console,
+) -> Result<Exit, Failure> {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -51,6 +59,7 @@ pub(super) fn show(tool: &Tool, disabled: &[Disabled], console: Console) -> Resu
         digest: raw_json::hex(tool.digest()),
         version: descriptor.version.as_deref(),
         source: &descriptor.origin.place,
+        server_state,
         trust: match descriptor.origin.trust {
             Trust::Operator => "operator",
             Trust::Upstream => "upstream",
@@ -91,6 +100,11 @@ fn page(tool: &Tool, shown: &Shown<'_>) -> String {
         fact("version", version);
     }
     fact("source", shown.source);
+    if let Some(server) = &shown.server_state {
+        let word = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
+        let (state, start, lists) = (word("state"), word("start"), word("lists"));
+        fact("server", &format!("{state}; {start} start; list {lists}"));
+    }
     fact("executor", shown.kind);
     let (attempt, call) = (
         text::time(settings.attempt_timeout),

@@ -1,0 +1,294 @@
+use std::{
+    collections::VecDeque,
+    future::pending,
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::oneshot;
+
+/// Bounds how many servers are started at the same time. Cloning shares it: give the same limit to all of them.
+///
+/// Servers that somebody waits for are started first, in the order in which they were needed, and others
+/// ([`Upstream::start_in_background`](crate::Upstream::start_in_background)) after them in theirs. Of two places and more, one
+/// is never taken by a start in the background, so that servers that hang do not hold up one that is needed. The time that a
+/// server may take to start counts from its turn.
+#[derive(Debug, Clone)]
+pub struct StartLimit(Arc<Mutex<Queue>>);
+
+#[derive(Debug)]
+struct Queue {
+    max: usize,
+    n_needed: usize,
+    n_background: usize,
+    n_entered: u64,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    id: u64,
+    is_needed: bool,
+    turn: oneshot::Sender<StartTurn>,
+}
+
+/// A start, from before it enters the queue on.
+#[derive(Debug)]
+pub(super) struct Ticket(Mutex<Ticketed>);
+
+#[derive(Debug)]
+struct Ticketed {
+    is_needed: bool,
+    place: Option<Place>,
+}
+
+/// The place of a start in the queue.
+#[derive(Debug)]
+struct Place {
+    limit: StartLimit,
+    id: u64,
+}
+
+/// The right to start, until this is dropped.
+#[derive(Debug)]
+pub(super) struct StartTurn {
+    limit: StartLimit,
+    is_needed: bool,
+    /// Whether a place is given back when this is dropped.
+    is_held: bool,
+}
+
+impl StartLimit {
+    /// A limit of this many starts at the same time.
+    #[must_use]
+    pub fn new(max: NonZeroUsize) -> Self {
+        Self(Arc::new(Mutex::new(Queue {
+            max: max.get(),
+            n_needed: 0,
+            n_background: 0,
+            n_entered: 0,
+            waiting: VecDeque::new(),
+        })))
+    }
+
+    /// Allows this many from now on. Starts that have begun go on.
+    pub fn set_max(&self, max: NonZeroUsize) {
+        self.queue().max = max.get();
+        self.grant();
+    }
+
+    /// Enters the queue.
+    fn enter(&self, is_needed: bool) -> (Place, oneshot::Receiver<StartTurn>) {
+        let (turn, granted) = oneshot::channel();
+        let mut queue = self.queue();
+        let id = queue.n_entered;
+        queue.n_entered += 1;
+        queue.waiting.push_back(Waiter { id, is_needed, turn });
+        drop(queue);
+        self.grant();
+        let limit = self.clone();
+        (Place { limit, id }, granted)
+    }
+
+    /// Lets those start whose turn it is.
+    fn grant(&self) {
+        loop {
+            let Some((waiter, is_needed)) = self.queue().next() else {
+                return;
+            };
+            let turn = StartTurn {
+                limit: self.clone(),
+                is_needed,
+                is_held: true,
+            };
+            // Whoever has left gives the place back to the next one.
+            if let Err(mut turn) = waiter.turn.send(turn) {
+                turn.is_held = false;
+                self.queue().leave(is_needed);
+            }
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn next(&mut self) -> Option<(Waiter, bool)> {
+        if self.n_needed + self.n_background >= self.max {
+            return None;
+        }
+        let needed = self.waiting.iter().position(|waiter| waiter.is_needed);
+        let first = || (self.n_background < (self.max - 1).max(1) && !self.waiting.is_empty()).then_some(0);
+        let waiter = self.waiting.remove(needed.or_else(first)?)?;
+        match waiter.is_needed {
+            true => self.n_needed += 1,
+            false => self.n_background += 1,
+        }
+        let is_needed = waiter.is_needed;
+        Some((waiter, is_needed))
+    }
+
+    fn leave(&mut self, is_needed: bool) {
+        match is_needed {
+            true => self.n_needed -= 1,
+            false => self.n_background -= 1,
+        }
+    }
+}
+
+impl Ticket {
+    pub(super) fn new(is_needed: bool) -> Self {
+        let place = None;
+        Self(Mutex::new(Ticketed { is_needed, place }))
+    }
+
+    /// Puts the start before those in the background: somebody waits for it.
+    pub(super) fn hurry(&self) {
+        let mut ticketed = self.ticketed();
+        ticketed.is_needed = true;
+        if let Some(place) = &ticketed.place {
+            place.hurry();
+        }
+    }
+
+    /// Waits for the turn of the start.
+    pub(super) async fn turn(&self, limit: &StartLimit) -> StartTurn {
+        let granted = {
+            let mut ticketed = self.ticketed();
+            let (place, granted) = limit.enter(ticketed.is_needed);
+            ticketed.place = Some(place);
+            granted
+        };
+        match granted.await {
+            Ok(turn) => turn,
+            // The limit keeps the sender until the turn comes.
+            Err(_) => pending().await,
+        }
+    }
+
+    fn ticketed(&self) -> MutexGuard<'_, Ticketed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn hurry(&self) {
+        let mut queue = self.limit.queue();
+        let waiter = queue.waiting.iter_mut().find(|waiter| waiter.id == self.id);
+        if let Some(waiter) = waiter {
+            waiter.is_needed = true;
+        }
+        drop(queue);
+        self.limit.grant();
+    }
+}
+
+impl Drop for StartTurn {
+    fn drop(&mut self) {
+        if self.is_held {
+            self.limit.queue().leave(self.is_needed);
+            self.limit.grant();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(max: usize) -> StartLimit {
+        StartLimit::new(NonZeroUsize::new(max).expect("it is not 0"))
+    }
+
+    /// The starts whose turn has come, and ends them.
+    fn granted(waiting: &mut [(usize, oneshot::Receiver<StartTurn>)]) -> Vec<(usize, StartTurn)> {
+        let granted = waiting
+            .iter_mut()
+            .filter_map(|(n, turn)| Some((*n, turn.try_recv().ok()?)));
+        granted.collect()
+    }
+
+    fn numbers(granted: &[(usize, StartTurn)]) -> Vec<usize> {
+        granted.iter().map(|(n, _)| *n).collect()
+    }
+
+    #[test]
+    fn starts_have_their_turns_in_their_order_and_those_that_are_needed_first() {
+        let limit = limit(3);
+        let entered: Vec<_> = (0..6).map(|n| (n, limit.enter(n == 5))).collect();
+        let (places, mut waiting): (Vec<_>, Vec<_>) = entered
+            .into_iter()
+            .map(|(n, (place, turn))| (place, (n, turn)))
+            .unzip();
+        let first = granted(&mut waiting);
+        assert_eq!(numbers(&first), [0, 1, 5], "one place is for what is needed");
+        drop(first);
+        let second = granted(&mut waiting);
+        assert_eq!(numbers(&second), [2, 3]);
+        places[4].hurry();
+        let third = granted(&mut waiting);
+        assert_eq!(numbers(&third), [4], "it is needed by now");
+        // A start that has begun already cannot be hurried, which does no harm.
+        places[0].hurry();
+    }
+
+    #[tokio::test]
+    async fn a_start_can_be_hurried_before_it_is_in_the_queue_and_after() {
+        let limit = limit(1);
+        let held = limit.enter(false).1.await.expect("the first turn");
+        let _waiting = limit.enter(false);
+        let [before, after] = [(); 2].map(|()| Arc::new(Ticket::new(false)));
+        before.hurry();
+        let turns = [&before, &after].map(|ticket| {
+            let (ticket, limit) = (ticket.clone(), limit.clone());
+            tokio::spawn(async move { ticket.turn(&limit).await })
+        });
+        tokio::task::yield_now().await;
+        after.hurry();
+        drop(held);
+        for turn in turns {
+            drop(turn.await.expect("it comes before what waits in the background"));
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_is_possible() {
+        let limit = limit(1);
+        let mut waiting: Vec<_> = (0..3).map(|n| (n, limit.enter(false).1)).collect();
+        let (_, needed) = limit.enter(true);
+        waiting.push((3, needed));
+        for expected in [0, 3, 1, 2] {
+            assert_eq!(numbers(&granted(&mut waiting)), [expected]);
+        }
+    }
+
+    #[test]
+    fn whoever_leaves_holds_up_nobody() {
+        let limit = limit(2);
+        let mut waiting: Vec<_> = (0..5).map(|n| (n, limit.enter(false).1)).collect();
+        let first = granted(&mut waiting);
+        assert_eq!(numbers(&first), [0]);
+        waiting.retain(|(n, _)| ![1, 2].contains(n));
+        drop(first);
+        // Granted and not taken.
+        waiting.retain(|(n, _)| *n != 3);
+        assert_eq!(numbers(&granted(&mut waiting)), [4]);
+        let queue = limit.queue();
+        assert_eq!(
+            (queue.n_needed, queue.n_background, queue.waiting.len()),
+            (0, 0, 0)
+        );
+    }
+
+    #[test]
+    fn a_larger_limit_counts_at_once() {
+        let limit = limit(1);
+        let mut waiting: Vec<_> = (0..4).map(|n| (n, limit.enter(true).1)).collect();
+        let first = granted(&mut waiting);
+        limit.set_max(NonZeroUsize::new(3).expect("it is not 0"));
+        let more = granted(&mut waiting);
+        assert_eq!((numbers(&first), numbers(&more)), (vec![0], vec![1, 2]));
+    }
+}

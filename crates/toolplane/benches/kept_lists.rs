@@ -1,0 +1,100 @@
+//! The first list after a restart: a plane of many servers is built, and everything is listed from the lists that are kept on
+//! disk. No server is started.
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use tokio::runtime::Runtime;
+use tool_exec_mcp::{ServerInfo, ServerSettings, ServerTarget};
+use toolplane::{
+    FileListStore, KeptLists, ListKey, ListStore, RawJson, Toolplane,
+    core::{Caller, Feature, Template},
+    manifest::{LoadOptions, Loaded, Syntax, load},
+};
+
+const SERVERS: usize = 500;
+const TOOLS: usize = 10;
+
+fn name(server: usize) -> String {
+    format!("server-{server}")
+}
+
+fn configuration() -> Loaded {
+    let mut text = "servers:\n".to_owned();
+    for server in 0..SERVERS {
+        let _ = writeln!(text, "  {}: {{command: run}}", name(server));
+    }
+    load(&LoadOptions::new().text("benchmark", Syntax::Yaml, text)).expect("usable")
+}
+
+fn key(server: usize) -> ListKey {
+    let target = ServerTarget::Stdio {
+        command: Template::parse("run").expect("a template"),
+        args: Vec::new(),
+        env: [].into(),
+        cwd: None,
+        inherit: Vec::new(),
+    };
+    ListKey::new(&ServerSettings::new(name(server), target))
+}
+
+fn lists() -> KeptLists {
+    let tools = (0..TOOLS).map(|tool| {
+        RawJson::parse(format!(
+            r#"{{"name":"tool_{tool}","description":"Looks something up and says what was found, in one paragraph.","inputSchema":{{"type":"object","properties":{{"query":{{"type":"string","description":"The words to look for"}},"limit":{{"type":"integer","minimum":1}}}},"required":["query"]}}}}"#
+        ))
+        .expect("JSON")
+    });
+    let server = ServerInfo::new("2025-11-25".parse().expect("a revision"));
+    KeptLists::new(server, [(Feature::Tool, tools.collect())].into())
+}
+
+fn restart(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("a runtime");
+    let _guard = runtime.enter();
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Arc<dyn ListStore> = Arc::new(FileListStore::new(folder.path().join("lists")));
+    for server in 0..SERVERS {
+        runtime.block_on(store.save(key(server), lists()));
+    }
+    let loaded = configuration();
+    let plane = || {
+        let builder = Toolplane::builder().loaded(&loaded).list_store(store.clone());
+        builder.build().expect("usable")
+    };
+    let caller = Caller::local();
+    let list = |plane: &Toolplane| {
+        let listing = runtime.block_on(plane.list_within(&caller, Duration::ZERO));
+        assert_eq!(
+            (listing.view.tools().len(), listing.missing.len()),
+            (SERVERS * TOOLS, 0)
+        );
+    };
+    let mut group = criterion.benchmark_group("kept lists of 500 servers");
+    group.sample_size(20);
+    group.bench_function("build and list", |bencher| {
+        bencher.iter_batched(
+            || (),
+            |()| {
+                let plane = plane();
+                list(&plane);
+                plane
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.bench_function("list", |bencher| {
+        bencher.iter_batched(
+            plane,
+            |plane| {
+                list(&plane);
+                plane
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, restart);
+criterion_main!(benches);
