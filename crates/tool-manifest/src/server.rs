@@ -347,35 +347,27 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         headers: body.headers,
         kind: body.transport,
     };
+    let fields = OverrideFields {
+        call_timeout: body.call_timeout,
+        retry: body.retry,
+        breaker: body.breaker,
+        cache: body.cache,
+        arguments: body.arguments,
+        redaction: body.redaction,
+        redact: body.redact,
+        approval: body.approval,
+        partial: body.partial,
+    };
     let overrides = Overrides {
         key_ttl,
         disabled_for: body.disabled_for.get().map(|Period(period)| period),
         on_failure: ladder::of_many(cx, body.on_failure),
-        ..overrides::overrides(
-            cx,
-            OverrideFields {
-                call_timeout: body.call_timeout,
-                retry: body.retry,
-                breaker: body.breaker,
-                cache: body.cache,
-                arguments: body.arguments,
-                redaction: body.redaction,
-                redact: body.redact,
-                approval: body.approval,
-                partial: body.partial,
-            },
-        )
+        ..overrides::overrides(cx, fields)
     };
     overrides::outlasted(cx, timeout_at, timeout, overrides.call_timeout);
-    let start = body.start.get();
-    let required = body.required.get().unwrap_or_default();
-    let idle_timeout = idle_timeout(
-        cx,
-        body.idle_timeout,
-        written.url.given().is_some(),
-        start,
-        required,
-    );
+    let is_remote = written.url.given().is_some();
+    let (start, required) = (body.start.get(), body.required.get().unwrap_or_default());
+    let idle_timeout = idle_timeout(cx, body.idle_timeout, is_remote, start, required);
     Some(ServerSpec {
         name: name.to_owned(),
         origin: cx.place(at).origin(),
