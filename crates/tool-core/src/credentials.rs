@@ -73,6 +73,54 @@ const MIN_LENGTH: usize = 20;
 /// ```
 #[must_use]
 pub fn hide_credentials(text: &str) -> Cow<'_, str> {
+    match without_private_keys(text) {
+        None => hide_in_words(text),
+        Some(without) => Cow::Owned(hide_in_words(&without).into_owned()),
+    }
+}
+
+/// The text without private keys in PEM (RFC 7468), if there are any. One that is cut off is hidden up to the end of
+/// the text or the string.
+fn without_private_keys(text: &str) -> Option<String> {
+    const BEGIN: &str = "-----BEGIN ";
+    const END: &str = "-----END ";
+    const LABEL: &str = "PRIVATE KEY-----";
+    let mut without = String::new();
+    let (mut end, mut at) = (0, 0);
+    while let Some(begin) = text[at..].find(BEGIN).map(|begin| begin + at) {
+        at = begin + BEGIN.len();
+        let is_name = |name: &str| {
+            name.bytes()
+                .all(|byte| byte.is_ascii_uppercase() || b" 0123456789".contains(&byte))
+        };
+        let label_of = |from: usize| {
+            let label = text[from..].find(LABEL).map(|label| label + from)?;
+            is_name(&text[from..label]).then_some(label + LABEL.len())
+        };
+        let Some(label) = label_of(at) else { continue };
+        let mut close = label;
+        at = loop {
+            let Some(next) = text[close..].find(END) else {
+                let rest = text[label..].find('"').map_or(text.len(), |quote| label + quote);
+                break text[..rest].trim_end().len();
+            };
+            close += next + END.len();
+            if let Some(closed) = label_of(close) {
+                break closed;
+            }
+        };
+        without.push_str(&text[end..begin]);
+        without.push_str(HIDDEN);
+        end = at;
+    }
+    if end == 0 {
+        return None;
+    }
+    without.push_str(&text[end..]);
+    Some(without)
+}
+
+fn hide_in_words(text: &str) -> Cow<'_, str> {
     let mut shown = Shown::new(text);
     let mut next = Next::Anything;
     let mut end = 0;
@@ -228,6 +276,28 @@ fn named(name: &str) -> Option<After> {
     }
 }
 
+/// The place of `user:password` in a word such as `user:password@host`. A URL has another rule.
+fn user_of(word: &str) -> Option<Range<usize>> {
+    /// Before an address of mail and the like.
+    const NAMES: [&str; 14] = [
+        "mailto", "sip", "sips", "acct", "xmpp", "email", "mail", "from", "to", "cc", "bcc", "user", "npm",
+        "jsr",
+    ];
+    let colon = word.find(':')?;
+    let end = word.rfind('@').filter(|at| *at > colon + 1)?;
+    let start = word[..colon]
+        .rfind(['=', '?', '&', '#', '[', '/'])
+        .map_or(0, |at| at + 1);
+    let (user, host) = (&word[start..colon], &word[end + 1..]);
+    let is_address = !user.is_empty()
+        && !NAMES.iter().any(|name| user.eq_ignore_ascii_case(name))
+        && host.starts_with(|first: char| first.is_alphanumeric() || first == '[')
+        && !host.starts_with("sha256:")
+        && !word[..end].ends_with(']')
+        && !word.contains("://");
+    is_address.then_some(start..end)
+}
+
 fn is_scheme(word: &str) -> bool {
     let bare = word.trim_matches(['[', ':']);
     SCHEMES.iter().any(|scheme| bare.eq_ignore_ascii_case(scheme))
@@ -273,6 +343,11 @@ impl<'a> Shown<'a> {
     fn hide_within(&mut self, word: Range<usize>) -> Next {
         let text = self.text;
         let (mut start, mut next) = (word.start, Next::Anything);
+        if let Some(user) = user_of(&text[word.clone()]) {
+            self.hide_values(word.start..word.start + user.start);
+            self.hide(word.start + user.start..word.start + user.end);
+            start += user.end;
+        }
         // URLs may stand within each other.
         while let Some(at) = text[start..word.end].find("://") {
             self.hide_values(start..start + at);

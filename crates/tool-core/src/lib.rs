@@ -53,9 +53,11 @@ mod partial;
 mod pattern;
 mod progress;
 mod retry_after;
+mod sanitise;
 mod schema;
 mod secret;
 mod secret_forms;
+mod secret_search;
 mod sign;
 mod source;
 mod state;
@@ -89,7 +91,7 @@ pub use self::{
     gate::Gate,
     health::{CheckReport, Health, HealthReport, HealthStatus},
     hedge::{HedgeAfter, HedgePercent, HedgeSettings},
-    hidden_fields::{hide_fields, hide_fields_of_result},
+    hidden_fields::{hide_fields, hide_fields_in_text, hide_fields_of_report, hide_fields_of_result},
     identity::{ClientCapabilities, ClientGroup, ClientIdentity},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
@@ -105,9 +107,11 @@ pub use self::{
     pattern::Pattern,
     progress::Progress,
     retry_after::{RetryAfter, retry_after},
+    sanitise::sanitised,
     schema::{CheckError, CheckJson, Mismatch, Problem},
     secret::{Secret, SecretError, Secrets},
-    secret_forms::{HIDDEN, names_secret, secret_forms},
+    secret_forms::{HIDDEN, names_secret},
+    secret_search::SecretSearch,
     sign::{Sign, Signs},
     source::{Catalogue, OnUpdate, Rejected, Source, SourceStatus, Update},
     state::{Disabled, ToolState, Upstream},

@@ -1,8 +1,9 @@
-use std::{fmt, future::ready};
+use std::{borrow::Cow, fmt, future::ready};
 
+use raw_json::RawJson;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{BoxFuture, Reference};
+use crate::{BoxFuture, Reference, hide_credentials};
 
 /// A text that must not be shown: it has no `Display`, its `Debug` tells nothing, and its memory is wiped.
 #[derive(Clone)]
@@ -39,6 +40,19 @@ pub trait Secrets: Send + Sync {
     fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
         let _ = reference;
         Box::pin(ready(Ok(())))
+    }
+
+    /// JSON without the secrets among the values that were given out so far, in any encoding; `None` if there are none in it.
+    /// For whatever comes from outside and goes past the results of calls: entries of lists, instructions, what is kept of
+    /// them. An implementation that does not remember values hides nothing.
+    fn hide_in_json(&self, json: &RawJson) -> Option<RawJson> {
+        let _ = json;
+        None
+    }
+
+    /// A text for messages and logs without those, and without anything that looks like a credential.
+    fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        hide_credentials(text)
     }
 
     /// Whether there is a value, found out without waiting: what `check` asks before anything is called.

@@ -20,7 +20,7 @@ use tokio::{
 };
 use tool_core::{
     CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, hide_fields,
-    is_status_not_taken,
+    is_status_not_taken, sanitised,
 };
 use tracing::debug;
 use url::Url;
@@ -33,7 +33,7 @@ use crate::{
     json_path::PathError,
     mapping::MappingError,
     plan::{Plan, Selection, may_lead_to},
-    redact::Masks,
+    redact::LastMasks,
     request::Request,
     response::{MediaType, result_of},
     settings::Redirects,
@@ -53,6 +53,7 @@ pub(crate) struct HttpTool {
     pub refused: Mutex<Option<u64>>,
     /// Held while others are got, so that many calls share that.
     pub renewing: AsyncMutex<()>,
+    pub masks: LastMasks,
 }
 
 /// How many redirects a call follows.
@@ -117,7 +118,7 @@ impl HttpTool {
     async fn exchange(&self, cx: &CallContext) -> Result<Reply, Failure> {
         let plan = &*self.plan;
         let values = self.values().await?;
-        let masks = Masks::new(&values, &plan.secrets);
+        let masks = self.masks.of(&values, &plan.secrets);
         let hidden = plan.hidden_fields(&cx.tool().settings().redact);
         let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
         let mut request = plan.request(&Scope {
@@ -140,7 +141,7 @@ impl HttpTool {
             tool = %plan.tool,
             %method,
             status = status.as_u16(),
-            arguments = %masks.message(hide_fields(cx.arguments.raw(), &hidden).as_str()),
+            arguments = %masks.message(&sanitised(&hide_fields(cx.arguments.raw(), &hidden))),
             "http call answered"
         );
         if !plan.expected.holds(status) {
@@ -165,7 +166,9 @@ impl HttpTool {
         drop(running);
         // Whoever gives up from here on leaves an answer behind that nobody has read.
         let result = async {
-            let whole = mask_result(&result_of(body, &media)?, &masks)?;
+            // Hides secrets that the upstream says back.
+            let whole = result_of(body, &media)?;
+            let whole = masks.result(&whole).unwrap_or(whole);
             // Hidden before anything is selected: a selection may leave a field's name behind.
             self.select(hide_fields(&whole, &hidden)).await
         }
@@ -381,17 +384,6 @@ async fn within<F: Future>(limit: Option<Duration>, future: F) -> Result<F::Outp
     match limit {
         Some(limit) => timeout(limit, future).await,
         None => Ok(future.await),
-    }
-}
-
-/// Hides secrets that the upstream says back.
-fn mask_result(result: &RawJson, masks: &Masks) -> Result<RawJson, ToolError> {
-    match masks.result(result.as_str()) {
-        Cow::Borrowed(_) => Ok(result.clone()),
-        Cow::Owned(text) => RawJson::parse(text).map_err(|_| {
-            let message = "the upstream's answer repeats a secret where it cannot be hidden";
-            ToolError::new(ErrorKind::Protocol, message)
-        }),
     }
 }
 

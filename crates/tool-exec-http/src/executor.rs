@@ -9,7 +9,10 @@ use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Settings, Trust};
 
-use crate::{HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema};
+use crate::{
+    HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
+    redact::LastMasks,
+};
 
 /// Runs tools that are HTTP APIs: the executor of kind `http`.
 ///
@@ -99,6 +102,7 @@ impl Executor for HttpExecutor {
             secrets: self.secrets.clone(),
             refused: Mutex::default(),
             renewing: AsyncMutex::default(),
+            masks: LastMasks::default(),
         }))
     }
 

@@ -127,11 +127,11 @@ pub(crate) async fn error_answer(
     let wait = told.and_then(|told| retry_after(told.to_str().ok()?, now));
     let (body, whole) = read_some(&mut response).await;
     let text = decode(&body, &media).0;
-    let text = masks.message(&text);
     let detail = Some(&text)
         .filter(|_| whole)
         .and_then(|text| RawJson::parse(text.to_string()).ok())
-        .map(|raw| hide_fields(&raw, hidden));
+        .map(|raw| hide_fields(&masks.detail(&raw).unwrap_or(raw), hidden));
+    let text = masks.message(&text);
     let shown = match &detail {
         Some(raw) => excerpt(raw.as_str()),
         // A part of something that has hidden fields cannot be told from the rest.

@@ -1,20 +1,25 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use tool_core::{HIDDEN, Reference, Secret, secret_forms};
+use raw_json::RawJson;
+use tool_core::{Reference, Secret, SecretSearch};
 
-/// The values that must not be shown in one call, in every form in which an upstream may give them back: as they
-/// are, percent-encoded, in base64 and as JSON strings.
-#[derive(Default)]
+/// The values that must not be shown in one call, in every encoding in which an upstream may give them back, see
+/// [`SecretSearch`].
 pub(crate) struct Masks {
-    /// Forms of every value that was put in: hidden in messages.
-    all: Vec<String>,
-    /// Forms of the values that are secrets by their name or their use: hidden in results as well. A region or a
+    /// Finds every value that was put in: hidden in messages.
+    all: SecretSearch,
+    /// Finds the values that are secrets by their name or their use: hidden in results as well. A region or a
     /// base address is none, and hiding it would spoil the result.
-    secret: Vec<String>,
+    secret: SecretSearch,
 }
+
+/// The masks of the values that were used last, which are nearly always those of the next call.
+#[derive(Default)]
+pub(crate) struct LastMasks(Mutex<Option<(HashMap<Reference, Secret>, Arc<Masks>)>>);
 
 /// A value shorter than this is hidden nowhere: it would be found by chance.
 const MIN_LENGTH: usize = 4;
@@ -23,43 +28,59 @@ const MIN_LENGTH_IN_RESULTS: usize = 8;
 
 impl Masks {
     pub(crate) fn new(values: &HashMap<Reference, Secret>, secret: &HashSet<Reference>) -> Self {
-        let mut masks = Self::default();
+        let (mut all, mut secrets) = (Vec::new(), Vec::new());
         for (reference, value) in values {
             let value = value.expose().trim();
             if value.len() >= MIN_LENGTH {
-                masks.all.extend(secret_forms(value));
+                all.push(value);
             }
             if value.len() >= MIN_LENGTH_IN_RESULTS && secret.contains(reference) {
-                masks.secret.extend(secret_forms(value));
+                secrets.push(value);
             }
         }
-        // A value that holds another one is hidden as a whole.
-        for list in [&mut masks.all, &mut masks.secret] {
-            list.sort_by_key(|form| std::cmp::Reverse(form.len()));
-            list.dedup();
+        Self {
+            all: SecretSearch::new(all),
+            secret: SecretSearch::new(secrets),
         }
-        masks
     }
 
     /// A text for a message.
     pub(crate) fn message<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        hide(text, &self.all)
+        self.all.hide_in_text(text)
     }
 
-    /// A text for a result.
-    pub(crate) fn result<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        hide(text, &self.secret)
+    /// JSON for a message, if there is anything to hide in it.
+    pub(crate) fn detail(&self, value: &RawJson) -> Option<RawJson> {
+        self.all.hide_in_json(value)
+    }
+
+    /// A result, if there is anything to hide in it.
+    pub(crate) fn result(&self, result: &RawJson) -> Option<RawJson> {
+        self.secret.hide_in_json(result)
     }
 }
 
-fn hide<'a>(text: &'a str, forms: &[String]) -> Cow<'a, str> {
-    let mut text = Cow::Borrowed(text);
-    for form in forms {
-        if text.contains(form.as_str()) {
-            text = Cow::Owned(text.replace(form.as_str(), HIDDEN));
+impl LastMasks {
+    /// The masks of these values.
+    pub(crate) fn of(&self, values: &HashMap<Reference, Secret>, secret: &HashSet<Reference>) -> Arc<Masks> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |before: &HashMap<Reference, Secret>| {
+            let same = |(reference, value): (&Reference, &Secret)| {
+                before
+                    .get(reference)
+                    .is_some_and(|before| before.expose() == value.expose())
+            };
+            before.len() == values.len() && values.iter().all(same)
+        };
+        if let Some((before, masks)) = &*last
+            && is_same(before)
+        {
+            return Arc::clone(masks);
         }
+        let masks = Arc::new(Masks::new(values, secret));
+        *last = Some((values.clone(), Arc::clone(&masks)));
+        masks
     }
-    text
 }
 
 #[cfg(test)]
@@ -110,14 +131,16 @@ mod tests {
                 !shown.contains("s3cr") && !shown.contains("quoted"),
                 "{text} -> {shown}"
             );
-            assert_eq!(shown, masks.result(&text));
+            let result = RawJson::from(&*text);
+            let shown = RawJson::from(&*shown);
+            assert_eq!(masks.result(&result).as_ref(), Some(&shown), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_secret_stays_in_results() {
         let masks = masks("eu-central-1", false);
-        assert_eq!(masks.result("in eu-central-1"), "in eu-central-1");
+        assert!(masks.result(&RawJson::from("in eu-central-1")).is_none());
         assert_eq!(masks.message("in eu-central-1"), "in [redacted]");
         assert_eq!(self::masks("eu", true).message("euphoric"), "euphoric");
     }

@@ -26,7 +26,6 @@ mod otel;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod record;
-mod sanitise;
 mod series;
 mod signature;
 mod source_log;
@@ -38,6 +37,8 @@ mod webhook;
 
 #[cfg(feature = "otlp")]
 pub use self::otlp::{Otlp, OtlpEnvironment, OtlpSettings};
+pub use tool_core::sanitised;
+
 pub use self::{
     alert_log::AlertLog,
     alerts::{AlertMonitor, AlertSettings},
@@ -49,7 +50,6 @@ pub use self::{
     journal::SpanEvent,
     metrics::{Gauge, Metrics},
     record::health_record,
-    sanitise::sanitised,
     signature::BadWebhookSecret,
     source_log::SourceLog,
     tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},

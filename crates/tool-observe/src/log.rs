@@ -4,10 +4,10 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields};
+use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitised};
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
-use crate::{conventions, sanitised, tracer::SpanKind};
+use crate::{conventions, tracer::SpanKind};
 
 /// The span of a call, for whatever else is logged while it runs.
 pub(crate) fn call_span(cx: &CallContext) -> Span {

@@ -7,7 +7,8 @@ use raw_json::RawJson;
 use regex::Regex;
 use tool_core::{
     Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, Outcome, Progress,
-    Question, Redaction, Reply, ToolError, hide_fields, hide_fields_of_result,
+    Question, Redaction, Reply, ToolError, hide_fields, hide_fields_in_text, hide_fields_of_report,
+    hide_fields_of_result,
 };
 
 use crate::Redactor;
@@ -87,26 +88,30 @@ impl<S> Redacting<S> {
     /// Has what the tool reports, asks and logs while it runs come through here, where anything may have to be hidden; gives
     /// what stood there.
     fn stand_before(&self, cx: &mut CallContext) -> (Option<Arc<dyn Progress>>, Option<Asker>) {
-        let redaction = cx.tool().settings().redaction;
+        let settings = cx.tool().settings();
+        let redaction = settings.redaction;
         let credentials = redaction == Redaction::Credentials;
-        if redaction == Redaction::Off || (self.redactor.is_empty() && !credentials) {
+        let hides_secrets = redaction != Redaction::Off && (!self.redactor.is_empty() || credentials);
+        if !hides_secrets && settings.redact.is_empty() {
             return (None, None);
         }
+        let fields = settings.redact.clone();
         let (progress, ask) = (cx.progress.clone(), cx.ask.clone());
         let redactor = &self.redactor;
         cx.progress = progress.clone().map(|to| {
-            let redactor = redactor.clone();
             Arc::new(Between {
-                redactor,
+                redactor: hides_secrets.then(|| redactor.clone()),
                 credentials,
+                fields: fields.clone(),
                 to,
             }) as _
         });
         cx.ask = ask.clone().map(|asker| {
-            let (redactor, to) = (redactor.clone(), Arc::clone(asker.client()));
+            let to = Arc::clone(asker.client());
             asker.through(Arc::new(Between {
-                redactor,
+                redactor: hides_secrets.then(|| redactor.clone()),
                 credentials,
+                fields,
                 to,
             }))
         });
@@ -116,20 +121,30 @@ impl<S> Redacting<S> {
 
 /// Stands between a tool that runs and whoever is told meanwhile.
 struct Between<T> {
-    redactor: Redactor,
+    /// The known secrets, where they are hidden.
+    redactor: Option<Redactor>,
     credentials: bool,
+    /// The fields that the tool's settings name.
+    fields: Arc<[String]>,
     to: T,
 }
 
 impl<T> Between<T> {
     fn without_secrets(&self, raw: RawJson) -> RawJson {
-        hidden(&self.redactor, self.credentials, &raw).unwrap_or(raw)
+        let redactor = self.redactor.as_ref();
+        let hidden = redactor.and_then(|redactor| hidden(redactor, self.credentials, &raw));
+        hidden.unwrap_or(raw)
+    }
+
+    /// A report or a message for a log.
+    fn report_without_secrets(&self, report: &RawJson) -> RawJson {
+        self.without_secrets(hide_fields_of_report(report, &self.fields))
     }
 }
 
 impl Progress for Between<Arc<dyn Progress>> {
     fn report(&self, report: RawJson) {
-        self.to.report(self.without_secrets(report));
+        self.to.report(self.report_without_secrets(&report));
     }
 }
 
@@ -156,7 +171,7 @@ impl Ask for Between<Arc<dyn Ask>> {
     }
 
     fn log(&self, message: &RawJson) {
-        self.to.log(&self.without_secrets(message.clone()));
+        self.to.log(&self.report_without_secrets(message));
     }
 }
 
@@ -210,7 +225,8 @@ impl Hide<'_> {
     }
 
     fn error(&self, error: ToolError) -> ToolError {
-        let text = self.redactor.text(error.message());
+        let message = hide_fields_in_text(error.message(), self.fields);
+        let text = self.redactor.text(&message);
         let text = if self.credentials {
             CREDENTIALS.replace_all(&text, HIDDEN).into_owned()
         } else {

@@ -3,13 +3,15 @@ use std::{
     collections::VecDeque,
     fmt,
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use raw_json::{Kind, RawJson};
-use tool_core::{BoxFuture, HIDDEN, Reference, Secret, SecretError, Secrets, hide_credentials, secret_forms};
+use raw_json::RawJson;
+use tool_core::{BoxFuture, Reference, Secret, SecretError, SecretSearch, Secrets, hide_credentials};
 
 use crate::proxy;
 
@@ -20,8 +22,8 @@ const MIN_LENGTH: usize = 4;
 /// The same for results, where finding one by chance spoils data.
 const MIN_LENGTH_IN_RESULTS: usize = 8;
 
-/// The secrets that were used so far, and texts without them: each value in every form that an upstream may give it back
-/// in, see [`secret_forms`]. Clones share what they know.
+/// The secrets that were used so far, and texts without them: each value in every encoding that an upstream may give it back
+/// in, see [`SecretSearch`]. Clones share what they know.
 ///
 /// ```
 /// use tool_policy::Redactor;
@@ -39,14 +41,16 @@ struct Shared {
     /// Hashes of the known values, looked at without waiting: nearly every value that is used is known.
     seen: ArcSwap<Vec<u64>>,
     hasher: RandomState,
+    /// How many values were learnt so far.
+    generation: AtomicU64,
     /// Built when first needed after something was learnt.
-    finders: ArcSwapOption<Finders>,
+    searches: ArcSwapOption<Searches>,
 }
 
-/// What finds the known values in all of their forms.
-struct Finders {
-    in_text: Option<AhoCorasick>,
-    in_results: Option<AhoCorasick>,
+/// Searches for the known values.
+struct Searches {
+    in_text: SecretSearch,
+    in_results: SecretSearch,
 }
 
 impl Redactor {
@@ -74,7 +78,8 @@ impl Redactor {
             known.pop_front();
         }
         known.push_back(value.to_owned());
-        self.0.finders.store(None);
+        self.0.searches.store(None);
+        self.0.generation.fetch_add(1, Ordering::Release);
         let hashes = known.iter().map(|value| self.0.hasher.hash_one(value.as_str()));
         self.0.seen.store(Arc::new(hashes.collect()));
     }
@@ -83,6 +88,12 @@ impl Redactor {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.seen.load().is_empty()
+    }
+
+    /// Grows whenever a value is learnt: a text that was searched before may hold it.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
     }
 
     /// A text for messages and logs: also without the credentials in it that nobody has named, see [`hide_credentials`].
@@ -97,99 +108,36 @@ impl Redactor {
     /// A text without the known secrets alone: for one of our own, such as a whole line of a log, whose layout must stay.
     #[must_use]
     pub fn known<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.finders().and_then(|finders| finders.in_text.clone()) {
-            Some(finder) => replaced(&finder, text),
+        match self.searches() {
+            Some(searches) => searches.in_text.hide_in_text(text),
             None => Cow::Borrowed(text),
         }
     }
 
-    /// A result, if there is something to hide in it. All else in it keeps its own bytes.
+    /// JSON without the known secrets, if there are any in it: a result, a notification, an entry of a server's list. All else
+    /// in it keeps its own bytes.
     #[must_use]
     pub fn json(&self, value: &RawJson) -> Option<RawJson> {
-        let finders = self.finders()?;
-        let finder = finders.in_results.as_ref()?;
-        match replaced(finder, value.as_str()) {
-            Cow::Borrowed(_) => None,
-            // Nearly always what is found stands within a string.
-            Cow::Owned(text) => Some(RawJson::parse(text).unwrap_or_else(|_| rebuilt(finder, value))),
-        }
+        self.searches()?.in_results.hide_in_json(value)
     }
 
-    fn finders(&self) -> Option<Arc<Finders>> {
+    fn searches(&self) -> Option<Arc<Searches>> {
         if self.is_empty() {
             return None;
         }
-        if let Some(finders) = self.0.finders.load_full() {
-            return Some(finders);
+        if let Some(searches) = self.0.searches.load_full() {
+            return Some(searches);
         }
         // Whoever learns meanwhile waits, so that what is stored here knows all.
         let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
         let long = known.iter().filter(|value| value.len() >= MIN_LENGTH_IN_RESULTS);
-        let finders = Arc::new(Finders {
-            in_text: finder(known.iter()),
-            in_results: finder(long),
+        let searches = Arc::new(Searches {
+            in_text: SecretSearch::new(known.iter()),
+            in_results: SecretSearch::new(long),
         });
-        self.0.finders.store(Some(finders.clone()));
-        Some(finders)
+        self.0.searches.store(Some(searches.clone()));
+        Some(searches)
     }
-}
-
-/// What finds these values in all of their forms; nothing for no values.
-fn finder<'a>(values: impl Iterator<Item = &'a String>) -> Option<AhoCorasick> {
-    let forms: Vec<String> = values.flat_map(|value| secret_forms(value)).collect();
-    if forms.is_empty() {
-        return None;
-    }
-    // A value that holds another one is hidden as a whole.
-    let mut builder = AhoCorasick::builder();
-    builder.match_kind(MatchKind::LeftmostLongest).build(&forms).ok()
-}
-
-fn replaced<'a>(finder: &AhoCorasick, text: &'a str) -> Cow<'a, str> {
-    let Some(first) = finder.find(text) else {
-        return Cow::Borrowed(text);
-    };
-    let mut out = String::with_capacity(text.len());
-    out.push_str(&text[..first.start()]);
-    let mut at = first.start();
-    for found in finder.find_iter(&text[at..]) {
-        out.push_str(&text[at..first.start() + found.start()]);
-        out.push_str(HIDDEN);
-        at = first.start() + found.end();
-    }
-    out.push_str(&text[at..]);
-    Cow::Owned(out)
-}
-
-/// The value, built anew where something in it is to be hidden: for what is found in a number, or across several values.
-fn rebuilt(finder: &AhoCorasick, value: &RawJson) -> RawJson {
-    if !finder.is_match(value.as_str()) {
-        return value.clone();
-    }
-    match value.kind() {
-        Kind::Object => {
-            let members = value.members().map(|(key, member)| {
-                let key = RawJson::from(&*replaced(finder, &key));
-                format!("{key}:{}", rebuilt(finder, &member))
-            });
-            joined('{', members, '}')
-        }
-        Kind::Array => joined(
-            '[',
-            value.items().map(|item| rebuilt(finder, &item).to_string()),
-            ']',
-        ),
-        Kind::String => {
-            let text = value.string().unwrap_or_default();
-            RawJson::from(&*replaced(finder, &text))
-        }
-        _ => RawJson::from(HIDDEN),
-    }
-}
-
-fn joined(open: char, parts: impl Iterator<Item = String>, close: char) -> RawJson {
-    let parts: Vec<String> = parts.collect();
-    RawJson::parse(format!("{open}{}{close}", parts.join(","))).unwrap_or_else(|_| RawJson::from(HIDDEN))
 }
 
 impl fmt::Debug for Redactor {
@@ -230,6 +178,14 @@ impl Secrets for Watched {
 
     fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
         self.secrets.renew(reference)
+    }
+
+    fn hide_in_json(&self, json: &RawJson) -> Option<RawJson> {
+        self.redactor.json(json)
+    }
+
+    fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.text(text)
     }
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {

@@ -77,6 +77,53 @@ fn urls_keep_their_address() {
 }
 
 #[test]
+fn a_user_with_a_password_is_hidden_without_a_scheme() {
+    for (text, expected) in [
+        (
+            "ada:hunter2@db.corp:5432 refused",
+            "[redacted]@db.corp:5432 refused",
+        ),
+        ("dsn=ada:p/w@x@10.0.0.7/db", "dsn=[redacted]@10.0.0.7/db"),
+        (
+            "via \"ada:hunter2@[fd00::1]:80\"",
+            "via \"[redacted]@[fd00::1]:80\"",
+        ),
+    ] {
+        check(text, expected);
+    }
+    for text in [
+        "mailto:ada@example.com",
+        "git@github.com:org/repo",
+        "image:1@sha256:12",
+        "a:@b",
+        "at 10:36 @ home",
+    ] {
+        check(text, text);
+    }
+}
+
+#[test]
+fn private_keys_are_hidden_as_a_whole() {
+    let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE abc=\n-----END RSA PRIVATE KEY-----";
+    for (text, expected) in [
+        (format!("is {key}, and {key}!"), "is [redacted], and [redacted]!"),
+        (key.replace('\n', "\\n"), "[redacted]"),
+        (
+            "it: -----BEGIN PRIVATE KEY-----\nMIIE cut\n".to_owned(),
+            "it: [redacted]\n",
+        ),
+        (
+            r#"{"k":"-----BEGIN PRIVATE KEY-----\\nMIIE","n":1}"#.to_owned(),
+            r#"{"k":"[redacted]","n":1}"#,
+        ),
+    ] {
+        check(&text, expected);
+    }
+    let public = "-----BEGIN PUBLIC KEY-----\nMIIE\n-----END PUBLIC KEY-----";
+    check(public, public);
+}
+
+#[test]
 fn tokens_of_well_known_kinds_are_hidden_wherever_they_stand() {
     for (text, expected) in [
         ("sent ghp_0123456789abcdefABCDEF0123", "sent [redacted]"),

@@ -124,16 +124,99 @@ async fn a_secret_that_comes_back_is_hidden() {
 }
 
 #[tokio::test]
-async fn a_secret_where_it_cannot_be_hidden_ends_the_call() {
+async fn a_number_that_is_a_secret_becomes_a_string() {
     let server = Server::json(r#"{"n": 1234567890123}"#).await;
     let config = json!({"url": server.url("/"), "headers": {"X-Api-Key": "${NUMBER}"}});
     let done = prepare_with(config, &[("${NUMBER}", "1234567890123")])
         .call(json!({}))
         .await;
-    assert_eq!(
-        done.error().to_string(),
-        "the upstream's answer repeats a secret where it cannot be hidden"
-    );
+    assert_eq!(done.text(), r#"{"n": "[redacted]"}"#);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_written_in_another_way_is_hidden() {
+    for (secret, body, expected) in [
+        (
+            "CANARYq8Zt+Lm/4vW==",
+            r#"{"v":"CANARYq8Zt\u002BLm/4vW=="}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+        (
+            "CANARY<k>&9f2d1c",
+            r#"{"v":"a CANARY\u003ck\u003e\u00269f2d1c"}"#,
+            r#"{"v":"a [redacted]"}"#,
+        ),
+        (
+            "CANARYsrv7f3e9d2bXq+/é",
+            r#"{"v":"CANARYsrv7f3e9d2bXq+\/\u00e9"}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+        (
+            "CANARYq8Zt",
+            r#"{"v":"\u0043ANARYq8Zt"}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+        ("CANARYq8Zt", r#"{"v":"%43%41NARYq8Zt"}"#, r#"{"v":"[redacted]"}"#),
+        (
+            "CANARYq8Zt",
+            r#"{"v":"43414e41525971385a74"}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+        (
+            "CANARYq8Zt",
+            r#"{"v":"&#67;ANARYq8Z&#x74;"}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+        // In base64 with line breaks, and twice.
+        (
+            "CANARYq8Zt",
+            r#"{"v":"Q0FO\r\nQVJZ\r\ncThadA=="}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+        (
+            "CANARYq8Zt",
+            r#"{"v":"UTBGT1FWSlpjVGhhZEE9PQ=="}"#,
+            r#"{"v":"[redacted]"}"#,
+        ),
+    ] {
+        let server = Server::json(body).await;
+        let config = json!({"url": server.url("/?key=${secret:api}")});
+        let done = prepare_with(config, &[("${secret:api}", secret)])
+            .call(json!({}))
+            .await;
+        assert_eq!(done.text(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_logged_with_masks() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+        .with_writer(log.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = Server::json("1").await;
+    let config = json!({"url": server.url("/"), "body": {"all": "{password}"}});
+    let arguments = json!({
+        "password": "PWcanary1",
+        "ApiKey": "PWcanary2",
+        "more": {"clientSecret": "PWcanary3"},
+        "headers": [{"name": "Authorization", "value": "Bearer PWcanary4"}],
+        "aws": "AKIAPWCANARY5678ABCD",
+        "url": "https://u:PWcanary6@h",
+        "dsn": "see u:PWcanary7@h",
+        "pem": "-----BEGIN PRIVATE KEY-----\nPWcanary8\n-----END PRIVATE KEY-----",
+        "plain": "seen",
+    });
+    prepare_with(config, &[]).call(arguments).await;
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let ours: Vec<&str> = logged
+        .lines()
+        .filter(|line| line.contains("tool_exec_http"))
+        .collect();
+    assert!(ours.join("\n").contains("seen"), "{logged}");
+    assert!(!ours.join("\n").to_lowercase().contains("pwcanary"), "{ours:?}");
 }
 
 #[tokio::test]

@@ -68,7 +68,10 @@ async fn a_secret_is_hidden_in_every_form_and_the_rest_keeps_its_bytes() {
             r#""s3cr%2Ft%20%22quoted%22%2Bval%3Due""#.to_owned(),
             r#""[redacted]""#,
         ),
-        (r#""czNjci90ICJxdW90ZWQiK3ZhbD11""#.to_owned(), r#""[redacted]""#),
+        (
+            r#""czNjci90ICJxdW90ZWQiK3ZhbD11ZQ==""#.to_owned(),
+            r#""[redacted]""#,
+        ),
         (
             r#"{"other":  12345678901234567890123}"#.to_owned(),
             r#"{"other":  12345678901234567890123}"#,
@@ -95,7 +98,10 @@ async fn a_secret_of_digits_leaves_json_behind() {
         r#"{"a":[-1234567890.5, 98765],"1234567890":"\u0041 1234567890"}"#,
     )
     .await;
-    assert_eq!(shown, r#"{"a":["[redacted]",98765],"[redacted]":"A [redacted]"}"#);
+    assert_eq!(
+        shown,
+        r#"{"a":["[redacted]", 98765],"[redacted]":"\u0041 [redacted]"}"#
+    );
     assert_eq!(
         redactor.text("pin 98765"),
         "pin [redacted]",
@@ -226,6 +232,42 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
             Some(r#"{"ssn":"[redacted]"}"#)
         );
     }
+}
+
+#[tokio::test]
+async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() {
+    let raw = |text: &str| RawJson::parse(text.to_owned()).expect("JSON");
+    for (value, expected) in [
+        (
+            r#"{"t":"{\"ssn\":\"1\"}"}"#,
+            r#"{"t":"{\"ssn\":\"[redacted]\"}"}"#,
+        ),
+        (
+            r#"{"SSN":1,"ssn ":2}"#,
+            r#"{"SSN":"[redacted]","ssn ":"[redacted]"}"#,
+        ),
+    ] {
+        let script = Script::new([Step::Reply(Reply::value(raw(value)))]);
+        let mut tool = TestTool::new("t");
+        tool.settings.redact = ["ssn".to_owned()].into();
+        let mut cx = context(tool, &script, json!({}));
+        let outcome = Redact::new(Redactor::default())
+            .layer(script)
+            .invoke(&mut cx)
+            .await;
+        let Ok(Outcome::Reply(reply)) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(reply.raw().as_str(), expected);
+    }
+    let error = ToolError::new(ErrorKind::UpstreamError, r#"refused: {"Ssn":"078-05-1120"}"#);
+    let script = Script::new([Step::Fail(error)]);
+    let mut tool = TestTool::new("t");
+    tool.settings.redact = ["ssn".to_owned()].into();
+    let mut cx = context(tool, &script, json!({}));
+    let layer = Redact::new(Redactor::default()).layer(script);
+    let error = layer.invoke(&mut cx).await.expect_err("it fails");
+    assert_eq!(error.message(), r#"refused: {"Ssn":"[redacted]"}"#);
 }
 
 /// Writes down what a client and whoever follows the progress are told.

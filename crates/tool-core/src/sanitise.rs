@@ -2,6 +2,8 @@ use std::fmt::Write;
 
 use raw_json::{Kind, RawJson};
 
+use crate::hide_credentials;
+
 /// What stands in the place of something hidden.
 const HIDDEN: &str = "\"[hidden]\"";
 /// How long the text becomes at most, but for what closes it.
@@ -99,7 +101,7 @@ fn write_object(out: &mut String, object: &RawJson, depth: usize) {
         if !begin_next(out, index, "\"…\":\"…\"") {
             break;
         }
-        push_text(out, &key);
+        push_text(out, &hide_credentials(&key));
         out.push(':');
         if is_secret_name(&key) || is_named && !NAMING.contains(&&*key) {
             out.push_str(HIDDEN);
@@ -130,7 +132,7 @@ fn write_string(out: &mut String, value: &RawJson, depth: usize) {
             push_text(out, &shown);
         }
         _ if is_secret(&text) => out.push_str(HIDDEN),
-        _ => push_text(out, &text),
+        _ => push_text(out, &hide_credentials(&text)),
     }
 }
 
