@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mcp_client::{Changes, Connection, Error, ListLimits, Listed};
 use mcp_wire::{code, method};
-use tool_core::Feature;
+use raw_json::RawJson;
+use tool_core::{Feature, Secrets};
 
 /// What came of reading one list.
 pub(crate) type Read = (Feature, Result<Listed, String>);
@@ -22,6 +23,15 @@ pub(crate) async fn read(
         async move { (feature, read_one(connection, feature, limit).await) }
     });
     join_all(lists).await
+}
+
+/// The entries of a list without the secrets that are known so far: the one way from a server's lists to whatever shows or
+/// keeps them.
+pub(crate) fn without_secrets(entries: Vec<RawJson>, secrets: &dyn Secrets) -> Vec<RawJson> {
+    let entries = entries.into_iter();
+    entries
+        .map(|entry| secrets.hide_in_json(&entry).unwrap_or(entry))
+        .collect()
 }
 
 async fn read_one(connection: &Connection, feature: Feature, limit: Duration) -> Result<Listed, String> {

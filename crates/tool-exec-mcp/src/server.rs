@@ -40,6 +40,7 @@ const LONGEST_BESIDE: Duration = Duration::from_secs(5);
 /// An MCP server with its tools, prompts and resources: started when first needed, started again when it has failed.
 pub struct McpServer {
     settings: Arc<ServerSettings>,
+    secrets: Arc<dyn Secrets>,
     connections: Arc<Connections>,
     pub(crate) life: Arc<Life>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
@@ -76,9 +77,10 @@ impl McpServer {
         let life = Life::new(&settings.name, updates.clone());
         let catalogue = watch::Sender::<Arc<Catalogue>>::default();
         let own_lists = OwnLists::new(&settings.name, catalogue.subscribe(), updates.clone());
-        let connections = Connections::new(settings.clone(), secrets, updates, life.clone(), own_lists);
+        let connections = Connections::new(settings.clone(), secrets.clone(), updates, life.clone(), own_lists);
         Arc::new(Self {
             connections: Arc::new(connections),
+            secrets,
             settings,
             life,
             catalogue,
@@ -281,6 +283,7 @@ impl McpServer {
                     let server = connection.server();
                     self.freshness()
                         .read(server, feature, ttl, self.settings.refresh_interval);
+                    let entries = listing::without_secrets(entries, &*self.secrets);
                     let described = describe(&self.settings, server, feature, &entries);
                     lists.insert(feature, described);
                     raw.insert(feature, entries);
@@ -290,7 +293,7 @@ impl McpServer {
                 }
                 Err(reason) => {
                     let (server, what) = (&self.settings.name, feature.as_str());
-                    let reason = hide_credentials(&reason);
+                    let reason = self.secrets.hide_in_text(&reason);
                     tracing::warn!(server, "the list of {what}s cannot be read: {reason}");
                     unread.push(feature);
                 }
@@ -326,7 +329,7 @@ impl McpServer {
             return;
         }
         let unread = self.list(&due, Duration::MAX).await.unwrap_or_else(|reason| {
-            let reason = hide_credentials(&reason);
+            let reason = self.secrets.hide_in_text(&reason);
             tracing::warn!(
                 server = self.settings.name,
                 "the list of tools may have changed and cannot be read: {reason}"

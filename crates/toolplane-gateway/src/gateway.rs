@@ -333,10 +333,11 @@ impl Service for Gateway {
         let wait = self.0.options.list_wait;
         let listing = self.0.plane.list_within_for(&caller, &client, wait).await;
         let params = request.params.as_ref();
+        let plane = &self.0.plane;
         let page = self
             .0
             .lists
-            .page(feature, &listing.view, &caller, params, cx.era())?;
+            .page(plane, feature, &listing.view, &caller, params, cx.era())?;
         Ok(Answer::untyped(missing::noted(page, &listing.missing)))
     }
 

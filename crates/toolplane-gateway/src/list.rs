@@ -6,7 +6,7 @@ use std::{
 use mcp_wire::{Era, RpcError, code, method};
 use raw_json::{Kind, Limits, RawJson};
 use toolplane::{
-    View,
+    Toolplane, View,
     core::{Caller, Feature, Tool},
 };
 
@@ -39,6 +39,8 @@ struct Key {
     caller: Arc<Caller>,
     /// How many items come before the page.
     start: usize,
+    /// Which secrets are hidden.
+    secrets: u64,
 }
 
 /// How many pages are kept: the oldest goes first.
@@ -67,6 +69,7 @@ impl Lists {
     /// The page of a list that a request asks for.
     pub(crate) fn page(
         &self,
+        plane: &Toolplane,
         feature: Feature,
         view: &View,
         caller: &Arc<Caller>,
@@ -84,6 +87,7 @@ impl Lists {
             era,
             caller: Arc::clone(caller),
             start,
+            secrets: plane.secrets_generation(),
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = state.oldest.entry(feature).or_insert(key.revision);
@@ -92,15 +96,20 @@ impl Lists {
             // Of one client, and seldom asked for.
             drop(state);
             let page = render(feature, &view.list(feature)[start..], self.page_size, era);
-            return Ok(page);
+            return Ok(plane.hide_secrets(&page).unwrap_or(page));
         }
         let rendered = &mut state.rendered;
         if let Some(known) = rendered.iter().find(|known| known.key == key) {
             return Ok(known.page.clone());
         }
         let page = render(feature, &view.list(feature)[start..], self.page_size, era);
+        // Servers' lists have none that were known when they were read; others may be known since.
+        let page = plane.hide_secrets(&page).unwrap_or(page);
         // Nobody asks for an older list again.
-        rendered.retain(|known| known.key.feature != feature || known.key.revision >= key.revision);
+        rendered.retain(|known| {
+            let is_newer = known.key.revision >= key.revision && known.key.secrets >= key.secrets;
+            known.key.feature != feature || is_newer
+        });
         if rendered.len() >= MAX_RENDERED {
             rendered.remove(0);
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raw_json::RawJson;
 use tool_core::{
     Caller, ClientIdentity, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError, Update,
 };
@@ -55,6 +56,19 @@ impl Toolplane {
                 other => tell(other),
             }) as OnUpdate),
         );
+    }
+
+    /// JSON for clients without the secrets that are known so far, in any encoding; `None` if there are none in it. For what is
+    /// no result of a call, such as a page of a list or instructions: results have gone through this.
+    #[must_use]
+    pub fn hide_secrets(&self, json: &RawJson) -> Option<RawJson> {
+        self.0.redactor.json(json)
+    }
+
+    /// Grows whenever another secret is known, for those who keep what [`hide_secrets`](Self::hide_secrets) gave.
+    #[must_use]
+    pub fn secrets_generation(&self) -> u64 {
+        self.0.redactor.generation()
     }
 
     /// Takes note that a client's roots have changed: servers that know them are told.

@@ -2,10 +2,57 @@
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{Executor as _, Feature, Pattern, Trust, check_name};
+use tool_core::{
+    BoxFuture, Executor as _, Feature, Pattern, Reference, Secret, SecretError, SecretSearch, Secrets, Trust,
+    check_name,
+};
 use tool_exec_mcp::{McpExecutor, McpServer, ServerSettings};
 
 use crate::fixture::{Fixture, NoSecrets, load, tool};
+
+/// Has given out one value.
+struct Known(SecretSearch);
+
+impl Secrets for Known {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn hide_in_json(&self, json: &RawJson) -> Option<RawJson> {
+        self.0.hide_in_json(json)
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(false)
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_lists_is_without_secrets() {
+    let plain = r#"{ "name":"plain", "inputSchema": {"type":"object"}, "x": 1e2 }"#;
+    let leaky = r#"{"name":"leaky","title":"hunter2-hunter2","description":"with hunter2%2Dhunter2","inputSchema":{"type":"object","properties":{"a":{"default":"aHVudGVyMi1odW50ZXIy"}}}}"#;
+    let prompt = r#"{"name":"greet","description":"hunter2\u002dhunter2"}"#;
+    let fixture = Fixture::new(&[]);
+    fixture.offers(&json!({"tools": {}, "prompts": {}}));
+    fixture.has("tools", &format!("[{plain},{leaky}]"));
+    fixture.has("prompts", &format!("[{prompt}]"));
+    let known = Known(SecretSearch::new(["hunter2-hunter2"]));
+    let server = McpServer::new(fixture.settings(""), std::sync::Arc::new(known));
+    let catalogue = load(&server).await;
+    server.shutdown().await;
+    let listed = catalogue.tools.iter().chain(&catalogue.others);
+    let definitions: Vec<_> = listed
+        .map(|descriptor| descriptor.definition.as_ref().unwrap().as_str())
+        .collect();
+    assert_eq!(
+        definitions,
+        [
+            plain,
+            r#"{"name":"leaky","title":"[redacted]","description":"with [redacted]","inputSchema":{"type":"object","properties":{"a":{"default":"[redacted]"}}}}"#,
+            r#"{"name":"greet","description":"[redacted]"}"#,
+        ]
+    );
+}
 
 /// The names under which a server's tools are offered once its settings have been changed.
 async fn names(tools: &[&str], change: impl FnOnce(&mut ServerSettings)) -> Vec<String> {

@@ -46,6 +46,23 @@ async fn a_definition_keeps_its_bytes() {
 }
 
 #[tokio::test]
+async fn a_list_is_without_secrets_that_are_known_since_it_was_read() {
+    let mut tool = TestTool::new("t");
+    tool.descriptor.description = "with hunter2-%68unter2".into();
+    let redactor = toolplane::policy::Redactor::default();
+    let plane = Toolplane::builder().redactor(redactor.clone());
+    let plane = plane
+        .executor(std::sync::Arc::new(Script::new([])))
+        .tool(tool.descriptor);
+    let mut client = Client::of(plane.build().expect("usable"));
+    let before = client.result("tools/list", "").await;
+    assert!(before.contains("hunter2-%68unter2"), "{before}");
+    redactor.learn("hunter2-hunter2");
+    let after = before.replace("hunter2-%68unter2", "[redacted]");
+    assert_eq!(client.result("tools/list", "").await, after);
+}
+
+#[tokio::test]
 async fn long_lists_come_in_pages() {
     let names: Vec<String> = (0..7).map(|index| format!("t{index}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
