@@ -5,7 +5,8 @@ use std::{
 };
 
 use toolplane::policy::Redactor;
-use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
+use tracing::{Level, Metadata};
+use tracing_subscriber::{EnvFilter, fmt, fmt::MakeWriter, util::SubscriberInitExt};
 
 use crate::{
     command::{Format, LogFormat, Options},
@@ -28,13 +29,20 @@ pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
 }
 
 /// The standard error, without secrets.
-struct Stderr;
+struct Stderr {
+    /// Hides credentials as well that nobody has named: the event may hold words of others.
+    hides_credentials: bool,
+}
 
 impl Write for Stderr {
     /// Writes a whole event, which is how they come.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        io::stderr().write_all(SECRETS.known(&text).as_bytes())?;
+        let text = match self.hides_credentials {
+            true => SECRETS.text(&text),
+            false => SECRETS.known(&text),
+        };
+        io::stderr().write_all(text.as_bytes())?;
         Ok(event.len())
     }
 
@@ -43,12 +51,35 @@ impl Write for Stderr {
     }
 }
 
+/// Makes the [`Stderr`] of each event.
+struct Lines;
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Stderr;
+
+    fn make_writer(&'a self) -> Stderr {
+        Stderr {
+            hides_credentials: false,
+        }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Stderr {
+        // Those with arguments have masked them already, and say so in words that must stay.
+        let is_masked = ["tool_observe", "tool_exec_http"]
+            .iter()
+            .any(|own| event.target().starts_with(own));
+        Stderr {
+            hides_credentials: *event.level() > Level::INFO && !is_masked,
+        }
+    }
+}
+
 /// Sends logs to stderr, which is never protocol or data.
 pub(crate) fn start(options: &Options, default_level: &str, console: Console) -> Result<(), Failure> {
     let filter = filter(options, default_level)?;
     let builder = fmt()
         .with_env_filter(filter)
-        .with_writer(|| Stderr)
+        .with_writer(Lines)
         .with_ansi(console.stderr_color());
     let json = match options.log_format {
         LogFormat::Auto => options.output == Format::Json,

@@ -188,7 +188,7 @@ impl Builder {
         registry.follow();
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reloading.secrets()));
-        let watch = watch(&configuration, &registry, &outbound, &clock);
+        let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
         let mut observers: Vec<Arc<dyn Observe>> = vec![
             watch.book.clone(),
             Arc::new(AlertLog),
@@ -287,6 +287,7 @@ fn watch(
     configuration: &Configuration,
     registry: &Registry,
     outbound: &Arc<Outbound>,
+    redactor: &Redactor,
     clock: &Arc<dyn Clock>,
 ) -> Watch {
     let book = Arc::new(HealthBook::new(clock.clone(), configuration.health.window));
@@ -297,6 +298,7 @@ fn watch(
             registry: registry.clone(),
             book,
             outbound: outbound.clone(),
+            redactor: redactor.clone(),
             spec: Sender::new(configuration.health.clone()),
         },
         required: Required::new(configuration, registry.clone()),

@@ -12,11 +12,10 @@ use tokio::{
     sync::watch::Sender,
     time::{Instant, sleep_until, timeout},
 };
-use tool_core::{
-    AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, hide_credentials,
-};
+use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust};
 use tool_manifest::HealthSpec;
 use tool_observe::HealthBook;
+use tool_policy::Redactor;
 use tool_registry::Registry;
 
 use crate::outbound::Outbound;
@@ -42,6 +41,7 @@ pub(crate) struct Checks {
     pub(crate) book: Arc<HealthBook>,
     pub(crate) outbound: Arc<Outbound>,
     pub(crate) spec: Sender<HealthSpec>,
+    pub(crate) redactor: Redactor,
 }
 
 /// When something is checked next.
@@ -208,7 +208,7 @@ impl Checks {
                 .unwrap_or_default();
             let subject = &target.subject;
             let said = format!("{error}{cause}");
-            let said = hide_credentials(&said);
+            let said = self.redactor.text(&said);
             if before.is_none_or(|check| check.n_failures == 0) {
                 tracing::warn!(%subject, "a health check failed: {said}");
             } else {
