@@ -43,6 +43,33 @@ impl Pattern {
         }
         true
     }
+
+    /// The patterns of what follows this prefix in names that fit; none if no name with this prefix fits.
+    ///
+    /// ```
+    /// use tool_core::Pattern;
+    ///
+    /// let rest = Pattern::new("files__read_*").after("files__");
+    /// assert_eq!(rest, [Pattern::new("read_*")]);
+    /// ```
+    #[must_use]
+    pub fn after(&self, prefix: &str) -> Vec<Self> {
+        let pattern = &*self.0;
+        if !pattern.contains('*') {
+            return pattern.strip_prefix(prefix).map(Self::new).into_iter().collect();
+        }
+        let mut rests = Vec::new();
+        for at in (0..=pattern.len()).filter(|at| pattern.is_char_boundary(*at)) {
+            let (head, rest) = pattern.split_at(at);
+            if Self::new(head).matches(prefix) {
+                rests.push(Self::new(rest));
+                if head.ends_with('*') {
+                    rests.push(Self(format!("*{rest}")));
+                }
+            }
+        }
+        rests
+    }
 }
 
 impl<T: Into<String>> From<T> for Pattern {

@@ -110,6 +110,7 @@ impl McpServer {
 
     fn described(&self, kept: &KeptLists) -> Catalogue {
         let lists = kept.lists.iter().map(|(feature, entries)| {
+            self.note_names(*feature, entries);
             let described = describe(self.settings(), &kept.server, *feature, entries);
             (*feature, described)
         });

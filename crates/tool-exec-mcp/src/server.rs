@@ -9,6 +9,7 @@ use std::{
 };
 
 use mcp_client::{Changes, Listed, RequestOptions, StartLimit, State, Status, Upstream};
+use raw_json::RawJson;
 use tokio::{
     runtime::Handle,
     sync::{Mutex, watch},
@@ -49,6 +50,8 @@ pub struct McpServer {
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
     freshness: SyncMutex<Freshness>,
+    /// The server's own names of everything on its lists, also of what the configuration leaves out.
+    own_names: SyncMutex<HashMap<Feature, Vec<String>>>,
     /// The number of tries that have ended.
     tries: watch::Sender<Tries>,
     /// How many wait for the lists, other than in the background.
@@ -87,6 +90,7 @@ impl McpServer {
             keeper: OnceLock::new(),
             listing: Mutex::default(),
             freshness: SyncMutex::default(),
+            own_names: SyncMutex::default(),
             tries: watch::Sender::default(),
             n_waiting: AtomicUsize::new(0),
             is_idle_watched: AtomicBool::new(false),
@@ -167,6 +171,31 @@ impl McpServer {
                 uri,
                 templates.any(|template| UriTemplate::new(template).matches(uri)),
             )
+    }
+
+    /// The server's own names of tools and prompts, and the URIs of resources and templates, also of those that the
+    /// configuration leaves out. `None` unless all of its lists were read, in this run or an earlier one.
+    #[must_use]
+    pub fn own_names(&self) -> Option<Vec<(Feature, String)>> {
+        let known = self.own_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |feature| {
+            let names = known.get(&feature)?.iter();
+            Some(names.map(move |name| (feature, name.clone())))
+        };
+        let lists: Option<Vec<_>> = Feature::ALL.into_iter().map(of).collect();
+        Some(lists?.into_iter().flatten().collect())
+    }
+
+    /// Notes the names on a list.
+    pub(crate) fn note_names(&self, feature: Feature, entries: &[RawJson]) {
+        let key = match feature {
+            Feature::Tool | Feature::Prompt => "name",
+            Feature::Resource => "uri",
+            _ => "uriTemplate",
+        };
+        let names = entries.iter().filter_map(|entry| entry.get(key)?.string());
+        let mut known = self.own_names.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(feature, names.collect());
     }
 
     /// Its connections, for what they are reached with.
@@ -284,6 +313,7 @@ impl McpServer {
                     self.freshness()
                         .read(server, feature, ttl, self.settings.refresh_interval);
                     let entries = listing::without_secrets(entries, &*self.secrets);
+                    self.note_names(feature, &entries);
                     let described = describe(&self.settings, server, feature, &entries);
                     lists.insert(feature, described);
                     raw.insert(feature, entries);

@@ -9,6 +9,7 @@ use tool_core::Template;
 
 use crate::{
     AlertsSpec, Configuration, Defaults, Diagnostic, GatewaySpec, HealthSpec, PolicySpec, ServerSpec, errors,
+    field::Entries,
     ladder::Others,
     node::NodeId,
     place::{Cx, Place},
@@ -35,6 +36,7 @@ pub(crate) struct Draft {
     allowlist: Option<Place>,
     secrets: BTreeMap<String, Template>,
     secret_places: HashMap<String, Place>,
+    rule_places: RulePlaces,
     pub(crate) includes: Vec<(Place, PathBuf)>,
 }
 
@@ -47,7 +49,11 @@ pub(crate) struct Places {
     pub(crate) alerts: Option<Place>,
     /// Of the callbacks of approvals, in their order.
     pub(crate) callbacks: Vec<Place>,
+    pub(crate) rules: RulePlaces,
 }
+
+/// Where the patterns of the policy are written, by their setting and their text.
+pub(crate) type RulePlaces = HashMap<(&'static str, String), Place>;
 
 #[derive(Debug)]
 pub(crate) struct ServerDraft {
@@ -130,6 +136,27 @@ impl Draft {
     }
 
     pub(crate) fn add_policy(&mut self, cx: Cx<'_>, body: PolicyBody) {
+        let lists = [
+            ("blocklist", &body.blocklist),
+            ("allowlist", &body.allowlist),
+            ("approval.required", sections::approval_required(&body.approval)),
+        ];
+        let written = lists.into_iter().flat_map(|(setting, list)| {
+            let items = list.as_ref().into_iter().flatten();
+            items.filter_map(move |item| Some((setting, item.as_ref()?.clone(), item.given()?)))
+        });
+        let required = body
+            .required_permissions
+            .as_ref()
+            .into_iter()
+            .flat_map(Entries::iter);
+        let required = required
+            .filter_map(|(pattern, list)| Some(("required_permissions", pattern.clone(), list.place()?)));
+        for (setting, pattern, at) in written.chain(required) {
+            self.rule_places
+                .entry((setting, pattern))
+                .or_insert_with(|| cx.place(at));
+        }
         self.policy.blocklist.extend(patterns(body.blocklist));
         if let Some(at) = body.allowlist.given() {
             let place = cx.place(at);
@@ -183,6 +210,9 @@ impl Draft {
         }
         if let Some(alerts) = other.alerts {
             set_once(&mut self.alerts, report, "`alerts`", alerts);
+        }
+        for (rule, place) in other.rule_places {
+            self.rule_places.entry(rule).or_insert(place);
         }
         self.policy.blocklist.extend(other.policy.blocklist);
         if let (Some(list), Some(place)) = (other.policy.allowlist, other.allowlist) {
@@ -305,6 +335,7 @@ impl Draft {
             secrets: self.secret_places,
             alerts: self.alerts.as_ref().map(|(place, _)| place.clone()),
             callbacks: self.callbacks,
+            rules: self.rule_places,
         };
         let configuration = Configuration {
             servers: self.servers.into_iter().map(|server| server.spec).collect(),

@@ -37,6 +37,13 @@ impl<T> Default for Field<T> {
 }
 
 impl<T> Field<T> {
+    /// A field that is not given.
+    pub(crate) const ABSENT: Self = Self {
+        at: None,
+        value: None,
+        wrong: false,
+    };
+
     /// The value, if it is given and right.
     pub(crate) fn get(self) -> Option<T> {
         self.value
@@ -135,7 +142,7 @@ impl<T> Default for Entries<T> {
 }
 
 impl<T> Entries<T> {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Field<T>)> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, (String, Field<T>)> {
         self.0.iter()
     }
 }

@@ -149,6 +149,14 @@ impl Loaded {
         })
     }
 
+    /// The place of a pattern of the policy, by its setting, such as `blocklist` or `approval.required`, and its text.
+    #[must_use]
+    pub fn locate_rule(&self, setting: &str, pattern: &str) -> Option<Location> {
+        let mut rules = self.places.rules.iter();
+        let (_, place) = rules.find(|((known, text), _)| *known == setting && text == pattern)?;
+        Some(place.document.location(place.at))
+    }
+
     /// A problem that an executor found in a tool's settings, with its place.
     #[must_use]
     pub fn diagnose(&self, tool: &str, problem: &PrepareError) -> Diagnostic {

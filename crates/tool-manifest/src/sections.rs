@@ -377,6 +377,12 @@ pub(crate) fn approval(cx: Cx<'_>, field: Field<ApprovalBody>, spec: &mut Approv
     callback.map(|(place, _)| place)
 }
 
+/// The patterns of an approval section; none if there is none.
+pub(crate) fn approval_required(field: &Field<ApprovalBody>) -> &Field<Vec<Field<String>>> {
+    const ABSENT: &Field<Vec<Field<String>>> = &Field::ABSENT;
+    field.as_ref().map_or(ABSENT, |body| &body.required)
+}
+
 /// Both together: the strictest counts.
 pub(crate) fn merge_approval(spec: &mut ApprovalSpec, other: ApprovalSpec) {
     spec.required.extend(other.required);

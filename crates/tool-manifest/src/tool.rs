@@ -80,9 +80,10 @@ pub(crate) struct ToolBody {
     partial: PartialField,
     /// What runs it: `kind`, and the settings of that kind.
     executor: ExecutorField,
-    /// What it can do, such as `search`: agents and routes ask for these.
+    /// What it can do, such as `search`. Shown to operators; `realtime-data` shortens how long answers are cached, nothing
+    /// else goes by it.
     capabilities: Field<Vec<Field<String>>>,
-    /// Free labels, such as `production-ready`.
+    /// Free labels, such as `production-ready`. Shown to operators; nothing goes by them.
     tags: Field<Vec<Field<String>>>,
     /// How fast it usually is.
     #[serde(alias = "estimated_latency", alias = "estimatedLatency")]
@@ -95,7 +96,8 @@ pub(crate) struct ToolBody {
     /// What a call costs, in US dollars.
     #[serde(alias = "costPerCall")]
     cost_per_call: Field<f64>,
-    /// The share of calls that succeed by agreement, such as `99.5%`.
+    /// The share of calls that succeed by agreement, such as `99.5%`. Shown to operators; nothing goes by it yet, and `check`
+    /// warns of that.
     sla: Field<Percent>,
     /// Whether a failed call may be tried again.
     retryable: Field<bool>,
@@ -107,10 +109,12 @@ pub(crate) struct ToolBody {
     /// What a caller must be permitted, such as `network.external`.
     #[serde(alias = "requiredPermissions")]
     required_permissions: Field<Vec<Field<String>>>,
-    /// How confidential its data are.
+    /// How confidential its data are. Shown to operators, also with approvals; nothing goes by it yet, and `check` warns of
+    /// that.
     #[serde(alias = "dataClassification")]
     data_classification: Field<Classification>,
-    /// What happens to personal data in its arguments.
+    /// What happens to personal data in its arguments: `none`. Nothing does `anonymize` or `encrypt` yet, so a
+    /// configuration with one of them cannot be used.
     #[serde(alias = "piiHandling")]
     pii_handling: Field<Pii>,
     /// Tools to use in its place when it fails, best first: `on_failure` with nothing but fallbacks.

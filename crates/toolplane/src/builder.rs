@@ -172,7 +172,7 @@ impl Builder {
     /// Puts it together. Nothing is started.
     ///
     /// # Errors
-    /// When two sources have the same name. A tool that cannot be used is left out: see [`Toolplane::refused`].
+    /// When two sources have the same name, or a tool asks for a `pii_handling` that nothing does. A tool that cannot be used is left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -319,7 +319,7 @@ pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
 /// What a program adds to a configuration: it stays when the configuration is loaded again.
 #[derive(Default)]
 pub(crate) struct Own {
-    tools: Vec<Arc<Descriptor>>,
+    pub(crate) tools: Vec<Arc<Descriptor>>,
     executors: Vec<Arc<dyn Executor>>,
     sources: Vec<Arc<dyn Source>>,
 }

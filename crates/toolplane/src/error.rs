@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use tool_core::{Descriptor, PiiHandling};
 use tool_manifest::Diagnostics;
 
 /// Why a toolplane could not be built.
@@ -10,9 +13,37 @@ pub enum BuildError {
     /// Two sources of tools have this name, so neither could be told from the other.
     #[error("two sources of tools have the name `{0}`")]
     SourceTwice(String),
+    /// A tool asks for a protection that nothing gives.
+    #[error(
+        "the tool `{tool}` asks for `pii_handling: {handling}`, and nothing does that: personal data would pass as they are"
+    )]
+    NoProtection {
+        /// The tool.
+        tool: String,
+        /// The protection, `anonymize` or `encrypt`.
+        handling: &'static str,
+    },
     /// The configuration wants something that was left out of this build.
     #[error("this build was made without {0}")]
     LeftOut(&'static str),
+}
+
+impl BuildError {
+    /// Refuses tools that ask for a protection that nothing gives.
+    pub(crate) fn of_protection<'a>(
+        tools: impl IntoIterator<Item = &'a Arc<Descriptor>>,
+    ) -> Result<(), Self> {
+        for tool in tools {
+            let handling = match tool.metadata.pii_handling {
+                Some(PiiHandling::Anonymize) => "anonymize",
+                Some(PiiHandling::Encrypt) => "encrypt",
+                _ => continue,
+            };
+            let tool = tool.name.to_string();
+            return Err(Self::NoProtection { tool, handling });
+        }
+        Ok(())
+    }
 }
 
 /// Why a server does not run or a tool cannot be used. It may name what is inside, such as a program's path, so it is told as a cause, which

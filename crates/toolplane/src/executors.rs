@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{ClientKey, Executor, Secrets, Source};
+use tool_core::{ClientKey, Executor, Feature, Pattern, Secrets, Source};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
 use tool_manifest::{Configuration, HttpTransport, ServerSpec, ServerTransport};
@@ -51,6 +51,18 @@ pub(crate) struct Servers {
     /// How many of them are started at the same time.
     #[cfg(feature = "exec-mcp")]
     starts: Option<tool_exec_mcp::StartLimit>,
+    /// The prefixes of the servers that are switched off, whose names nobody knows.
+    pub(crate) disabled_prefixes: Vec<String>,
+}
+
+/// A server's rules about its own names, and those names.
+pub(crate) struct OwnRules {
+    pub(crate) server: String,
+    pub(crate) prefix: String,
+    /// By the key of the setting.
+    pub(crate) rules: Vec<(&'static str, Pattern)>,
+    /// Also of what is left out; none while its lists are not read.
+    pub(crate) names: Option<Vec<(Feature, String)>>,
 }
 
 /// Where the lists of servers are kept between runs, if anywhere.
@@ -93,6 +105,23 @@ pub(crate) struct LetGo {
 
 #[cfg(feature = "exec-mcp")]
 impl Server {
+    fn own_rules(&self) -> OwnRules {
+        let settings = self.server.settings();
+        let included = settings
+            .include
+            .iter()
+            .flatten()
+            .map(|rule| ("include", rule.clone()));
+        let excluded = settings.exclude.iter().map(|rule| ("exclude", rule.clone()));
+        let renamed = settings.rename.keys().map(|own| ("rename", Pattern::new(own)));
+        OwnRules {
+            server: settings.name.clone(),
+            prefix: settings.prefix.clone(),
+            rules: included.chain(excluded).chain(renamed).collect(),
+            names: self.server.own_names(),
+        }
+    }
+
     fn connection_use(&self) -> (String, ConnectionUse) {
         let server = &self.server;
         let connections = ConnectionUse {
@@ -115,6 +144,16 @@ impl Servers {
             let keeping: Vec<_> = servers.filter(|server| server.settings().keeps_lists).collect();
             tool_exec_mcp::McpServer::keep_lists(&keeping, store);
         }
+    }
+
+    /// The rules of each server about its own names.
+    pub(crate) fn own_rules(&self) -> Vec<OwnRules> {
+        let _ = self;
+        #[cfg(feature = "exec-mcp")]
+        let rules = self.list.iter().map(|known| known.own_rules()).collect();
+        #[cfg(not(feature = "exec-mcp"))]
+        let rules = Vec::new();
+        rules
     }
 
     pub(crate) async fn shutdown(&self) {
@@ -294,6 +333,8 @@ fn add_mcp(
     let starts = starts.unwrap_or_else(|| tool_exec_mcp::StartLimit::new(most));
     starts.set_max(most);
     primitives.running.servers.starts = Some(starts.clone());
+    let disabled = configuration.servers.iter().filter(|spec| spec.disabled);
+    primitives.running.servers.disabled_prefixes = disabled.map(|spec| spec.prefix()).collect();
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
         let settings = server_settings(spec, &configuration.defaults);
         let known = before

@@ -35,6 +35,7 @@ mod gate;
 mod health;
 mod health_page;
 mod hooks;
+mod idle_rules;
 #[cfg(feature = "exec-mcp")]
 mod list_store;
 mod listing;
@@ -69,6 +70,7 @@ pub use self::{
     error::BuildError,
     executors::config_schema,
     health::Readiness,
+    idle_rules::IdleRule,
     listing::{Listing, MissingServer},
     plane::{Explained, Toolplane, WeakToolplane},
     request::CallRequest,

@@ -64,6 +64,7 @@ impl Reloading {
         before: &Running,
     ) -> Result<(RegistryParts, Running), BuildError> {
         executors::check(configuration)?;
+        BuildError::of_protection(configuration.tools.iter().chain(&self.own.tools))?;
         let primitives = executors::primitives(configuration, &self.secrets(), before);
         primitives.running.servers.keep_lists(&self.kept_in);
         self.own.with(configuration, primitives)
@@ -89,7 +90,8 @@ impl Toolplane {
     /// `defaults.idempotency`. The section `gateway` is for whoever serves.
     ///
     /// # Errors
-    /// When two sources have the same name, or something is asked for that was left out of this build. Tools that cannot be used are left out: see [`Toolplane::refused`].
+    /// When two sources have the same name, something is asked for that was left out of this build, or a tool asks for a
+    /// `pii_handling` that nothing does. Tools that cannot be used are left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -75,8 +75,8 @@ impl<'a> ResourceUri<'a> {
     /// small letters are the same.
     #[must_use]
     pub fn could_match(&self, rule: &Pattern) -> bool {
-        rests(rule.as_str(), self.prefix).iter().any(|rest| {
-            let forms = readings(rest, &[EQUIVALENT, COARSE], |_, _| true);
+        rule.after(self.prefix).iter().any(|rest| {
+            let forms = readings(rest.as_str(), &[EQUIVALENT, COARSE], |_, _| true);
             forms.all.iter().any(|form| {
                 let (plain, folded) = (Pattern::new(&*form.text), Pattern::new(&*form.folded));
                 let fits =
@@ -90,15 +90,8 @@ impl<'a> ResourceUri<'a> {
     /// allowed if they allow.
     #[must_use]
     pub fn is_within(&self, rules: &[Pattern]) -> bool {
-        let rests: Vec<_> = rules
-            .iter()
-            .flat_map(|rule| rests(rule.as_str(), self.prefix))
-            .collect();
-        let as_written = |written: &Reading| {
-            rests
-                .iter()
-                .any(|rest| Pattern::new(&**rest).matches(&written.text))
-        };
+        let rests: Vec<_> = rules.iter().flat_map(|rule| rule.after(self.prefix)).collect();
+        let as_written = |written: &Reading| rests.iter().any(|rest| rest.matches(&written.text));
         if !self.readings.first().is_some_and(as_written) {
             return false;
         }
@@ -108,7 +101,7 @@ impl<'a> ResourceUri<'a> {
             .iter()
             .flat_map(|rest| {
                 let is_as_narrow = |before: &str, after: &str| n_stars(after) <= n_stars(before);
-                readings(rest, &[EQUIVALENT, CUTS], is_as_narrow).all
+                readings(rest.as_str(), &[EQUIVALENT, CUTS], is_as_narrow).all
             })
             .map(|form| (form.round, Pattern::new(form.text)))
             .collect();
@@ -179,24 +172,6 @@ fn readings(text: &str, rounds: &[&[Step]], is_kept: impl Fn(&str, &str) -> bool
         }
     }
     found
-}
-
-/// The parts of a rule that speak of URIs, where the server's names have this prefix.
-fn rests(rule: &str, prefix: &str) -> Vec<String> {
-    if !rule.contains('*') {
-        return rule.strip_prefix(prefix).map(str::to_owned).into_iter().collect();
-    }
-    let mut rests = Vec::new();
-    for at in (0..=rule.len()).filter(|at| rule.is_char_boundary(*at)) {
-        let (head, rest) = rule.split_at(at);
-        if Pattern::new(head).matches(prefix) {
-            rests.push(rest.to_owned());
-            if head.ends_with('*') {
-                rests.push(format!("*{rest}"));
-            }
-        }
-    }
-    rests
 }
 
 fn folded(text: &str) -> String {

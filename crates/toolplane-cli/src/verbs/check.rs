@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use toolplane::{
-    Toolplane,
+    BuildError,
     manifest::{Diagnostic, LoadOptions, Loaded, Severity, load},
 };
 
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<
     block_on(async {
         let names = files.iter().map(|file| file.display().to_string()).collect();
         let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
-        let mut verdict = judge(&paths)?;
+        let mut verdict = judge(&paths).await?;
         verdict.files = names;
         verdict.ok = verdict.n_errors == 0 && !(check.strict && verdict.n_warnings > 0);
         show(&verdict, check.strict, console)
@@ -47,11 +47,11 @@ pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<
 }
 
 /// Finds every problem that can be found without starting anything. Needs a runtime.
-pub(super) fn judge(paths: &LoadOptions) -> Result<Verdict, Failure> {
+pub(super) async fn judge(paths: &LoadOptions) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::default();
     match load(paths) {
         Ok(loaded) => {
-            verdict.problems = problems(&loaded)?;
+            verdict.problems = problems(&loaded).await?;
             verdict.n_tools = loaded.configuration.tools.len();
             verdict.n_servers = loaded.configuration.servers.len();
         }
@@ -69,12 +69,21 @@ pub(super) fn judge(paths: &LoadOptions) -> Result<Verdict, Failure> {
 }
 
 /// The problems of a configuration whose files can be read.
-fn problems(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
+async fn problems(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
     let mut problems = loaded.diagnostics.clone();
-    let plane = Toolplane::builder().loaded(loaded).build()?;
-    find::refused(loaded, &plane, &mut problems);
-    let warned = plane.warnings().into_iter();
-    problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
+    find::inert(loaded, &mut problems);
+    match config::builder(loaded).build() {
+        Ok(plane) => {
+            plane.recall().await;
+            find::refused(loaded, &plane, &mut problems);
+            let warned = plane.warnings().into_iter();
+            problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
+            find::idle_rules(loaded, &plane, &mut problems);
+        }
+        // Told above, with its line.
+        Err(BuildError::NoProtection { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
     find::schemas(loaded, &mut problems);
     find::references(loaded, &mut problems);
     // In the order of the files, whoever found them.

@@ -99,7 +99,7 @@ async fn examine(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     findings.push(probe::certificates());
-    let Some(loaded) = configuration(options, findings)? else {
+    let Some(loaded) = configuration(options, findings).await? else {
         return Ok(());
     };
     findings.extend(probe::programs(&loaded).await);
@@ -114,6 +114,17 @@ async fn examine(
         exit = signals.next() => Err(Failure::silent(exit)),
     };
     findings.extend(probe::servers(&loaded, &plane));
+    for rule in plane.idle_rules() {
+        let message = rule.to_string();
+        // The check of the files knew some names.
+        if !findings.iter().any(|finding| finding.message.ends_with(&message)) {
+            let fix = match rule.suggestion {
+                Some(suggestion) => format!("did you mean `{suggestion}`?"),
+                None => "`toolplane tools ls` lists the names".to_owned(),
+            };
+            findings.push(Finding::warn("configuration", message, fix));
+        }
+    }
     tokio::select! {
         () = plane.shutdown() => result,
         exit = signals.next() => Err(Failure::silent(exit)),
@@ -121,7 +132,7 @@ async fn examine(
 }
 
 /// Checks the configuration; nothing is returned if it cannot be used, which is then a finding.
-fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result<Option<Loaded>, Failure> {
+async fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result<Option<Loaded>, Failure> {
     const NAME: &str = "configuration";
     let files = match config::files(options) {
         Ok(files) => files,
@@ -137,7 +148,7 @@ fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result<Optio
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let names = names.join(", ");
     let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
-    let verdict = check::judge(&paths)?;
+    let verdict = check::judge(&paths).await?;
     for problem in &verdict.problems {
         let fix = problem
             .hint

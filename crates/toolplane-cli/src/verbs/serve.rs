@@ -55,6 +55,7 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
                 served = serve_until(&loaded, &plane, serve, http, metrics, console, stop.clone()) => served,
                 // These never end.
                 () = plane.watch_health() => Ok(()),
+                () = plane.watch_rules() => Ok(()),
                 () = memory::give_back() => Ok(()),
             }
         };

@@ -295,3 +295,61 @@ tools:
 "
     ));
 }
+
+#[test]
+fn a_rule_that_matches_nothing_is_warned_of() {
+    let place = Place::with(
+        "tools:
+  send: {description: Sends, executor: {kind: mock, result: 1}}
+servers:
+  files: {command: none}
+policy:
+  blocklist: [sned, 'files__*']
+  approval: {required: [send]}
+",
+    );
+    let run = place.run(&["check"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let message = "`policy.blocklist` has `sned`, which matches no tool, prompt or resource";
+    assert!(run.stderr.contains(message), "{}", run.stderr);
+    assert!(run.stderr.contains("did you mean `send`?"), "{}", run.stderr);
+    assert!(run.stderr.contains("toolplane.yaml:6:"), "{}", run.stderr);
+    assert!(!run.stderr.contains("files__"), "{}", run.stderr);
+    assert_eq!(place.run(&["check", "--strict"]).code, 2);
+}
+
+#[test]
+fn settings_that_nothing_goes_by_are_told() {
+    let check = |settings: &str| {
+        let place = Place::with(&format!(
+            "tools: {{t: {{description: T, executor: {{kind: mock, result: 1}}, {settings}}}}}"
+        ));
+        place.run(&["check"])
+    };
+    for settings in ["pii_handling: anonymize", "piiHandling: encrypt"] {
+        let run = check(settings);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(
+            run.stderr.contains("`pii_handling` protects nothing"),
+            "{}",
+            run.stderr
+        );
+        assert!(run.stderr.contains("toolplane.yaml:1:"), "{}", run.stderr);
+    }
+    for (settings, key) in [
+        ("data_classification: sensitive", "data_classification"),
+        ("dataClassification: public", "data_classification"),
+        ("sla: 99%", "sla"),
+    ] {
+        let run = check(settings);
+        assert_eq!(run.code, 0, "{run:?}");
+        assert!(
+            run.stderr.contains(&format!("`{key}` has no effect")),
+            "{}",
+            run.stderr
+        );
+    }
+    for settings in ["pii_handling: none", "tags: [a]", "capabilities: [search]"] {
+        assert_eq!(check(settings).stderr, "", "{settings}");
+    }
+}

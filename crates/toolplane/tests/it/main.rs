@@ -16,6 +16,8 @@ mod health;
 mod hedge;
 mod hung;
 mod idempotency;
+#[cfg(all(feature = "exec-mcp", feature = "exec-mock"))]
+mod idle_rules;
 #[cfg(feature = "exec-mcp")]
 mod kept_lists;
 mod ladder;

@@ -3,8 +3,8 @@
 use raw_json::RawJson;
 use tool_schema::Schema;
 use toolplane::{
-    Toolplane,
-    core::{Secrets, Template},
+    IdleRule, Toolplane,
+    core::{PiiHandling, Secrets, Template},
     manifest::{Diagnostic, Loaded, Part, ServerSpec, ServerTransport},
 };
 
@@ -22,6 +22,88 @@ pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Dia
             .map(|problem| loaded.diagnose(&refused.name, problem));
         problems.extend(found);
     }
+}
+
+/// Settings of tools that nothing goes by. One that promises a protection is an error.
+pub(super) fn inert(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
+    for tool in &loaded.configuration.tools {
+        let metadata = &tool.metadata;
+        let place = |keys: [&str; 2]| {
+            let whole = loaded.locate(&tool.name, Part::Tool, "")?;
+            let places = keys.map(|key| loaded.locate(&tool.name, Part::Tool, &format!("/{key}")));
+            places
+                .into_iter()
+                .flatten()
+                .find(|place| *place != whole)
+                .or(Some(whole))
+        };
+        if matches!(
+            metadata.pii_handling,
+            Some(PiiHandling::Anonymize | PiiHandling::Encrypt)
+        ) {
+            let message =
+                "`pii_handling` protects nothing: personal data in arguments would pass as they are";
+            let hint = "remove it or write `none`; `redact` hides fields in results and logs";
+            let place = place(["pii_handling", "piiHandling"]);
+            problems.push(Diagnostic::error(message).with_hint(hint).with_location(place));
+        }
+        for (is_set, keys) in [
+            (
+                metadata.data_classification.is_some(),
+                ["data_classification", "dataClassification"],
+            ),
+            (metadata.sla.is_some(), ["sla", "sla"]),
+        ] {
+            if is_set {
+                let message = format!(
+                    "`{}` has no effect: it is shown to operators, and nothing goes by it",
+                    keys[0]
+                );
+                problems.push(Diagnostic::warning(message).with_location(place(keys)));
+            }
+        }
+    }
+}
+
+/// Rules that match nothing, as far as names are known.
+pub(super) fn idle_rules(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    for rule in plane.idle_rules() {
+        let place = match &rule.server {
+            None => loaded.locate_rule(rule.setting, &rule.pattern),
+            Some(name) => {
+                let servers = &loaded.configuration.servers;
+                let pointer = servers
+                    .iter()
+                    .find(|server| server.name == *name)
+                    .and_then(|server| pointer_of(server, &rule))
+                    .unwrap_or_default();
+                loaded.locate_server(name, &pointer)
+            }
+        };
+        let problem = Diagnostic::warning(rule.to_string()).with_location(place);
+        problems.push(match &rule.suggestion {
+            Some(suggestion) => problem.with_hint(format!("did you mean `{suggestion}`?")),
+            None => problem.with_hint("`toolplane tools ls` lists the names"),
+        });
+    }
+}
+
+/// The JSON Pointer to a rule in the settings of its server.
+fn pointer_of(server: &ServerSpec, rule: &IdleRule) -> Option<String> {
+    let patterns = match rule.setting {
+        "include" => server.include.as_deref()?,
+        "exclude" => &server.exclude,
+        setting => return Some(format!("/{setting}/{}", escaped(&rule.pattern))),
+    };
+    let index = patterns
+        .iter()
+        .position(|pattern| pattern.as_str() == rule.pattern)?;
+    Some(format!("/{}/{index}", rule.setting))
+}
+
+/// A key as a part of a JSON Pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Schemas that cannot be compiled. At run time that is found out by the first call.
@@ -76,7 +158,6 @@ fn missing<'a>(template: &'a Template, secrets: &'a dyn Secrets) -> impl Iterato
 
 /// The texts of a server that may hold references, with JSON Pointers to them.
 fn templates(server: &ServerSpec) -> Vec<(String, &Template)> {
-    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match &server.transport {
         ServerTransport::Stdio {
             command,

@@ -1,0 +1,226 @@
+//! Rules that match nothing.
+
+use std::{collections::HashSet, fmt, sync::Arc};
+
+use tool_core::{Feature, Pattern, ResourceUri};
+use tool_registry::Snapshot;
+
+use crate::Toolplane;
+
+/// A rule about names that matches no tool, prompt or resource, though all names are known that it could match.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct IdleRule {
+    /// The server whose setting it is; `None` for the policy.
+    pub server: Option<String>,
+    /// The setting, such as `blocklist`, `approval.required` or `exclude`.
+    pub setting: &'static str,
+    /// The pattern as written.
+    pub pattern: String,
+    /// A pattern that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for IdleRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.server {
+            Some(server) => write!(f, "`{}` of the server `{server}`", self.setting)?,
+            None => write!(f, "`policy.{}`", self.setting)?,
+        }
+        write!(
+            f,
+            " has `{}`, which matches no tool, prompt or resource",
+            self.pattern
+        )
+    }
+}
+
+impl Toolplane {
+    /// The rules that match nothing: of the policy (`blocklist`, `allowlist`, `required_permissions`, `approval.required`)
+    /// and of servers (`include`, `exclude`, `rename`). A rule that could match something of a server whose lists are not known
+    /// is not among them.
+    #[must_use]
+    pub fn idle_rules(&self) -> Vec<IdleRule> {
+        let snapshot = self.0.registry.snapshot();
+        let running = self.0.running.load();
+        let own_rules = running.servers.own_rules();
+        let mut known = Known::of(&snapshot);
+        for missing in self.missing() {
+            let own = own_rules.iter().find(|own| own.server == missing.server);
+            // Nobody knows the prefix of a program's own source.
+            known
+                .unknown
+                .push(own.map_or_else(String::new, |own| own.prefix.clone()));
+        }
+        known
+            .unknown
+            .extend(running.servers.disabled_prefixes.iter().cloned());
+        let rules = self.0.rules.load();
+        let permissions = rules.required_permissions.iter().map(|(rule, _)| rule);
+        let lists = [
+            ("blocklist", rules.blocklist.iter().collect::<Vec<_>>()),
+            ("allowlist", rules.allowlist.iter().flatten().collect()),
+            ("required_permissions", permissions.collect()),
+            ("approval.required", rules.approval.required.iter().collect()),
+        ];
+        let of_policy = lists.into_iter().flat_map(|(setting, rules)| {
+            let known = &known;
+            rules
+                .into_iter()
+                .filter_map(move |rule| known.judge(None, setting, rule))
+        });
+        let of_servers = own_rules.iter().filter_map(|own| {
+            let known = Known::own(own.names.as_ref()?);
+            let server = Some(own.server.as_str());
+            let idle = own
+                .rules
+                .iter()
+                .filter_map(|(setting, rule)| known.judge(server, setting, rule));
+            Some(idle.collect::<Vec<_>>())
+        });
+        let idle: Vec<_> = of_policy.chain(of_servers.flatten()).collect();
+        let mut seen = HashSet::new();
+        idle.into_iter()
+            .filter(|rule| seen.insert(rule.clone()))
+            .collect()
+    }
+
+    /// Logs each rule that [matches nothing](Self::idle_rules) as a warning: once, and again when it has matched meanwhile or the
+    /// configuration was loaded again. Never ends.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the watch.
+    pub async fn watch_rules(&self) {
+        let mut changes = self.changes();
+        let mut rules = self.0.rules.load();
+        let mut told = HashSet::new();
+        loop {
+            changes.mark_unchanged();
+            let now = self.0.rules.load();
+            if !Arc::ptr_eq(&now, &rules) {
+                told.clear();
+                rules = now;
+            }
+            let idle = self.idle_rules();
+            for rule in idle.iter().filter(|rule| !told.contains(*rule)) {
+                match &rule.suggestion {
+                    Some(suggestion) => tracing::warn!("{rule}; did you mean `{suggestion}`?"),
+                    None => tracing::warn!("{rule}"),
+                }
+            }
+            told = idle.into_iter().collect();
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// The names that a rule may be about.
+#[derive(Default)]
+struct Known {
+    names: Vec<String>,
+    /// Prefixes and URIs of resources and templates.
+    resources: Vec<(String, String)>,
+    /// The prefixes of servers whose lists are not known.
+    unknown: Vec<String>,
+}
+
+impl Known {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut known = Self::default();
+        for tool in Feature::ALL
+            .into_iter()
+            .flat_map(|feature| snapshot.list(feature))
+        {
+            let uri = tool.descriptor().uri.as_deref();
+            match uri.and_then(|uri| Some((tool.name().strip_suffix(uri)?, uri))) {
+                Some((prefix, uri)) => known.resources.push((prefix.to_owned(), uri.to_owned())),
+                None => known.names.extend(tool.names().map(str::to_owned)),
+            }
+        }
+        // One that cannot be used is no mistake of the rule.
+        known
+            .names
+            .extend(snapshot.refused().iter().map(|refused| refused.name.clone()));
+        known
+    }
+
+    /// A server's own names.
+    fn own(names: &[(Feature, String)]) -> Self {
+        let mut known = Self::default();
+        for (feature, name) in names {
+            match feature {
+                Feature::Tool | Feature::Prompt => known.names.push(name.clone()),
+                _ => known.resources.push((String::new(), name.clone())),
+            }
+        }
+        known
+    }
+
+    fn judge(&self, server: Option<&str>, setting: &'static str, rule: &Pattern) -> Option<IdleRule> {
+        (!self.may_match(rule)).then(|| IdleRule {
+            server: server.map(str::to_owned),
+            setting,
+            pattern: rule.as_str().to_owned(),
+            suggestion: self.suggestion(rule.as_str()),
+        })
+    }
+
+    fn may_match(&self, rule: &Pattern) -> bool {
+        let is_about = |(prefix, uri): &(String, String)| {
+            rule.matches(&format!("{prefix}{uri}"))
+                || rule
+                    .after(prefix)
+                    .iter()
+                    .any(|rest| may_be_of_scheme(rest.as_str(), uri))
+                || ResourceUri::new(prefix, uri).is_none_or(|uri| uri.could_match(rule))
+        };
+        self.names.iter().any(|name| rule.matches(name))
+            || self.unknown.iter().any(|prefix| !rule.after(prefix).is_empty())
+            || self.resources.iter().any(is_about)
+    }
+
+    /// A name or pattern near to this one.
+    fn suggestion(&self, pattern: &str) -> Option<String> {
+        let resources = self
+            .resources
+            .iter()
+            .map(|(prefix, uri)| format!("{prefix}{uri}"));
+        let names: Vec<String> = self.names.iter().cloned().chain(resources).collect();
+        let (head, star) = match pattern.split_once('*') {
+            Some((head, "")) => (head, "*"),
+            Some(_) => return None,
+            None => (pattern, ""),
+        };
+        // A pattern is compared with as much of a name.
+        let cut = |name: &String| match star {
+            "" => name.clone(),
+            _ => name.chars().take(head.chars().count()).collect(),
+        };
+        let most = (head.chars().count() / 3).clamp(1, 3);
+        let near = names
+            .iter()
+            .map(cut)
+            .map(|name| (strsim::damerau_levenshtein(head, &name), name));
+        if let Some((_, name)) = near.filter(|(distance, _)| *distance <= most).min() {
+            return Some(name + star);
+        }
+        // Without the prefix of its server.
+        let mut ends = names.iter().filter(|_| head.len() > 2).filter_map(|name| {
+            let at = name.rfind(head)?;
+            let is_end = star == "*" || at + head.len() == name.len();
+            (is_end && name[..at].ends_with("__")).then(|| format!("{}{star}", &name[..at + head.len()]))
+        });
+        ends.next()
+    }
+}
+
+/// Whether a pattern may be about a resource that no list has, of the scheme of this one.
+fn may_be_of_scheme(pattern: &str, uri: &str) -> bool {
+    let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
+    let named = pattern.split_once(':').map(|(scheme, _)| scheme);
+    named.is_some_and(|named| {
+        named.contains('*') || scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(named))
+    })
+}

@@ -1,0 +1,103 @@
+//! Rules that match nothing, and settings that promise what nothing does.
+
+use mcp_mock::{MockServer, Prompt, Resource, Tool};
+use toolplane::{BuildError, Toolplane, core::Caller};
+
+const TOOLS: &str = "
+tools:
+  read_mail: {description: Reads, executor: {kind: mock, result: 1}}
+  send_mail: {description: Sends, executor: {kind: mock, result: 1}}
+";
+
+/// The idle rules as texts: setting, pattern and suggestion.
+fn idle(plane: &Toolplane) -> Vec<String> {
+    let rules = plane.idle_rules().into_iter();
+    rules
+        .map(|rule| {
+            let server = rule.server.map(|server| format!("{server}.")).unwrap_or_default();
+            let suggestion = rule.suggestion.unwrap_or_default();
+            format!("{server}{} {} -> {suggestion}", rule.setting, rule.pattern)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_rule_of_the_policy_that_matches_nothing_is_found() {
+    let policy = "
+policy:
+  blocklist: [send_mial, read_mail, 'nothing*like*it', Send_mail]
+  allowlist: [read_*, sned_*]
+  required_permissions: {red_mail: [x], 'send_*': [y]}
+  approval: {required: [send, '*']}
+";
+    let plane = Toolplane::from_yaml(format!("{TOOLS}{policy}")).unwrap();
+    assert_eq!(
+        idle(&plane),
+        [
+            "blocklist send_mial -> send_mail",
+            "blocklist nothing*like*it -> ",
+            "blocklist Send_mail -> send_mail",
+            "allowlist sned_* -> send_*",
+            "required_permissions red_mail -> read_mail",
+            "approval.required send -> ",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_rule_that_could_match_an_unknown_server_is_not_found_until_its_lists_are_read() {
+    let server = MockServer::builder()
+        .tool(Tool::new("write_file"))
+        .tool(Tool::new("hidden"))
+        .prompt(Prompt::new("ask"))
+        .resource(Resource::new("file:///a"))
+        .build();
+    let http = server.http().await.unwrap();
+    let text = format!(
+        "{TOOLS}
+servers:
+  files:
+    url: '{}'
+    exclude: [hidden, hiden, 'file:/secret/*', 'demo:*']
+    rename: {{write_fil: save}}
+  off: {{command: none, disabled: true}}
+policy:
+  blocklist: [files__wirte_file, 'files__*', 'f*', write_file, 'files__file:/secret/*', 'files__demo:*', off__x, 'fiels__*']
+",
+        http.url()
+    );
+    let plane = Toolplane::from_yaml(text).unwrap();
+    assert_eq!(
+        idle(&plane),
+        ["blocklist write_file -> ", "blocklist fiels__* -> "],
+        "before anything is known of the server"
+    );
+    plane.list(&Caller::local()).await;
+    assert_eq!(
+        idle(&plane),
+        [
+            "blocklist files__wirte_file -> files__write_file",
+            "blocklist write_file -> files__write_file",
+            "blocklist files__demo:* -> ",
+            "blocklist fiels__* -> files__*",
+            "files.exclude hiden -> hidden",
+            "files.exclude demo:* -> ",
+            "files.rename write_fil -> write_file",
+        ]
+    );
+    plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_protection_that_nothing_gives_is_refused() {
+    for (handling, is_refused) in [("none", false), ("anonymize", true), ("encrypt", true)] {
+        let text = format!(
+            "tools: {{t: {{description: T, pii_handling: {handling}, executor: {{kind: mock, result: 1}}}}}}"
+        );
+        let built = Toolplane::from_yaml(text);
+        let found =
+            matches!(built, Err(BuildError::NoProtection { handling: found, .. }) if found == handling);
+        assert_eq!(found, is_refused, "{handling}");
+        assert_eq!(built.is_err(), is_refused, "{handling}");
+    }
+}
