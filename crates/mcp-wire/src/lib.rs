@@ -33,6 +33,7 @@
 mod id;
 mod lines;
 mod log_level;
+mod look_alike;
 mod message;
 mod meta;
 mod mirrored;

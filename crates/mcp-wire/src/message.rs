@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use raw_json::{Kind, Limits, Parsed, Part, RawJson};
 
-use crate::{Id, ParseError, ParseErrorKind, RpcError};
+use crate::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
 
 /// One JSON-RPC message, its payloads as slices of the bytes that came in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub struct Response {
 impl Message {
     /// Reads a message of a client, strictly: what another reader could understand otherwise is refused.
     ///
-    /// No key stands twice at any depth, `jsonrpc` is there, an id is an integer or a string of at most 1 KiB.
+    /// No key stands twice at any depth, none of the message, of `params` or of `_meta` there is a look-alike of one with a meaning
+    /// (`Name`, `arguments` with a long s, `name` and a NUL), `jsonrpc` is there, an id is an integer or a string of at most 1 KiB.
     ///
     /// # Errors
     /// When the bytes are no message; the error knows the id to answer to, if there is one.
@@ -170,10 +171,10 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Whether a key that has no meaning differs in case only from one that has.
+/// Whether some readers take a key that has no meaning for one that has.
 #[cold]
 fn is_case_variant(key: &str) -> bool {
-    KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
+    look_alike::is_look_alike(key, &KEYS)
 }
 
 fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
@@ -204,6 +205,9 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
                 return Err(fault(ParseErrorKind::Params));
             }
             let params = params.map(|params| params.to_raw());
+            if strict && let Some(key) = params.as_ref().and_then(look_alike::in_params) {
+                return Err(fault(ParseErrorKind::CaseVariant(key)));
+            }
             let Some(id) = id else {
                 return Ok(Message::Notification(Notification { method, params }));
             };

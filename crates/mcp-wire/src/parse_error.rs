@@ -25,7 +25,8 @@ pub enum ParseErrorKind {
     /// A key stands twice in an object.
     #[error("the message has the key `{0}` twice")]
     DuplicateKey(String),
-    /// A key differs from one of the envelope in case only.
+    /// A key differs from one that has a meaning in case, compatibility forms or characters that nobody sees only: in the
+    /// message, in its `params` or in `_meta` there.
     #[error("the message has the key `{0}`, which some readers take for another")]
     CaseVariant(String),
     /// The message is an array.

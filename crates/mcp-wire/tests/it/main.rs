@@ -3,6 +3,7 @@
 
 mod framing;
 mod log_level;
+mod look_alikes;
 mod message;
 mod meta;
 mod mirrored;

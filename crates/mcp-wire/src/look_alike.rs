@@ -1,0 +1,95 @@
+//! Keys that some readers take for others.
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
+use raw_json::RawJson;
+
+use crate::meta_key;
+
+/// The members of `params` that have a meaning in some method.
+const PARAMS: [&str; 29] = [
+    "_meta",
+    "argument",
+    "arguments",
+    "capabilities",
+    "clientInfo",
+    "context",
+    "cursor",
+    "data",
+    "elicitationId",
+    "inputResponses",
+    "level",
+    "logger",
+    "message",
+    "name",
+    "notifications",
+    "progress",
+    "progressToken",
+    "protocolVersion",
+    "reason",
+    "ref",
+    "requestId",
+    "requestState",
+    "status",
+    "statusMessage",
+    "task",
+    "taskId",
+    "total",
+    "uri",
+    "ttl",
+];
+
+/// The members of `_meta` that have a meaning.
+const META: [&str; 11] = [
+    "baggage",
+    meta_key::PROGRESS_TOKEN,
+    meta_key::PROTOCOL_VERSION,
+    meta_key::CLIENT_CAPABILITIES,
+    meta_key::CLIENT_INFO,
+    meta_key::SERVER_INFO,
+    meta_key::LOG_LEVEL,
+    meta_key::SUBSCRIPTION_ID,
+    meta_key::RELATED_TASK,
+    meta_key::TRACE_PARENT,
+    meta_key::TRACE_STATE,
+];
+
+/// Returns the first key of `params`, or of the `_meta` in it, that some readers take for one with a meaning and others do
+/// not.
+pub(crate) fn in_params(params: &RawJson) -> Option<String> {
+    for (key, value) in params.parts() {
+        if is_look_alike(&key, &PARAMS) {
+            return Some(key.into_owned());
+        }
+        if key == "_meta" {
+            let meta = value.to_raw();
+            let mut keys = meta.parts().map(|(key, _)| key);
+            if let Some(key) = keys.find(|key| is_look_alike(key, &META)) {
+                return Some(key.into_owned());
+            }
+        }
+    }
+    None
+}
+
+/// Whether a key is none of these and becomes one of them when case, compatibility forms, spaces and characters that nobody sees
+/// do not count.
+pub(crate) fn is_look_alike(key: &str, known: &[&str]) -> bool {
+    if known.contains(&key) {
+        return false;
+    }
+    if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return known.iter().any(|known| known.eq_ignore_ascii_case(key));
+    }
+    let plain = folded(key);
+    known.iter().any(|known| known.eq_ignore_ascii_case(&plain))
+}
+
+fn folded(key: &str) -> String {
+    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let is_seen = |c: &char| !c.is_control() && !c.is_whitespace() && !ignorable.contains(*c);
+    let normalizer = ComposingNormalizerBorrowed::new_nfkc();
+    let seen: String = key.chars().filter(is_seen).collect();
+    let plain = normalizer.normalize(&seen).to_uppercase().to_lowercase();
+    plain.chars().filter(is_seen).collect()
+}
