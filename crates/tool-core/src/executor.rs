@@ -36,6 +36,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// Whether it bounds the size of results itself while it reads them. Otherwise a result is measured when it is there: see
+    /// [`Settings::max_result_bytes`].
+    fn bounds_results(&self) -> bool {
+        false
+    }
+
     /// What of a tool's executor settings never has an effect beside the settings that hold for all kinds of tools: each with
     /// its place and what to change. It does not keep the tool from being used.
     fn warnings(&self, descriptor: &Descriptor, settings: &Settings) -> Vec<PrepareError> {

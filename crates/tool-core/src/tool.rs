@@ -49,6 +49,8 @@ pub struct Settings {
     pub call_timeout: Duration,
     /// How long one attempt may take.
     pub attempt_timeout: Duration,
+    /// How large its result may be, in bytes; bounded by what runs it if absent.
+    pub max_result_bytes: Option<usize>,
     /// When its failed calls are tried again; never if absent.
     pub retry: Option<RetrySettings>,
     /// When its slow attempts get company; never if absent.
@@ -86,6 +88,7 @@ impl Default for Settings {
         Self {
             call_timeout: Duration::from_secs(60),
             attempt_timeout: Duration::from_secs(30),
+            max_result_bytes: None,
             retry: None,
             hedge: None,
             breaker: None,

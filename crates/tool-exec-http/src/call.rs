@@ -291,7 +291,9 @@ impl HttpTool {
         let limit = self.plan.max_response_bytes;
         let too_large = || {
             cx.dispatch().answered();
-            let message = format!("the upstream's answer is larger than the allowed {limit} bytes");
+            let key = self.plan.max_response_key;
+            let message =
+                format!("the upstream's answer is larger than the allowed {limit} bytes of `{key}`");
             Failure::from(ToolError::new(ErrorKind::ResultTooLarge, message))
         };
         if let Some(coding) = response.headers().get(CONTENT_ENCODING)

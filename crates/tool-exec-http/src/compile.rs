@@ -71,6 +71,10 @@ impl Compiler<'_> {
                 connect_timeout: milliseconds(settings.connect_timeout_ms).unwrap_or(options.connect_timeout),
             },
             max_response_bytes: settings.max_response_bytes.unwrap_or(options.max_response_bytes),
+            max_response_key: match settings.max_response_bytes {
+                Some(_) => "max_response_bytes",
+                None => "defaults.max_result_bytes",
+            },
             max_request_bytes: settings.max_request_bytes.unwrap_or(options.max_request_bytes),
             redirects: settings.redirects,
         })

@@ -112,6 +112,11 @@ impl Executor for HttpExecutor {
         origin(url.as_str()?).map(Into::into)
     }
 
+    /// While they are read.
+    fn bounds_results(&self) -> bool {
+        true
+    }
+
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
         let is_told = descriptor.executor.config.get("idempotency").is_some();
         is_told && descriptor.origin.trust == Trust::Operator

@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     pub read_timeout: Option<Duration>,
     pub client: ClientKey,
     pub max_response_bytes: usize,
+    /// The key of the configuration that says so.
+    pub max_response_key: &'static str,
     pub max_request_bytes: usize,
     pub redirects: Redirects,
 }

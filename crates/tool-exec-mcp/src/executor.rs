@@ -192,6 +192,11 @@ impl Executor for McpExecutor {
         }
     }
 
+    /// While they are read.
+    fn bounds_results(&self) -> bool {
+        true
+    }
+
     fn passes_key(&self, descriptor: &Descriptor) -> bool {
         let Ok(address) = Address::read(descriptor) else {
             return false;

@@ -61,7 +61,7 @@ fn worded(
         Fault::Protocol(what) => tell(ErrorKind::Protocol, &format!("broke the protocol: {what}")),
         Fault::TooLarge { limit } => answered(
             ErrorKind::ResultTooLarge,
-            format!("answered with more than {limit} bytes"),
+            format!("answered with more than the {limit} bytes of `defaults.max_result_bytes`"),
         ),
         // The reason may name a program's path: it is told as the cause, which no model sees.
         Fault::StartFailed { .. } => answered(ErrorKind::Unavailable, "did not start".to_owned()),

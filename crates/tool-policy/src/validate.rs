@@ -145,11 +145,31 @@ impl<S: Invoke> Invoke for ValidatingResult<S> {
             Outcome::Task(handle) => handle.result.as_ref(),
             _ => None,
         };
+        if let Some(reply) = reply {
+            check_size(cx, reply)?;
+        }
         if let Some(reply) = reply.filter(|reply| !reply.is_error) {
             check_reply(cx, reply)?;
         }
         Ok(outcome)
     }
+}
+
+fn check_size(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
+    let n_bytes = reply.raw().len();
+    let Some(limit) = cx
+        .tool()
+        .settings()
+        .max_result_bytes
+        .filter(|limit| n_bytes > *limit)
+    else {
+        return Ok(());
+    };
+    let message = format!(
+        "the tool's result has {n_bytes} bytes, more than the {limit} of `defaults.max_result_bytes`"
+    );
+    cx.note("validate result", || "refused: it is too large".to_owned());
+    Err(ToolError::new(ErrorKind::ResultTooLarge, message))
 }
 
 fn check_reply(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {

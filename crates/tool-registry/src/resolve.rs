@@ -170,6 +170,9 @@ impl Resolver<'_> {
             settings: {
                 let mut settings = self.settings(descriptor, upstream.as_deref());
                 settings.idempotency.passes_key = executor.passes_key(descriptor);
+                if executor.bounds_results() {
+                    settings.max_result_bytes = None;
+                }
                 settings
             },
             state: {

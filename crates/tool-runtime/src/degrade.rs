@@ -363,23 +363,28 @@ impl Descent<'_> {
             DegradedStep::Stale => format!("gives what it answered {:?} ago", readable(*age)),
             DegradedStep::Default => "gives what the configuration says".to_owned(),
         });
-        let errors: Vec<_> = degraded.errors.iter().map(ToString::to_string).collect();
-        tracing::warn!(
-            tool = %cx.tool().name(),
-            correlation_id = %cx.correlation_id,
-            step = step.as_str(),
-            source = %source,
-            age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-            "answered in another way, after {}",
-            errors.join(", ")
-        );
-        cx.observers.tell(&Event::Degraded {
-            cx,
-            degraded: &degraded,
-        });
-        reply.add_meta(Degraded::META_KEY, degraded.record());
+        mark_degraded(cx, &mut reply, &degraded);
         reply.into()
     }
+}
+
+/// Says that this is given instead of the call's own answer: in the reply, in the log as a warning, and to observers.
+pub(crate) fn mark_degraded(cx: &CallContext, reply: &mut Reply, degraded: &Degraded) {
+    let Degraded {
+        step, source, age, ..
+    } = degraded;
+    let errors: Vec<_> = degraded.errors.iter().map(ToString::to_string).collect();
+    tracing::warn!(
+        tool = %cx.tool().name(),
+        correlation_id = %cx.correlation_id,
+        step = step.as_str(),
+        source = %source,
+        age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+        "answered in another way, after {}",
+        errors.join(", ")
+    );
+    cx.observers.tell(&Event::Degraded { cx, degraded });
+    reply.add_meta(Degraded::META_KEY, degraded.record());
 }
 
 impl Drop for StandIn<'_> {

@@ -3,14 +3,15 @@ use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
-    CacheOutcome, CacheSettings, CallContext, Category, DispatchHistory, ErrorKind, Event, Invoke, Layer,
-    Outcome, Reply, Target, TaskWish, ToolError,
+    CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, DispatchHistory, ErrorKind,
+    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskWish, ToolError,
 };
 use tracing::Instrument;
 
 use crate::{
     Retry,
     answers::{Answer, Answers, Key},
+    degrade::mark_degraded,
     flights::{Boarding, Flights, Landed, Takeoff},
     within::{readable, within},
 };
@@ -239,7 +240,15 @@ impl<S: Invoke + 'static> Sharing<S> {
                 format!("answered {:?} ago, after `{kind}`", readable(age))
             });
             tell(cx, CacheOutcome::Stale);
-            return Ok(marked(answer.reply(), CacheOutcome::Stale, age, Some(kind)).into());
+            let mut reply = marked(answer.reply(), CacheOutcome::Stale, age, Some(kind));
+            let mut degraded = Degraded::new(DegradedStep::Stale, "cache");
+            degraded.age = age;
+            degraded.errors = vec![FailedStep {
+                tool: Some(cx.tool().name().clone()),
+                kind,
+            }];
+            mark_degraded(cx, &mut reply, &degraded);
+            return Ok(reply.into());
         }
         tell(cx, outcome);
         result

@@ -191,7 +191,7 @@ fn advice(kind: ErrorKind) -> Option<&'static str> {
             "the limits are `--timeout`, the tool's `timeout_ms` and the configuration's `defaults`"
         }
         ErrorKind::OutcomeUnknown => "check whether it took effect before calling again",
-        ErrorKind::ResultTooLarge => "ask for less, or raise `defaults.max_result_bytes`",
+        ErrorKind::ResultTooLarge => "ask for less, or raise the limit that is named",
         ErrorKind::Internal => "this is a fault of toolplane: please report it",
         _ => return None,
     })

@@ -249,6 +249,12 @@ impl Gateway {
         Ok(RawJson::object().into())
     }
 
+    /// Cancels the calls that wait for their clients to come back with an answer, and returns when they have ended. Called when
+    /// nothing is served any more, before the toolplane is shut down: their servers would end under them otherwise.
+    pub async fn cancel_parked(&self) {
+        self.0.parked.cancel_all().await;
+    }
+
     /// The calls that wait for their clients.
     pub(crate) fn parked(&self) -> &Arc<Parked> {
         &self.0.parked

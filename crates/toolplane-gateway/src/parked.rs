@@ -76,6 +76,14 @@ impl Parked {
         Some(waiting.call)
     }
 
+    /// Cancels all that wait, and returns when they have ended.
+    pub(crate) async fn cancel_all(&self) {
+        let waiting: Vec<_> = self.lock().by_number.drain().collect();
+        for (_, waiting) in waiting {
+            waiting.call.cancel().await;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,6 +144,15 @@ impl OpenCall {
             biased;
             ended = ended => Next::Ended(ended),
             () = asked => Next::Asked,
+        }
+    }
+
+    /// Cancels the call, and returns when it has ended.
+    async fn cancel(self) {
+        if let Run::Apart(mut task) = self.run {
+            task.0.abort();
+            // It was aborted, or has ended by itself.
+            let _ = (&mut task.0).await;
         }
     }
 

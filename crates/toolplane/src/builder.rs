@@ -362,6 +362,7 @@ fn settings(configuration: &Configuration) -> Settings {
     let mut settings = Settings::default();
     settings.call_timeout = configuration.defaults.call_timeout;
     settings.attempt_timeout = configuration.defaults.attempt_timeout;
+    settings.max_result_bytes = Some(configuration.defaults.max_result_bytes);
     settings.limits = configuration.defaults.limits;
     let overrides = &configuration.defaults.overrides;
     settings.upstream_breaker = overrides.breaker.unwrap_or_default();

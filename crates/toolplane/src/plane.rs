@@ -402,7 +402,8 @@ impl Toolplane {
         let is_it = |refused: &&Refused| refused.feature == feature && refused.name == name;
         if let Some(refused) = snapshot.refused().iter().find(is_it) {
             let message = format!("the {kind} `{name}` is there but cannot be used");
-            return ToolError::new(ErrorKind::NotFound, message)
+            return ToolError::new(ErrorKind::Unavailable, message)
+                .with_no_retry()
                 .with_source(NotUsable(refused.reason.clone()));
         }
         let view = self.view(snapshot, caller);

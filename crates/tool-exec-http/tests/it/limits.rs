@@ -10,7 +10,7 @@ use crate::{
     support::{Prepared, prepare},
 };
 
-const TOO_LARGE: &str = "the upstream's answer is larger than the allowed 1000 bytes";
+const TOO_LARGE: &str = "the upstream's answer is larger than the allowed 1000 bytes of `max_response_bytes`";
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -9,9 +9,9 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 use tool_core::{
-    Ask, AskError, Asker, BoxFuture, CacheOutcome, CacheSettings, CallContext, ClientKey, ErrorKind, Event,
-    Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome, PendingCall, Progress,
-    Question, Reply, Resume, TaskWish, ToolError,
+    Ask, AskError, Asker, BoxFuture, CacheOutcome, CacheSettings, CallContext, ClientKey, Degraded,
+    ErrorKind, Event, Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome,
+    PendingCall, Progress, Question, Reply, Resume, TaskWish, ToolError,
 };
 use tool_runtime::{Deadline, Share, Sharing, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
@@ -258,6 +258,16 @@ async fn what_is_old_is_given_if_nothing_new_can_be_had() {
         assert_eq!(script.n_calls(), 2);
         if is_spared {
             let stale = json!({"status": "stale", "age_ms": 300_000, "error": failure.as_str()});
+            if let Ok(Outcome::Reply(reply)) = &result {
+                let said = reply.meta().iter().find(|(key, _)| *key == Degraded::META_KEY);
+                let said: Value = said.expect("it says so").1.to().unwrap();
+                let errors = json!([{"tool": "search", "error": failure.as_str()}]);
+                assert_eq!(
+                    (&said["step"], &said["source"]),
+                    (&json!("stale"), &json!("cache"))
+                );
+                assert_eq!((&said["age_ms"], &said["errors"]), (&json!(300_000), &errors));
+            }
             assert_eq!(told(result), (json!("old"), stale));
             advance(6 * MINUTE).await;
             let result = stack.invoke(&mut calls.next()).await;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
 use toolplane::{
     RawJson,
-    core::hide_credentials,
+    core::{SourceState, hide_credentials},
     manifest::{Configuration, Loaded},
 };
 
@@ -63,19 +63,37 @@ fn configured(options: &Options, console: Console) -> Result<SocketAddr, Failure
 fn direct(options: &Options, console: Console) -> Result<Exit, Failure> {
     on_plane(options, console, async |_, plane| {
         plane.list(&plane.local_caller()).await;
-        let mut n_failed = 0;
+        let mut reasons = Vec::new();
         for checked in plane.check_health().await {
             if let Err(error) = checked.result {
-                n_failed += 1;
                 let cause = std::error::Error::source(&error);
                 let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
                 let text = format!("{}: {error}{cause}", checked.subject);
                 console.warn(&text::printable(&hide_credentials(&text)));
+                reasons.push(format!("the {} failed its check", checked.subject));
             }
         }
-        let exit = show(&plane.health_page(&plane.local_caller()), console)?;
-        Ok(if n_failed == 0 { exit } else { Exit::Failed })
+        for (name, status) in plane.sources() {
+            if let SourceState::Failed(_) = status.state {
+                reasons.push(format!("the server `{name}` failed"));
+            }
+        }
+        let page = plane.health_page(&plane.local_caller());
+        show(&with_reasons(page, &reasons), console)
     })
+}
+
+/// The page of a toolplane in which this has failed: it is not ready, whether or not a gateway would be.
+fn with_reasons(page: RawJson, reasons: &[String]) -> RawJson {
+    if reasons.is_empty() {
+        return page;
+    }
+    let mut values: Value = page.to().unwrap_or_default();
+    values["status"] = Value::from("not_ready");
+    let mut all: Vec<Value> = list(&values["reasons"]).cloned().collect();
+    all.extend(reasons.iter().map(|reason| Value::from(reason.as_str())));
+    values["reasons"] = Value::from(all);
+    RawJson::from(values)
 }
 
 /// Asks a gateway for its page.

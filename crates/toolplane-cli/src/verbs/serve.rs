@@ -158,14 +158,18 @@ async fn serve_until(
     let stopped = async move { stop.notified().await };
     if serve.stdio {
         tokio::spawn(start_servers(plane.clone(), console));
-        return serve_stdio(&gateway, serve, stopped).await;
+        let served = serve_stdio(&gateway, serve, stopped).await;
+        gateway.cancel_parked().await;
+        return served;
     }
     // Bound before anything is started: an address in use must not cost a start of every server.
     let address = serve.http.unwrap_or(loaded.configuration.gateway.listen);
     let listener = listen(address).await?;
     announce(&listener, console)?;
     tokio::spawn(start_servers(plane.clone(), console));
-    serve_http(&gateway, listener, http, serve, stopped).await
+    let served = serve_http(&gateway, listener, http, serve, stopped).await;
+    gateway.cancel_parked().await;
+    served
 }
 
 /// Lets operators in, who approve calls and look at servers. The socket is there as long as what is returned, whether any call needs approval now

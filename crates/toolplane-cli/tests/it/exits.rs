@@ -173,3 +173,25 @@ fn who_stops_reading_is_not_shouted_at() {
         (Some(0), "")
     );
 }
+
+/// A tool that is there and cannot be used now is not one that does not exist.
+#[test]
+fn a_tool_that_cannot_be_used_is_unavailable_and_an_unknown_one_is_not_found() {
+    let place = Place::with(
+        "tools:
+  unset: {description: d, executor: {kind: http, url: 'https://${NOT_SET_ANYWHERE}/x'}}
+  kindless: {description: d, executor: {kind: no_such_kind}}
+",
+    );
+    for verb in [&["call"][..], &["tools", "show"]] {
+        for (name, code) in [("unset", 6), ("kindless", 6), ("nothing_like_it", 3)] {
+            let run = place.run(&[verb, &[name]].concat());
+            assert_eq!(run.code, code, "{verb:?} {name}: {run:?}");
+            assert_eq!(
+                run.stderr.contains("is there but cannot be used"),
+                code == 6,
+                "{run:?}"
+            );
+        }
+    }
+}

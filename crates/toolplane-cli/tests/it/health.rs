@@ -138,6 +138,11 @@ fn without_a_gateway_there_is_no_answer_and_everything_can_be_checked_all_the_sa
         .collect();
     assert_eq!(statuses, ["healthy", "degraded"]);
     assert!(run.stderr.contains("upstream `broken`"), "{run:?}");
+    assert_eq!(page["status"], "not_ready");
+    let run = place.run(&["health", "--direct"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stdout.starts_with("not ready\n"), "{run:?}");
+    assert!(run.stdout.contains("the server `broken` failed"), "{run:?}");
 }
 
 #[test]

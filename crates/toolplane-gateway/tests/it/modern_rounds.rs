@@ -1,14 +1,24 @@
 //! Modern clients are asked by the answer to their request, and give what they were asked for with the next.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::time::{advance, sleep};
-use toolplane::core::ClientKey;
+use toolplane::{
+    Toolplane,
+    core::{ClientKey, Event, Observe},
+};
+use toolplane_gateway::{Gateway, GatewayOptions};
 
 use crate::{
     acting::Acting,
-    support::{Client, Http, acting_plane, modern},
+    support::{Client, Http, acting as acting_tool, acting_plane, modern},
 };
 
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
@@ -223,6 +233,39 @@ async fn a_call_that_nobody_comes_back_for_is_cancelled() {
     assert_eq!(acting.n_running(), 0);
     let late = call(&mut client, "ask", &given(ACCEPTED, &asked)).await;
     assert_eq!(late["error"]["code"], json!(-32602), "{late}");
+}
+
+/// At the end of serving: no server may end under a call that waits, which would be told as an unknown outcome.
+#[tokio::test]
+async fn calls_that_wait_for_their_clients_are_cancelled_at_the_end_and_raise_no_alert() {
+    let (acting, alerts) = (Acting::default(), Arc::new(Alerts::default()));
+    let plane = Toolplane::builder()
+        .executor(Arc::new(acting.clone()))
+        .tool(acting_tool("ask"))
+        .observer(alerts.clone())
+        .build()
+        .expect("usable");
+    let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
+    let mut client = Client::on(gateway.clone());
+    let asked = call(&mut client, "ask", "").await;
+    assert!(asked["result"]["requestState"].is_string(), "{asked}");
+    assert_eq!(acting.n_running(), 1);
+    gateway.cancel_parked().await;
+    assert_eq!(acting.n_running(), 0, "it has ended when this returns");
+    plane.shutdown().await;
+    assert_eq!(alerts.0.load(Ordering::SeqCst), 0);
+}
+
+/// Counts alerts.
+#[derive(Default)]
+struct Alerts(AtomicUsize);
+
+impl Observe for Alerts {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Alert { .. } = event {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

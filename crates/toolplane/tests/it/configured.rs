@@ -59,7 +59,10 @@ async fn a_tool_that_cannot_be_used_says_why_to_the_operator_only() {
         .call(CallRequest::new("unusable"))
         .await
         .expect_err("it cannot be run");
-    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(
+        (error.kind(), error.allows_retry()),
+        (ErrorKind::Unavailable, false)
+    );
     assert_eq!(error.message(), "the tool `unusable` is there but cannot be used");
     let cause = std::error::Error::source(&error).expect("the reason").to_string();
     assert!(cause.contains("no executor `carrier-pigeon`"), "{cause}");

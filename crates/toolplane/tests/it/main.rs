@@ -39,6 +39,8 @@ mod reload;
 #[cfg(all(feature = "exec-http", feature = "exec-mock", feature = "exec-mcp"))]
 mod reload_cache;
 mod resilience;
+#[cfg(feature = "exec-mock")]
+mod result_size;
 mod scenarios;
 mod signs;
 #[cfg(feature = "exec-mcp")]
