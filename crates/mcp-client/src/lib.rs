@@ -85,7 +85,7 @@ pub use self::{
     handlers::{Handlers, ServerRequest},
     http::HttpEndpoint,
     input::InputRequired,
-    list::{ListLimits, Listed},
+    list::{ListCut, ListLimits, Listed},
     options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
     upstream::{

@@ -26,6 +26,22 @@ pub struct Listed {
     pub entries: Vec<RawJson>,
     /// For how long it stays as it is, if the server says so: the shortest time of its pages (`ttlMs`).
     pub ttl: Option<Duration>,
+    /// Why the list was not followed to its end, if it was not: the entries are those read until then.
+    pub cut: Option<ListCut>,
+}
+
+/// Reason why a list is not followed to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ListCut {
+    /// It has more entries than [`ListLimits::entries`].
+    Entries,
+    /// Its pages have more bytes than [`ListLimits::bytes`].
+    Bytes,
+    /// It has more pages than [`ListLimits::pages`].
+    Pages,
+    /// The server gave a cursor twice.
+    RepeatedCursor,
 }
 
 impl Default for ListLimits {
@@ -55,21 +71,32 @@ impl Connection {
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
     pub async fn list(&self, method: &str, key: &str, limits: ListLimits) -> Result<Vec<RawJson>, Error> {
-        Ok(self.list_for(method, key, limits).await?.entries)
+        let listed = self.list_for(method, key, limits).await?;
+        match listed.cut {
+            None => Ok(listed.entries),
+            Some(ListCut::Entries | ListCut::Bytes) => Err(endless(method, "is longer than allowed")),
+            Some(ListCut::Pages) => Err(endless(method, "has more pages than allowed")),
+            Some(ListCut::RepeatedCursor) => Err(endless(method, "has a cursor twice")),
+        }
     }
 
-    /// The same with what a modern server says of how long the list stays as it is.
+    /// Lists as much as the limits allow, with the reason if that is not all, and how long the list stays as it is
+    /// according to a modern server.
     ///
     /// # Errors
-    /// As [`list_tools`](Self::list_tools).
+    /// When a page fails or is no list.
     pub async fn list_for(&self, method: &str, key: &str, limits: ListLimits) -> Result<Listed, Error> {
         let is_modern = self.server().era() == Era::Modern;
-        let mut ttl: Option<Duration> = None;
-        let mut entries = Vec::new();
+        let mut listed = Listed::default();
         let mut bytes = 0;
         let mut seen = HashSet::new();
         let mut params = None;
-        for _ in 0..limits.pages {
+        let mut n_pages = 0;
+        listed.cut = loop {
+            if n_pages == limits.pages {
+                break Some(ListCut::Pages);
+            }
+            n_pages += 1;
             let options = RequestOptions::within(limits.page_timeout);
             let page = self.request(method, params, options).await?;
             let array = page.get(key).filter(|list| list.kind() == Kind::Array);
@@ -77,18 +104,14 @@ impl Connection {
                 Error::protocol(format!("the result of `{method}` has no list `{key}`")).sent(true)
             })?;
             if let Some(of_page) = time_to_live(&page).filter(|_| is_modern) {
-                ttl = Some(ttl.map_or(of_page, |ttl| ttl.min(of_page)));
+                listed.ttl = Some(listed.ttl.map_or(of_page, |ttl| ttl.min(of_page)));
+            }
+            if let Some(cut) = take(&array, limits, bytes, &mut listed.entries) {
+                break Some(cut);
             }
             bytes += page.len();
-            // Entries are kept for long, and their page may be much larger than all of them.
-            entries.extend(
-                array
-                    .items()
-                    .take(limits.entries + 1)
-                    .map(|entry| entry.detached()),
-            );
-            if bytes > limits.bytes || entries.len() > limits.entries {
-                return Err(endless(method, "is longer than allowed"));
+            if bytes > limits.bytes {
+                break Some(ListCut::Bytes);
             }
             // The empty string is a cursor like any other.
             let Some(cursor) = page
@@ -96,10 +119,7 @@ impl Connection {
                 .filter(|cursor| cursor.kind() == Kind::String)
                 .map(|cursor| cursor.detached())
             else {
-                if method == method::TOOLS_LIST {
-                    entries = self.learn_tools(entries);
-                }
-                return Ok(Listed { entries, ttl });
+                break None;
             };
             params = Some(
                 RawJson::object()
@@ -107,11 +127,30 @@ impl Connection {
                     .expect("an object"),
             );
             if !seen.insert(cursor) {
-                return Err(endless(method, "has a cursor twice"));
+                break Some(ListCut::RepeatedCursor);
             }
+        };
+        if method == method::TOOLS_LIST {
+            listed.entries = self.learn_tools(listed.entries);
         }
-        Err(endless(method, "has more pages than allowed"))
+        Ok(listed)
     }
+}
+
+/// Takes the entries of a page as far as the limits allow, behind `bytes` of other pages.
+fn take(array: &RawJson, limits: ListLimits, mut bytes: usize, entries: &mut Vec<RawJson>) -> Option<ListCut> {
+    for entry in array.items() {
+        if entries.len() == limits.entries {
+            return Some(ListCut::Entries);
+        }
+        bytes += entry.len();
+        if bytes > limits.bytes {
+            return Some(ListCut::Bytes);
+        }
+        // Entries are kept for long, and their page may be much larger than all of them.
+        entries.push(entry.detached());
+    }
+    None
 }
 
 fn time_to_live(page: &RawJson) -> Option<Duration> {

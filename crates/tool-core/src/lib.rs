@@ -45,6 +45,7 @@ mod ladder;
 mod ledger;
 mod lifecycle;
 mod limits;
+mod listing;
 mod metadata;
 mod name;
 mod outcome;
@@ -99,6 +100,7 @@ pub use self::{
     ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
     lifecycle::{Lifecycle, SourceChange, SourceState},
     limits::{ConcurrencyLimit, Limits, Scopes},
+    listing::{DefinitionPolicy, ListLimits, ListWarning},
     metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},

@@ -3,8 +3,8 @@ use std::{future::ready, sync::Arc, time::Duration};
 use raw_json::RawJson;
 
 use crate::{
-    BoxFuture, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature, SourceChange,
-    SourceState, Task, ToolError,
+    BoxFuture, ClientGroup, ClientIdentity, ClientKey, Descriptor, ErrorKind, Feature, ListWarning,
+    SourceChange, SourceState, Task, ToolError,
 };
 
 /// What a source tells of its own accord, as it wrote it.
@@ -96,6 +96,18 @@ pub trait Source: Send + Sync {
     /// How it is.
     fn status(&self) -> SourceStatus;
 
+    /// Warnings about what it lists now, for its operators.
+    fn warnings(&self) -> Vec<ListWarning> {
+        self.snapshot().warnings.clone()
+    }
+
+    /// The length of the longest prefix of the source that this name of a tool or prompt begins with, in bytes: a name
+    /// belongs to the source with the longest one. `None` if the name is not in the source's namespace.
+    fn namespace(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
+
     /// Asks what stands behind it whether it is there; nothing if there is nothing to ask, or nobody has needed it yet. One
     /// that has failed is started again for it.
     fn check(&self) -> BoxFuture<'_, Option<Result<(), ToolError>>> {
@@ -148,6 +160,8 @@ pub struct Catalogue {
     pub rejected: Vec<Rejected>,
     /// Whether all of it was kept from an earlier run and [`Source::load`] has not confirmed it in this one.
     pub is_kept: bool,
+    /// Warnings about the lists and their entries that were found when they were read.
+    pub warnings: Vec<ListWarning>,
 }
 
 /// A tool, prompt or resource that was left out.

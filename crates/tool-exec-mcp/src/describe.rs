@@ -10,13 +10,22 @@ use mcp_wire::Era;
 use raw_json::{Kind, RawJson};
 use serde_json::{Value, json};
 use tool_core::{
-    Catalogue, Descriptor, ExecutorSpec, Feature, Metadata, Origin, Overrides, Rejected, Trust, outward_name,
+    Catalogue, Descriptor, ExecutorSpec, Feature, ListWarning, Metadata, Origin, Overrides, Rejected, Trust,
+    outward_name,
 };
 
-use crate::{McpExecutor, ServerSettings, task};
+use crate::{McpExecutor, ServerSettings, definitions, task};
 
-/// What a list comes to: what can be used, and what cannot with the reason.
-pub(crate) type Described = (Vec<Arc<Descriptor>>, Vec<Rejected>);
+/// Result of describing a list.
+#[derive(Default)]
+pub(crate) struct Described {
+    /// The entries that can be used.
+    descriptors: Vec<Arc<Descriptor>>,
+    /// The entries that cannot be used, with the reason.
+    rejected: Vec<Rejected>,
+    /// Warnings about entries, and about the list as it was read.
+    pub(crate) warnings: Vec<ListWarning>,
+}
 
 /// Makes descriptors of what is on one of a server's lists. What cannot be used is left out with the reason, and the
 /// rest is taken.
@@ -27,7 +36,8 @@ pub(crate) fn describe(
     list: &[RawJson],
 ) -> Described {
     let mut names = HashSet::new();
-    let (mut descriptors, mut rejected) = (Vec::with_capacity(list.len()), Vec::new());
+    let mut described = Described::default();
+    let (descriptors, rejected) = (&mut described.descriptors, &mut described.rejected);
     for definition in list {
         let entry = Entry {
             settings,
@@ -35,6 +45,18 @@ pub(crate) fn describe(
             feature,
             definition,
         };
+        let judged = match definitions::judge(&entry, settings) {
+            Ok(judged) => judged,
+            Err(reject) => {
+                rejected.push(reject);
+                continue;
+            }
+        };
+        let entry = Entry {
+            definition: judged.definition.as_ref().unwrap_or(definition),
+            ..entry
+        };
+        described.warnings.extend(judged.warning);
         let descriptor = match entry.descriptor() {
             Ok(None) => continue,
             Ok(Some(descriptor)) => descriptor,
@@ -51,7 +73,7 @@ pub(crate) fn describe(
             rejected.push(entry.reject(descriptor.name.to_string(), &reason));
         }
     }
-    (descriptors, rejected)
+    described
 }
 
 /// The catalogue with these lists in the place of those before; the others stay, and so do descriptors that did not
@@ -68,46 +90,52 @@ pub(crate) fn replaced(before: &Catalogue, mut lists: HashMap<Feature, Described
         ..Catalogue::default()
     };
     for feature in Feature::ALL {
-        let (descriptors, rejected) = lists
+        let described = lists
             .remove(&feature)
             .unwrap_or_else(|| entries_of(before, feature));
         let place = match feature {
             Feature::Tool => &mut after.tools,
             _ => &mut after.others,
         };
-        place.extend(descriptors.into_iter().map(
+        place.extend(described.descriptors.into_iter().map(
             |descriptor| match known.get(&(feature, &descriptor.name)) {
                 Some(same) if ***same == *descriptor => Arc::clone(same),
                 _ => descriptor,
             },
         ));
-        after.rejected.extend(rejected);
+        after.rejected.extend(described.rejected);
+        after.warnings.extend(described.warnings);
     }
     after
 }
 
 fn entries_of(catalogue: &Catalogue, feature: Feature) -> Described {
     let descriptors = catalogue.tools.iter().chain(&catalogue.others);
-    (
-        descriptors
+    let rejected = catalogue.rejected.iter();
+    let warnings = catalogue.warnings.iter();
+    Described {
+        descriptors: descriptors
             .filter(|descriptor| descriptor.feature == feature)
             .cloned()
             .collect(),
-        catalogue
-            .rejected
-            .iter()
+        rejected: rejected
             .filter(|rejected| rejected.feature == feature)
             .cloned()
             .collect(),
-    )
+        warnings: warnings
+            .filter(|warning| warning.feature == Some(feature))
+            .cloned()
+            .collect(),
+    }
 }
 
 /// One entry of a list.
-struct Entry<'a> {
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
     settings: &'a ServerSettings,
     server: &'a ServerInfo,
-    feature: Feature,
-    definition: &'a RawJson,
+    pub(crate) feature: Feature,
+    pub(crate) definition: &'a RawJson,
 }
 
 impl Entry<'_> {
@@ -116,8 +144,7 @@ impl Entry<'_> {
         match self.feature {
             Feature::Tool => self.tool(),
             Feature::Prompt => self.prompt(),
-            Feature::Resource => self.resource("uri"),
-            _ => self.resource("uriTemplate"),
+            _ => self.resource(self.key()),
         }
     }
 
@@ -203,6 +230,31 @@ impl Entry<'_> {
         }
     }
 
+    /// Whether the configuration leaves the entry out.
+    pub(crate) fn is_left_out(&self) -> bool {
+        let own = self.text(self.key());
+        own.is_some_and(|own| !self.settings.takes(&own))
+    }
+
+    /// The name under which agents see the entry, as far as it has one.
+    pub(crate) fn outward(&self) -> String {
+        let own = self.text(self.key()).unwrap_or_else(|| "?".to_owned());
+        match self.feature {
+            Feature::Tool => self.settings.outward(&own),
+            Feature::Prompt => outward_name(&format!("{}{own}", self.settings.prefix)),
+            _ => format!("{}{own}", self.settings.prefix),
+        }
+    }
+
+    /// The member that the server knows the entry by.
+    fn key(&self) -> &'static str {
+        match self.feature {
+            Feature::Tool | Feature::Prompt => "name",
+            Feature::Resource => "uri",
+            _ => "uriTemplate",
+        }
+    }
+
     /// What the server knows the entry by.
     fn identity(&self, key: &str) -> Result<String, Rejected> {
         let given = |key| self.text(key).filter(|text| !text.is_empty());
@@ -233,7 +285,7 @@ impl Entry<'_> {
         self.server.era() == Era::Legacy && task::are_run(self.server)
     }
 
-    fn reject(&self, name: String, reason: &str) -> Rejected {
+    pub(crate) fn reject(&self, name: String, reason: &str) -> Rejected {
         Rejected {
             feature: self.feature,
             name,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mcp_client::{Changes, Connection, Error, ListLimits, Listed};
+use mcp_client::{Changes, Connection, Error, ListCut, Listed};
 use mcp_wire::{code, method};
 use raw_json::RawJson;
-use tool_core::{Feature, Secrets};
+use tool_core::{Feature, ListLimits, ListWarning, Secrets};
 
 /// What came of reading one list.
 pub(crate) type Read = (Feature, Result<Listed, String>);
@@ -16,11 +16,12 @@ pub(crate) type Read = (Feature, Result<Listed, String>);
 pub(crate) async fn read(
     connection: &Connection,
     features: &[Feature],
+    limits: &ListLimits,
     limit: impl Fn(Feature) -> Duration,
 ) -> Vec<Read> {
     let lists = features.iter().map(|&feature| {
         let limit = limit(feature);
-        async move { (feature, read_one(connection, feature, limit).await) }
+        async move { (feature, read_one(connection, feature, limits, limit).await) }
     });
     join_all(lists).await
 }
@@ -34,14 +35,25 @@ pub(crate) fn without_secrets(entries: Vec<RawJson>, secrets: &dyn Secrets) -> V
         .collect()
 }
 
-async fn read_one(connection: &Connection, feature: Feature, limit: Duration) -> Result<Listed, String> {
+async fn read_one(
+    connection: &Connection,
+    feature: Feature,
+    limits: &ListLimits,
+    limit: Duration,
+) -> Result<Listed, String> {
     let Some((capability, method, key)) = list_of(feature) else {
         return Ok(Listed::default());
     };
     if !connection.server().offers(capability) {
         return Ok(Listed::default());
     }
-    let listing = connection.list_for(method, key, ListLimits::default());
+    let limits = mcp_client::ListLimits {
+        pages: limits.pages,
+        entries: limits.entries(feature),
+        bytes: limits.bytes,
+        ..mcp_client::ListLimits::default()
+    };
+    let listing = connection.list_for(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
         Ok(Ok(list)) => Ok(list),
         // A server with resources need not have templates of them, and none is asked again for what it does not know.
@@ -53,6 +65,50 @@ async fn read_one(connection: &Connection, feature: Feature, limit: Duration) ->
         }
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer within {limit:?}")),
+    }
+}
+
+/// The warning that a list was not read to its end.
+pub(crate) fn cut_warning(feature: Feature, cut: ListCut, limits: &ListLimits) -> ListWarning {
+    let key = match feature {
+        Feature::Tool => "tools",
+        Feature::Prompt => "prompts",
+        _ => "resources",
+    };
+    let left_out = "the rest is left out";
+    let (kind, message) = match cut {
+        ListCut::Entries => {
+            let allowed = limits.entries(feature);
+            (
+                "too_many_entries",
+                format!("it has more than {allowed} entries (`list_limits.{key}`); {left_out}"),
+            )
+        }
+        ListCut::Bytes => {
+            let allowed = limits.bytes;
+            (
+                "too_many_bytes",
+                format!("it has more than {allowed} bytes (`list_limits.bytes`); {left_out}"),
+            )
+        }
+        ListCut::Pages => {
+            let allowed = limits.pages;
+            (
+                "too_many_pages",
+                format!("it has more than {allowed} pages (`list_limits.pages`); {left_out}"),
+            )
+        }
+        ListCut::RepeatedCursor => (
+            "repeated_cursor",
+            format!("the server gave a page's cursor twice; {left_out}"),
+        ),
+        _ => ("cut", format!("it was not read to its end; {left_out}")),
+    };
+    ListWarning {
+        feature: Some(feature),
+        name: None,
+        kind,
+        message,
     }
 }
 

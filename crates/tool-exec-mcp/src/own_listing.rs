@@ -180,11 +180,18 @@ impl OwnListReader {
         let (mut lists, mut unread) = (HashMap::new(), Vec::new());
         let (settings, server) = (&*self.settings, connection.server());
         let limit = settings.start_timeout;
-        for (feature, list) in listing::read(&connection, features, |_| limit).await {
+        let limits = &settings.list_limits;
+        for (feature, list) in listing::read(&connection, features, limits, |_| limit).await {
             match list {
-                Ok(Listed { entries, ttl, .. }) => {
+                Ok(Listed {
+                    entries, ttl, cut, ..
+                }) => {
                     freshness.read(server, feature, ttl, settings.refresh_interval);
-                    lists.insert(feature, describe(settings, server, feature, &entries));
+                    let mut described = describe(settings, server, feature, &entries);
+                    described
+                        .warnings
+                        .extend(cut.map(|cut| listing::cut_warning(feature, cut, limits)));
+                    lists.insert(feature, described);
                 }
                 Err(reason) => {
                     let (server, what) = (&settings.name, feature.as_str());

@@ -149,6 +149,7 @@ impl ClientLists {
             tools: first.tools.clone(),
             others: first.others.clone(),
             rejected: first.rejected.clone(),
+            warnings: first.warnings.clone(),
         };
         let mut known: HashSet<_> = descriptors(first).map(|known| key(known)).collect();
         for line in lines {

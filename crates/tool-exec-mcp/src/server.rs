@@ -16,7 +16,7 @@ use tokio::{
     time::Instant,
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, ClientIdentity, ClientKey, Feature, OnUpdate, Secrets, Source,
+    BoxFuture, CallContext, Catalogue, ClientIdentity, ClientKey, Feature, ListWarning, OnUpdate, Secrets, Source,
     SourceStatus, ToolError, UriTemplate, hide_credentials,
 };
 
@@ -29,6 +29,7 @@ use crate::{
     freshness::Freshness,
     kept_lists::ListKeeper,
     life::Life,
+    list_warnings::ListWarnings,
     listing,
     own_lists::OwnLists,
     pace::{Pace, at},
@@ -52,6 +53,7 @@ pub struct McpServer {
     freshness: SyncMutex<Freshness>,
     /// The server's own names of everything on its lists, also of what the configuration leaves out.
     own_names: SyncMutex<HashMap<Feature, Vec<String>>>,
+    warnings: Arc<ListWarnings>,
     /// The number of tries that have ended.
     tries: watch::Sender<Tries>,
     /// How many wait for the lists, other than in the background.
@@ -91,6 +93,7 @@ impl McpServer {
             listing: Mutex::default(),
             freshness: SyncMutex::default(),
             own_names: SyncMutex::default(),
+            warnings: Arc::default(),
             tries: watch::Sender::default(),
             n_waiting: AtomicUsize::new(0),
             is_idle_watched: AtomicBool::new(false),
@@ -302,19 +305,26 @@ impl McpServer {
         };
         let (connection, _working) = connection.map_err(|error| error.to_string())?;
         let (mut lists, mut raw, mut unread) = (HashMap::new(), HashMap::new(), Vec::new());
+        self.warnings.greet(connection.server());
         let limit = |feature| match feature {
             Feature::Tool => self.settings.start_timeout,
             _ => self.settings.start_timeout.min(beside),
         };
-        for (feature, list) in listing::read(&connection, features, limit).await {
+        let limits = &self.settings.list_limits;
+        for (feature, list) in listing::read(&connection, features, limits, limit).await {
             match list {
-                Ok(Listed { entries, ttl, .. }) => {
+                Ok(Listed {
+                    entries, ttl, cut, ..
+                }) => {
                     let server = connection.server();
                     self.freshness()
                         .read(server, feature, ttl, self.settings.refresh_interval);
                     let entries = listing::without_secrets(entries, &*self.secrets);
                     self.note_names(feature, &entries);
-                    let described = describe(&self.settings, server, feature, &entries);
+                    let mut described = describe(&self.settings, server, feature, &entries);
+                    described
+                        .warnings
+                        .extend(cut.map(|cut| listing::cut_warning(feature, cut, limits)));
                     lists.insert(feature, described);
                     raw.insert(feature, entries);
                 }
@@ -332,7 +342,8 @@ impl McpServer {
         self.catalogue.send_if_modified(|catalogue| {
             let now = replaced(catalogue, lists);
             let same = (&now.tools, &now.others, &now.rejected)
-                == (&catalogue.tools, &catalogue.others, &catalogue.rejected);
+                == (&catalogue.tools, &catalogue.others, &catalogue.rejected)
+                && now.warnings == catalogue.warnings;
             let changed = !same || catalogue.revision == 0 || catalogue.is_kept;
             if changed {
                 *catalogue = Arc::new(now);
@@ -340,7 +351,15 @@ impl McpServer {
             changed
         });
         self.keep(connection.server(), raw);
+        self.scan();
         Ok(unread)
+    }
+
+    /// Scans the lists where that holds nobody up, and logs what is suspicious.
+    fn scan(&self) {
+        let (warnings, name) = (Arc::clone(&self.warnings), self.settings.name.clone());
+        let catalogue = self.catalogue.borrow().clone();
+        tokio::task::spawn_blocking(move || warnings.of(&name, &catalogue));
     }
 
     /// Reads the lists that are due. A server that does not run is not started for one that could not be read before: it
@@ -502,6 +521,16 @@ impl Source for ServerSource {
         // A prefix as long as a name may be is cut with the name.
         let prefix = tool_core::outward_name(&settings.prefix);
         renamed || settings.prefix.is_empty() || settings.prefix.len() > 55 || name.starts_with(&prefix)
+    }
+
+    fn warnings(&self) -> Vec<ListWarning> {
+        let server = &*self.0;
+        let catalogue = server.catalogue.borrow().clone();
+        server.warnings.of(&server.settings.name, &catalogue)
+    }
+
+    fn namespace(&self, name: &str) -> Option<usize> {
+        self.0.settings.namespace(name)
     }
 
     fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {

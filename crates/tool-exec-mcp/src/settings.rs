@@ -3,7 +3,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
 use raw_json::RawJson;
 use tool_core::{
-    Fallback, Pattern, Provider, Reference, ResourceUri, Secret, SecretError, Secrets, Template, outward_name,
+    DefinitionPolicy, Fallback, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError,
+    Secrets, Template, outward_name,
 };
 
 /// Variables that programs need to reach the network through a private certificate authority or a proxy. They hold
@@ -96,6 +97,10 @@ pub struct ServerSettings {
     pub idle_timeout: Option<Duration>,
     /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
     pub key_place: Option<KeyPlace>,
+    /// What is done with entries of its lists that hold suspicious text.
+    pub definitions: DefinitionPolicy,
+    /// How long its lists and their entries may be.
+    pub list_limits: ListLimits,
 }
 
 /// Where a server takes the idempotency key of a call.
@@ -197,6 +202,8 @@ impl ServerSettings {
             is_lazy: true,
             idle_timeout: None,
             key_place: None,
+            definitions: DefinitionPolicy::default(),
+            list_limits: ListLimits::default(),
         }
     }
 
@@ -238,6 +245,19 @@ impl ServerSettings {
     pub fn outward(&self, tool: &str) -> String {
         let own = self.rename.get(tool).map_or(tool, String::as_str);
         outward_name(&format!("{}{own}", self.prefix))
+    }
+
+    /// The length of the prefix if this name of a tool or prompt begins with it, in bytes; the whole name counts if the
+    /// operator gave it to one of the server's tools. `None` if it is not in the server's namespace.
+    pub(crate) fn namespace(&self, name: &str) -> Option<usize> {
+        if self.rename.keys().any(|own| self.outward(own) == name) {
+            return Some(name.len());
+        }
+        // A prefix that leaves no room is cut with the name.
+        const LONGEST: usize = tool_core::MAX_NAME - 9;
+        let prefix = outward_name(&self.prefix);
+        let prefix = if self.prefix.is_empty() { "" } else { &prefix[..prefix.len().min(LONGEST)] };
+        (!prefix.is_empty() && name.starts_with(prefix)).then_some(prefix.len())
     }
 
     /// The names by which a tool may be known that is not shown under them: the one under which the server's list shows it, and

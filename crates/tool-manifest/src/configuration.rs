@@ -8,7 +8,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ApprovalRule, Descriptor, ErrorPolicy, Limits, Overrides, Pattern, Template};
+use tool_core::{ApprovalRule, DefinitionPolicy, Descriptor, ErrorPolicy, Limits, ListLimits, Overrides, Pattern, Template};
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
 
@@ -67,6 +67,8 @@ pub struct Defaults {
     pub overrides: Overrides,
     /// How much tools may be used: as much as one likes.
     pub limits: Limits,
+    /// Limits of the lists of servers.
+    pub list_limits: ListLimits,
     /// How many calls with an idempotency key are remembered: 10000 if absent.
     pub max_keys: Option<usize>,
     /// How many bytes that may take, answers included: 64 MiB if absent.
@@ -90,6 +92,7 @@ impl Default for Defaults {
             cache_bytes: 64 << 20,
             overrides: Overrides::default(),
             limits: Limits::default(),
+            list_limits: ListLimits::default(),
             max_keys: None,
             max_key_bytes: None,
         }
@@ -125,6 +128,8 @@ pub struct PolicySpec {
     pub limits: CallLimitsSpec,
     /// What models and operators are told of errors.
     pub errors: ErrorPolicy,
+    /// How suspicious definitions are handled of servers that do not say so themselves.
+    pub definitions: DefinitionPolicy,
 }
 
 /// Whether a model may, must or must not call tools.

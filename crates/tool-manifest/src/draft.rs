@@ -170,6 +170,10 @@ impl Draft {
         self.callbacks.extend(callback);
         sections::choice_and_limits(cx, body.tool_choice, body.limits, &mut self.policy);
         self.policy.errors = errors::policy(cx, body.errors, std::mem::take(&mut self.policy.errors));
+        if let Some(word) = body.definitions.get() {
+            // Of what several files say, the strictest counts.
+            self.policy.definitions = self.policy.definitions.max(word.into());
+        }
         extend(
             &mut self.policy.permissions,
             sections::permissions(body.permissions),
@@ -226,6 +230,7 @@ impl Draft {
         self.callbacks.extend(other.callbacks);
         sections::merge_choice_and_limits(&mut self.policy, other.policy.tool_choice, other.policy.limits);
         self.policy.errors = std::mem::take(&mut self.policy.errors).or(other.policy.errors);
+        self.policy.definitions = self.policy.definitions.max(other.policy.definitions);
         extend(&mut self.policy.permissions, other.policy.permissions);
         let required = other.policy.required_permissions;
         extend(&mut self.policy.required_permissions, required);

@@ -21,6 +21,7 @@ mod json;
 mod kiwi;
 mod ladder;
 mod limits;
+mod listing;
 mod load;
 mod manifest;
 mod metadata;
@@ -61,6 +62,7 @@ pub use self::{
     schema::config_schema,
     search::find_configuration,
     secrets::ProcessSecrets,
+    listing::ListLimitsSpec,
     server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport, StartMode},
     server_health::{ServerHealthSpec, ServerHealthTool},
     source::Syntax,

@@ -13,6 +13,7 @@ use crate::{
     idempotency::{self, IdempotenciesBody},
     ladder::{self, LadderField},
     limits::{self, ConcurrenciesBody, RateLimitsBody},
+    listing::{self, DefinitionsWord, ListLimitsBody},
     metadata::texts,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     partial::PartialField,
@@ -92,6 +93,8 @@ pub(crate) struct DefaultsBody {
     partial: PartialField,
     /// What becomes of calls with an idempotency key. That of a server or tool is in its place.
     idempotency: Field<IdempotenciesBody>,
+    /// Limits of the lists of servers. Those of a server are in their place, one by one.
+    list_limits: Field<ListLimitsBody>,
 }
 
 /// How tools are served over HTTP.
@@ -141,6 +144,8 @@ pub(crate) struct PolicyBody {
     pub(crate) limits: Field<CallLimitsBody>,
     /// What models and operators are told of errors, by their kinds: `upstream_error: {advice: ask for help}`.
     pub(crate) errors: Field<Entries<ErrorBody>>,
+    /// How suspicious definitions of servers are handled; `pass` if it is not given. That of a server is in its place.
+    pub(crate) definitions: Field<DefinitionsWord>,
 }
 
 /// How much may be called in a turn and in a conversation; any amount of what is not given.
@@ -248,6 +253,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
     defaults.overrides.disabled_for = body.disabled_for.get().map(|Period(period)| period);
     defaults.overrides.on_failure = ladder::of_many(cx, body.on_failure);
     idempotency::defaults(cx, body.idempotency, &mut defaults);
+    defaults.list_limits = listing::list_limits(cx, body.list_limits).or(defaults.list_limits);
     defaults
 }
 

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ConcurrencyLimit, Origin, Overrides, Pattern, RateLimit, Template, Trust};
+use tool_core::{ConcurrencyLimit, DefinitionPolicy, Origin, Overrides, Pattern, RateLimit, Template, Trust};
 
 use crate::{
     cache::CacheBody,
@@ -11,6 +11,7 @@ use crate::{
     idempotency::{self, ServerIdempotencyBody},
     ladder::{self, LadderField},
     limits::{self, ConcurrencyBody, RateLimitBody},
+    listing::{self, DefinitionsWord, ListLimitsBody, ListLimitsSpec},
     node::NodeId,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     partial::PartialField,
@@ -71,6 +72,10 @@ pub struct ServerSpec {
     pub keep_lists: Option<bool>,
     /// Where the server takes idempotency keys; nowhere if absent.
     pub key_place: Option<KeyPlace>,
+    /// How its suspicious definitions are handled; as the policy says if absent.
+    pub definitions: Option<DefinitionPolicy>,
+    /// Limits of its lists, where they differ from the defaults.
+    pub list_limits: ListLimitsSpec,
 }
 
 /// How a server is reached.
@@ -192,6 +197,8 @@ impl ServerSpec {
             idle_timeout: None,
             keep_lists: None,
             key_place: None,
+            definitions: None,
+            list_limits: ListLimitsSpec::default(),
         }
     }
 
@@ -313,6 +320,10 @@ pub(crate) struct ServerBody {
     pub(crate) disabled_for: Field<Period>,
     /// What becomes of calls with an idempotency key, and whether the server is told it.
     pub(crate) idempotency: Field<ServerIdempotencyBody>,
+    /// How its suspicious definitions are handled, in the place of what `policy.definitions` says.
+    pub(crate) definitions: Field<DefinitionsWord>,
+    /// Limits of its lists, in the place of those in `defaults`.
+    pub(crate) list_limits: Field<ListLimitsBody>,
 }
 
 /// Makes a server from what a file says; nothing if it is not usable, which is then reported.
@@ -392,6 +403,8 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         idle_timeout,
         keep_lists: body.keep_lists.get(),
         key_place,
+        definitions: body.definitions.get().map(DefinitionPolicy::from),
+        list_limits: listing::list_limits(cx, body.list_limits),
     })
 }
 

@@ -19,6 +19,7 @@ impl FixedSource {
             others: Vec::new(),
             rejected: Vec::new(),
             is_kept: false,
+            warnings: Vec::new(),
         };
         Self {
             name: name.into(),

@@ -336,7 +336,7 @@ fn add_mcp(
     let disabled = configuration.servers.iter().filter(|spec| spec.disabled);
     primitives.running.servers.disabled_prefixes = disabled.map(|spec| spec.prefix()).collect();
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
-        let settings = server_settings(spec, &configuration.defaults);
+        let settings = server_settings(spec, configuration);
         let known = before
             .servers
             .list
@@ -362,13 +362,14 @@ fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Runn
 #[cfg(feature = "exec-mcp")]
 fn server_settings(
     spec: &tool_manifest::ServerSpec,
-    defaults: &tool_manifest::Defaults,
+    configuration: &Configuration,
 ) -> tool_exec_mcp::ServerSettings {
     use tool_exec_mcp::{
         EraChoice, HttpTransport, Isolation, KeyPlace, NETWORK_VARIABLES, ServerSettings, ServerTarget,
     };
     use tool_manifest::Era;
 
+    let defaults = &configuration.defaults;
     let target = match spec.transport.clone() {
         ServerTransport::Stdio {
             command,
@@ -434,6 +435,8 @@ fn server_settings(
         tool_manifest::KeyPlace::Meta(key) => KeyPlace::Meta(key),
         tool_manifest::KeyPlace::Argument(name) => KeyPlace::Argument(name),
     });
+    settings.definitions = spec.definitions.unwrap_or(configuration.policy.definitions);
+    settings.list_limits = spec.list_limits.or(defaults.list_limits);
     settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
 }
@@ -483,7 +486,7 @@ mod tests {
             let text = format!("servers: {{web: {{url: \"http://127.0.0.1:9/mcp\", {said}}}}}");
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
             let configuration = tool_manifest::load(&options).expect("usable").configuration;
-            let settings = server_settings(&configuration.servers[0], &configuration.defaults);
+            let settings = server_settings(&configuration.servers[0], &configuration);
             assert_eq!(settings.timeout, expected.map(Duration::from_secs), "{said}");
         }
     }

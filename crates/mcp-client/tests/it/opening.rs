@@ -1,6 +1,6 @@
 //! How a connection is opened, and the lists that are read over it.
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, ErrorKind, ListLimits};
+use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, ErrorKind, ListCut, ListLimits};
 use mcp_wire::Era;
 use serde_json::Value;
 
@@ -205,6 +205,39 @@ async fn lists_without_end() {
         }
         let error = listing.await.unwrap().unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+/// A list that is cut is no loss of what was read before, and no further page is fetched.
+#[tokio::test(start_paused = true)]
+async fn lists_are_read_as_far_as_allowed() {
+    let limits = ListLimits {
+        pages: 3,
+        entries: 5,
+        bytes: 300,
+        ..ListLimits::default()
+    };
+    let long = format!(r#"{{"tools":[1,2,"{}",3],"nextCursor":"N"}}"#, "x".repeat(300));
+    let padded = format!(r#"{{"tools":[1],"nextCursor":"N","_meta":"{}"}}"#, "x".repeat(300));
+    for (page, cut, n_entries, n_pages) in [
+        (r#"{"tools":[1,2],"nextCursor":"same"}"#, Some(ListCut::RepeatedCursor), 4, 2),
+        (r#"{"tools":[1],"nextCursor":"N"}"#, Some(ListCut::Pages), 3, 3),
+        (r#"{"tools":[1,2,3],"nextCursor":"N"}"#, Some(ListCut::Entries), 5, 2),
+        (r#"{"tools":[1,2,3,4,5,6,7]}"#, Some(ListCut::Entries), 5, 1),
+        (long.as_str(), Some(ListCut::Bytes), 2, 1),
+        (padded.as_str(), Some(ListCut::Bytes), 1, 1),
+        (r#"{"tools":[1,2,3,4,5]}"#, None, 5, 1),
+    ] {
+        let (connection, mut peer) = connect().await;
+        let listing = tokio::spawn(async move { connection.list_for("tools/list", "tools", limits).await });
+        let mut count = 0;
+        while let Some(message) = peer.next_or_end().await {
+            count += 1;
+            let page = page.replace('N', &count.to_string());
+            peer.answer(message["id"].as_u64().unwrap(), &page).await;
+        }
+        let listed = listing.await.unwrap().unwrap();
+        assert_eq!((listed.cut, listed.entries.len(), count), (cut, n_entries, n_pages), "{page}");
     }
 }
 

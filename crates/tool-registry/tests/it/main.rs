@@ -58,6 +58,7 @@ impl Lazy {
             others: Vec::new(),
             rejected: Vec::new(),
             is_kept: false,
+            warnings: Vec::new(),
         }));
     }
 }
@@ -307,6 +308,7 @@ async fn what_a_source_leaves_out_is_listed() {
         others: Vec::new(),
         rejected: vec![rejected],
         is_kept: false,
+        warnings: Vec::new(),
     }));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(registry.snapshot().refused()[0].reason, "no schema");
@@ -350,6 +352,7 @@ fn shelf(name: &str, others: Vec<Descriptor>) -> Arc<dyn Source> {
         others: others.into_iter().map(Arc::new).collect(),
         rejected: Vec::new(),
         is_kept: false,
+        warnings: Vec::new(),
     }));
     Arc::new(lazy)
 }
@@ -425,6 +428,7 @@ async fn a_tool_and_a_prompt_may_have_the_same_name() {
         others: vec![Arc::new(other(Feature::Prompt, "srv", "x"))],
         rejected: Vec::new(),
         is_kept: false,
+        warnings: Vec::new(),
     }));
     let registry = registry(vec![Arc::new(lazy)]);
     assert_eq!(
@@ -447,6 +451,7 @@ async fn a_list_that_did_not_change_keeps_its_revision() {
             others: vec![prompt.clone()],
             rejected: Vec::new(),
             is_kept: false,
+            warnings: Vec::new(),
         }));
     };
     set(1, &[]);

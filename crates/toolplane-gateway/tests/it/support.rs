@@ -299,6 +299,7 @@ impl Changing {
             others: catalogue.others.clone(),
             rejected: Vec::new(),
             is_kept: false,
+            warnings: Vec::new(),
         };
         change(&mut next);
         let revision = next.revision;
