@@ -138,7 +138,12 @@ impl Connection {
 }
 
 /// Takes the entries of a page as far as the limits allow, behind `bytes` of other pages.
-fn take(array: &RawJson, limits: ListLimits, mut bytes: usize, entries: &mut Vec<RawJson>) -> Option<ListCut> {
+fn take(
+    array: &RawJson,
+    limits: ListLimits,
+    mut bytes: usize,
+    entries: &mut Vec<RawJson>,
+) -> Option<ListCut> {
     for entry in array.items() {
         if entries.len() == limits.entries {
             return Some(ListCut::Entries);

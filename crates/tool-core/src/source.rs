@@ -101,11 +101,16 @@ pub trait Source: Send + Sync {
         self.snapshot().warnings.clone()
     }
 
-    /// The length of the longest prefix of the source that this name of a tool or prompt begins with, in bytes: a name
-    /// belongs to the source with the longest one. `None` if the name is not in the source's namespace.
-    fn namespace(&self, name: &str) -> Option<usize> {
-        let _ = name;
+    /// Prefix of the names of its tools and prompts: its namespace. A name that begins with the prefixes of several
+    /// sources belongs to the one with the longest. `None` if it has none.
+    fn prefix(&self) -> Option<String> {
         None
+    }
+
+    /// Whether an operator gave this name to one of its tools.
+    fn is_renamed(&self, name: &str) -> bool {
+        let _ = name;
+        false
     }
 
     /// Asks what stands behind it whether it is there; nothing if there is nothing to ask, or nobody has needed it yet. One

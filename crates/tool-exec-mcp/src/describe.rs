@@ -97,12 +97,12 @@ pub(crate) fn replaced(before: &Catalogue, mut lists: HashMap<Feature, Described
             Feature::Tool => &mut after.tools,
             _ => &mut after.others,
         };
-        place.extend(described.descriptors.into_iter().map(
-            |descriptor| match known.get(&(feature, &descriptor.name)) {
+        place.extend(described.descriptors.into_iter().map(|descriptor| {
+            match known.get(&(feature, &descriptor.name)) {
                 Some(same) if ***same == *descriptor => Arc::clone(same),
                 _ => descriptor,
-            },
-        ));
+            }
+        }));
         after.rejected.extend(described.rejected);
         after.warnings.extend(described.warnings);
     }

@@ -75,7 +75,10 @@ impl Known {
         }
         if n_new > MAX_LOGGED {
             let more = n_new - MAX_LOGGED;
-            tracing::warn!(server, "{more} more warnings about its lists; `toolplane doctor` shows them");
+            tracing::warn!(
+                server,
+                "{more} more warnings about its lists; `toolplane doctor` shows them"
+            );
         }
         if n_new > 0 {
             self.logged = warnings.iter().cloned().collect();

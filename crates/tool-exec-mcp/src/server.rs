@@ -529,8 +529,13 @@ impl Source for ServerSource {
         server.warnings.of(&server.settings.name, &catalogue)
     }
 
-    fn namespace(&self, name: &str) -> Option<usize> {
-        self.0.settings.namespace(name)
+    fn prefix(&self) -> Option<String> {
+        Some(self.0.settings.outward_prefix())
+    }
+
+    fn is_renamed(&self, name: &str) -> bool {
+        let settings = &self.0.settings;
+        settings.rename.keys().any(|own| settings.outward(own) == name)
     }
 
     fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {

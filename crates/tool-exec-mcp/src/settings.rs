@@ -247,17 +247,15 @@ impl ServerSettings {
         outward_name(&format!("{}{own}", self.prefix))
     }
 
-    /// The length of the prefix if this name of a tool or prompt begins with it, in bytes; the whole name counts if the
-    /// operator gave it to one of the server's tools. `None` if it is not in the server's namespace.
-    pub(crate) fn namespace(&self, name: &str) -> Option<usize> {
-        if self.rename.keys().any(|own| self.outward(own) == name) {
-            return Some(name.len());
-        }
-        // A prefix that leaves no room is cut with the name.
+    /// The prefix as it stands before the names that agents see, which is shorter where it leaves no room for them.
+    pub(crate) fn outward_prefix(&self) -> String {
         const LONGEST: usize = tool_core::MAX_NAME - 9;
-        let prefix = outward_name(&self.prefix);
-        let prefix = if self.prefix.is_empty() { "" } else { &prefix[..prefix.len().min(LONGEST)] };
-        (!prefix.is_empty() && name.starts_with(prefix)).then_some(prefix.len())
+        let mut prefix = match self.prefix.as_str() {
+            "" => String::new(),
+            prefix => outward_name(prefix),
+        };
+        prefix.truncate(LONGEST);
+        prefix
     }
 
     /// The names by which a tool may be known that is not shown under them: the one under which the server's list shows it, and

@@ -8,7 +8,9 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ApprovalRule, DefinitionPolicy, Descriptor, ErrorPolicy, Limits, ListLimits, Overrides, Pattern, Template};
+use tool_core::{
+    ApprovalRule, DefinitionPolicy, Descriptor, ErrorPolicy, Limits, ListLimits, Overrides, Pattern, Template,
+};
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
 

@@ -58,6 +58,7 @@ pub use self::{
     },
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},
+    listing::ListLimitsSpec,
     load::{LoadOptions, Loaded, Part, load},
     schema::config_schema,
     search::find_configuration,

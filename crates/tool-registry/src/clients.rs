@@ -231,7 +231,9 @@ impl Registry {
         let before = shared.snapshot.load_full();
         let sources = parts.sources.iter();
         let catalogues: Vec<_> = sources.map(|source| (source.name(), list(source))).collect();
-        let snapshot = Self::resolver(shared, &parts, &before, Cause::Sources).resolve(&catalogues);
+        let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
+        let resolver = Self::resolver(shared, &parts, &before, Cause::Sources, &is_renamed);
+        let snapshot = resolver.resolve(&catalogues);
         (before, snapshot)
     }
 
@@ -240,6 +242,7 @@ impl Registry {
         parts: &'a Parts,
         before: &'a Snapshot,
         cause: Cause,
+        is_renamed: &'a (dyn Fn(&str, &str) -> bool + 'a),
     ) -> Resolver<'a> {
         Resolver {
             executors: &parts.executors,
@@ -247,6 +250,8 @@ impl Registry {
             upstream_settings: &parts.upstream_settings,
             generation: parts.generation,
             shared,
+            namespaces: &parts.namespaces,
+            is_renamed,
             before,
             keeps_tools: cause == Cause::Sources,
             lists_changed: cause == Cause::Parts { lists_changed: true },

@@ -7,6 +7,8 @@ mod clients;
 mod first_loads;
 mod fixed;
 mod follow;
+mod look_alikes;
+mod namespaces;
 mod registry;
 mod resolve;
 mod snapshot;

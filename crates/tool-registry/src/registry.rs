@@ -11,11 +11,11 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tool_core::{
-    ClientIdentity, Descriptor, Executor, Feature, OnUpdate, PrepareError, Settings, Source, SourceState,
-    SourceStatus, Target, Tool, Trust, Update, Upstream,
+    ClientIdentity, Descriptor, Executor, Feature, ListWarning, OnUpdate, PrepareError, Settings, Source,
+    SourceState, SourceStatus, Target, Tool, Trust, Update, Upstream,
 };
 
-use crate::{Snapshot, clients::ClientSnapshots, first_loads::FirstLoads, follow};
+use crate::{Snapshot, clients::ClientSnapshots, first_loads::FirstLoads, follow, namespaces::Namespaces};
 
 /// All tools of all sources. Cloning shares it.
 #[derive(Clone)]
@@ -60,14 +60,24 @@ pub(crate) struct Parts {
     pub(crate) executors: HashMap<String, Arc<dyn Executor>>,
     pub(crate) defaults: Settings,
     pub(crate) upstream_settings: HashMap<String, Settings>,
+    pub(crate) namespaces: Namespaces,
     /// How many there were before.
     pub(crate) generation: u64,
+}
+
+impl Parts {
+    /// Returns `true` if the operator gave a source's tool of this name the name itself.
+    pub(crate) fn is_renamed(&self, source: &str, name: &str) -> bool {
+        let mut named = self.sources.iter().filter(|known| known.name() == source);
+        named.any(|known| known.is_renamed(name))
+    }
 }
 
 impl From<RegistryParts> for Parts {
     fn from(parts: RegistryParts) -> Self {
         let executors = parts.executors.into_iter();
         Self {
+            namespaces: Namespaces::new(&parts.sources),
             sources: parts.sources,
             executors: executors
                 .map(|executor| (executor.kind().to_owned(), executor))
@@ -334,6 +344,21 @@ impl Registry {
         warned.collect()
     }
 
+    /// Warnings about what sources list now, each with the source that it is about.
+    #[must_use]
+    pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
+        let sources = self.sources();
+        let of_sources = sources.iter().flat_map(|source| {
+            let name = source.name().to_owned();
+            source
+                .warnings()
+                .into_iter()
+                .map(move |warning| (name.clone(), warning))
+        });
+        let snapshot = self.snapshot();
+        of_sources.chain(snapshot.warnings().iter().cloned()).collect()
+    }
+
     /// The source that this comes from, if it still has it.
     #[must_use]
     pub fn source_of(&self, tool: &Tool) -> Option<Arc<dyn Source>> {
@@ -412,7 +437,9 @@ impl Registry {
         if unchanged {
             return;
         }
-        let snapshot = Self::resolver(shared, &parts, &before, cause).resolve(&catalogues);
+        let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
+        let resolver = Self::resolver(shared, &parts, &before, cause, &is_renamed);
+        let snapshot = resolver.resolve(&catalogues);
         for refused in &snapshot.refused {
             if !before.refused.contains(refused) {
                 tracing::warn!(
@@ -422,6 +449,15 @@ impl Registry {
                     refused.feature.as_str(),
                     refused.reason
                 );
+            }
+        }
+        for (source, warning) in &snapshot.warnings {
+            if !before
+                .warnings
+                .iter()
+                .any(|(known, before)| known == source && before == warning)
+            {
+                tracing::warn!(source, kind = warning.kind, "{warning}");
             }
         }
         if let Cause::Parts { .. } = cause {

@@ -11,7 +11,9 @@ use tool_core::{
 };
 use tool_schema::LazySchema;
 
-use crate::{Refused, Snapshot, registry::Shared, snapshot::key};
+use crate::{
+    Refused, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared, snapshot::key,
+};
 
 /// What a resolution goes by.
 pub(crate) struct Resolver<'a> {
@@ -21,6 +23,9 @@ pub(crate) struct Resolver<'a> {
     /// That of the parts that tools are made of now.
     pub(crate) generation: u64,
     pub(crate) shared: &'a Shared,
+    pub(crate) namespaces: &'a Namespaces,
+    /// Whether an operator gave a name to something of the source of this name.
+    pub(crate) is_renamed: &'a dyn Fn(&str, &str) -> bool,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
     /// Whether tools of which nothing changed are kept: not if settings or executors may have.
@@ -43,6 +48,7 @@ impl Resolver<'_> {
             ..Snapshot::default()
         };
         let mut owners: HashMap<_, &str> = HashMap::new();
+        let mut named: Vec<(&str, &Descriptor)> = Vec::new();
         for (source, catalogue) in sources {
             snapshot.refused.extend(
                 catalogue
@@ -51,6 +57,11 @@ impl Resolver<'_> {
                     .map(|r| refuse(source, r.feature, &r.name, r.reason.clone())),
             );
             for descriptor in catalogue.tools.iter().chain(&catalogue.others) {
+                if let Some(reason) = self.outside(source, descriptor) {
+                    let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
+                    snapshot.refused.push(refused);
+                    continue;
+                }
                 match owners.entry((descriptor.feature, key(descriptor))) {
                     Entry::Occupied(owner) => {
                         let reason = taken(descriptor, owner.get());
@@ -60,6 +71,9 @@ impl Resolver<'_> {
                     Entry::Vacant(vacant) => match self.tool(source, descriptor) {
                         Ok(tool) => {
                             vacant.insert(source);
+                            if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
+                                named.push((source, &**descriptor));
+                            }
                             let shelf = snapshot.shelf_mut(descriptor.feature);
                             shelf.by_key.insert(key(descriptor), tool.clone());
                             shelf.items.push(tool);
@@ -69,9 +83,27 @@ impl Resolver<'_> {
                 }
             }
         }
+        snapshot.warnings = look_alikes(named.into_iter());
         snapshot.awaited = self.awaited(sources, &snapshot);
         self.finish(&mut snapshot);
         snapshot
+    }
+
+    /// Why a source cannot have this name: it is in the namespace of another source. Names that an operator gave are
+    /// theirs to give.
+    fn outside(&self, source: &str, descriptor: &Descriptor) -> Option<String> {
+        let is_named = matches!(descriptor.feature, Feature::Tool | Feature::Prompt);
+        if !is_named || descriptor.origin.trust == Trust::Operator {
+            return None;
+        }
+        let name = &descriptor.name;
+        let (prefix, owner) = self.namespaces.foreign(source, name)?;
+        (!(self.is_renamed)(source, name)).then(|| {
+            format!(
+                "names that begin with `{prefix}` belong to `{owner}`; rename it in the settings of `{source}`, or give one of \
+                 the two another `prefix`"
+            )
+        })
     }
 
     /// What is known of the tools that are not there now and may come back. What runs them has the name of its source.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use tool_core::{Feature, PrepareError, Target, Tool, ToolState, Trust, UriTemplate};
+use tool_core::{Feature, ListWarning, PrepareError, Target, Tool, ToolState, Trust, UriTemplate};
 
 /// All tools at one time, resolved, with the prompts and resources of servers. Immutable: a call that began with it
 /// ends with it.
@@ -17,6 +17,8 @@ pub struct Snapshot {
     /// What a template's URIs look like, in the order of the templates.
     pub(crate) uri_templates: Vec<UriTemplate>,
     pub(crate) refused: Vec<Refused>,
+    /// Warnings about names, with the source that has the name.
+    pub(crate) warnings: Vec<(String, ListWarning)>,
     /// What is known of tools that are not there while the lists of their server are still to be read: another one is in its
     /// place since its settings changed. By what they are found by.
     pub(crate) awaited: HashMap<(Feature, Arc<str>), Arc<ToolState>>,
@@ -160,6 +162,12 @@ impl Snapshot {
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused
+    }
+
+    /// Warnings about names of several sources, each with the source that it is about.
+    #[must_use]
+    pub fn warnings(&self) -> &[(String, ListWarning)] {
+        &self.warnings
     }
 
     pub(crate) fn shelf(&self, feature: Feature) -> &Shelf {

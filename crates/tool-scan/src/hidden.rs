@@ -77,6 +77,13 @@ fn is_visible_format(c: char) -> bool {
     )
 }
 
+/// Whether a character shows nothing, or changes how others are shown, wherever it stands. Tab and line feed are not
+/// hidden; [`hidden_chars`] leaves out characters that their neighbours need.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    class_of(c).is_some()
+}
+
 /// Hidden characters of a text. Those that their script or an emoji needs are left out: a joiner between emoji or
 /// behind a letter of a joining script, a variation selector behind its base, a mark of direction beside text that
 /// runs right to left, the flags of England, Scotland and Wales, a zero-width space in scripts without spaces.

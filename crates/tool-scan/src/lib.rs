@@ -25,6 +25,6 @@ mod scan;
 pub use self::{
     confusable::{has_mixed_scripts, look_alike_key},
     escape::{escape_json, escape_line, escape_lines, for_model},
-    hidden::{CharClass, HiddenChar, hidden_chars},
+    hidden::{CharClass, HiddenChar, hidden_chars, is_hidden},
     scan::{Finding, Kind, MAX_FINDINGS, scan, scan_text},
 };

@@ -51,7 +51,7 @@ fn put_look_alike(c: char, plain: &mut String) {
             let alike = upper.next().filter(|_| upper.next().is_none()).and_then(|upper| {
                 let mut text = [0; 4];
                 let mut alike = unicode_security::skeleton(upper.encode_utf8(&mut text));
-                alike.next().filter(|alike| alike.is_ascii_alphabetic())
+                alike.next().filter(char::is_ascii_alphabetic)
             });
             match alike {
                 Some(alike) => plain.push(alike.to_ascii_lowercase()),
@@ -115,7 +115,8 @@ pub(crate) fn words(plain: &str) -> String {
             continue;
         }
         let is_single = word.len() == 1;
-        if !words.is_empty() && !(is_single && single > 0) {
+        let continues = is_single && single > 0;
+        if !words.is_empty() && !continues {
             words.push(' ');
         }
         single = if is_single { single + 1 } else { 0 };

@@ -16,8 +16,8 @@ impl Toolplane {
     /// - `window_s`: how far back attempts count, in seconds;
     /// - `servers`: each server with its `name`, its `state`, whether it is started lazily (`start`), where its `lists` come from,
     ///   whether it is `checked_at_start`, since when it is in its state (`since`, `in_state_ms`), how many `attempts` its
-    ///   start took, `retry_in_ms` if it is left alone for a while, `n_restarts`, and its figures; then the hosts of HTTP
-    ///   tools;
+    ///   start took, `retry_in_ms` if it is left alone for a while, `n_restarts`, `n_warnings` about what it
+    ///   lists with the kind of the first (`first_warning`), and its figures; then the hosts of HTTP tools;
     /// - `tools`: each tool that was called or checked, with its `name`, its `server`, the `state` of that, and its figures;
     /// - `chaos`, with its `seed`, while faults are injected on purpose.
     ///
@@ -44,11 +44,22 @@ impl Toolplane {
 /// `sources` are the servers.
 fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> {
     let (book, wall) = (plane.health(), plane.0.clock.wall());
+    let warnings = plane.list_warnings();
     let of_servers = sources.iter().map(|(name, status)| {
         let report = book.report(&AlertSubject::Upstream(name.as_str().into()));
         let figures = report.as_ref().map(health_record);
         let figures = figures.unwrap_or_else(|| json!({"status": "unknown", "calls": 0, "failures": 0}));
-        with(public_record(name, status, wall), figures)
+        let mut record = public_record(name, status, wall);
+        // Their texts are the server's own words: operators are shown those.
+        let mut kinds = warnings
+            .iter()
+            .filter(|(source, _)| source == name)
+            .map(|(_, warning)| warning.kind);
+        if let Some(first) = kinds.next() {
+            record.insert("n_warnings".to_owned(), (1 + kinds.count()).into());
+            record.insert("first_warning".to_owned(), first.into());
+        }
+        with(record, figures)
     });
     let is_server = |name: &str| sources.iter().any(|(server, _)| server == name);
     let snapshot = plane.0.registry.snapshot();

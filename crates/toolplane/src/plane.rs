@@ -12,8 +12,8 @@ use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
     Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
-    ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, Note, Observers, Outcome, PrepareError,
-    SourceState, SourceStatus, Target, Tool, ToolError,
+    ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, ListWarning, Note, Observers, Outcome,
+    PrepareError, SourceState, SourceStatus, Target, Tool, ToolError,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules, Surface};
@@ -512,6 +512,19 @@ impl Toolplane {
     #[must_use]
     pub fn refused(&self) -> Vec<Refused> {
         self.0.registry.snapshot().refused().to_vec()
+    }
+
+    /// Warnings about what servers list now: suspicious text in definitions, lists that are longer than allowed, and
+    /// names that look alike. Each comes with the source that it is about, without secrets.
+    #[must_use]
+    pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
+        let mut warnings = self.0.registry.list_warnings();
+        for (_, warning) in &mut warnings {
+            if let Cow::Owned(hidden) = self.0.redactor.text(&warning.message) {
+                warning.message = hidden;
+            }
+        }
+        warnings
     }
 
     /// What of the executor settings of tools never has an effect, by the tool's name:

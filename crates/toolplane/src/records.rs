@@ -1,9 +1,13 @@
 //! What operators are shown of servers and tools, as data.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::{Map, Value, json};
 use tool_core::{LedgerEntry, LedgerState, SourceState, SourceStatus, Tool, rfc3339};
+use tool_scan::escape_line;
 
 use crate::Toolplane;
 
@@ -18,7 +22,9 @@ impl Toolplane {
     /// - `retry_in_ms`: how long it is left alone before it is tried again, if it is;
     /// - `n_tools`, `n_restarts`, and `start_ms`: how long the last start took;
     /// - `reason`: why it has failed; `last_error`: why it failed last, if it is well since;
-    /// - `detail`: what it says of itself, or the end of what it wrote to stderr.
+    /// - `detail`: what it says of itself, or the end of what it wrote to stderr;
+    /// - `n_warnings`: the number of warnings about what it lists, and of entries that are not offered, and
+    ///   `first_warning`.
     ///
     /// Secrets are hidden in it, but it names what is inside: it is nothing for models.
     #[must_use]
@@ -26,9 +32,35 @@ impl Toolplane {
         let wall = self.0.clock.wall();
         // The first one is the configuration.
         let servers = self.sources().into_iter().skip(1);
-        servers
-            .map(|(name, status)| record(&name, &status, wall))
-            .collect()
+        let mut warnings = self.source_warnings();
+        let records = servers.map(|(name, status)| {
+            let mut record = record(&name, &status, wall);
+            let warnings = warnings.remove(&name).unwrap_or_default();
+            record.insert("n_warnings".to_owned(), warnings.len().into());
+            let first = warnings.into_iter().next();
+            record.extend(first.map(|first| ("first_warning".to_owned(), first.into())));
+            Value::Object(record)
+        });
+        records.collect()
+    }
+
+    /// What operators should know of what each source lists: entries that are not offered, then other warnings.
+    fn source_warnings(&self) -> HashMap<String, Vec<String>> {
+        let refused = self.refused().into_iter().map(|refused| {
+            let kind = refused.feature.as_str();
+            let (name, reason) = (escape_line(&refused.name), escape_line(&refused.reason));
+            (
+                refused.source,
+                format!("{kind} `{name}` is not offered: {reason}"),
+            )
+        });
+        let warnings = self.list_warnings().into_iter();
+        let warnings = warnings.map(|(source, warning)| (source, warning.to_string()));
+        let mut by_source: HashMap<_, Vec<_>> = HashMap::new();
+        for (source, warning) in refused.chain(warnings) {
+            by_source.entry(source).or_default().push(warning);
+        }
+        by_source
     }
 
     /// How the server of a tool is, as a JSON object: `state`, `start`, `lists`, `attempts` and the rest of what
@@ -93,7 +125,7 @@ impl Toolplane {
     }
 }
 
-fn record(name: &str, status: &SourceStatus, wall: SystemTime) -> Value {
+fn record(name: &str, status: &SourceStatus, wall: SystemTime) -> Map<String, Value> {
     let mut record = public_record(name, status, wall);
     let mut add = |key: &str, value: Value| {
         record.insert(key.to_owned(), value);
@@ -110,7 +142,7 @@ fn record(name: &str, status: &SourceStatus, wall: SystemTime) -> Value {
     if let Some(detail) = &status.detail {
         add("detail", detail.as_str().into());
     }
-    Value::Object(record)
+    record
 }
 
 /// What anybody may know of a server who may know that it is there: neither addresses nor what it said.

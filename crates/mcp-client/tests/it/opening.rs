@@ -218,11 +218,24 @@ async fn lists_are_read_as_far_as_allowed() {
         ..ListLimits::default()
     };
     let long = format!(r#"{{"tools":[1,2,"{}",3],"nextCursor":"N"}}"#, "x".repeat(300));
-    let padded = format!(r#"{{"tools":[1],"nextCursor":"N","_meta":"{}"}}"#, "x".repeat(300));
+    let padded = format!(
+        r#"{{"tools":[1],"nextCursor":"N","_meta":"{}"}}"#,
+        "x".repeat(300)
+    );
     for (page, cut, n_entries, n_pages) in [
-        (r#"{"tools":[1,2],"nextCursor":"same"}"#, Some(ListCut::RepeatedCursor), 4, 2),
+        (
+            r#"{"tools":[1,2],"nextCursor":"same"}"#,
+            Some(ListCut::RepeatedCursor),
+            4,
+            2,
+        ),
         (r#"{"tools":[1],"nextCursor":"N"}"#, Some(ListCut::Pages), 3, 3),
-        (r#"{"tools":[1,2,3],"nextCursor":"N"}"#, Some(ListCut::Entries), 5, 2),
+        (
+            r#"{"tools":[1,2,3],"nextCursor":"N"}"#,
+            Some(ListCut::Entries),
+            5,
+            2,
+        ),
         (r#"{"tools":[1,2,3,4,5,6,7]}"#, Some(ListCut::Entries), 5, 1),
         (long.as_str(), Some(ListCut::Bytes), 2, 1),
         (padded.as_str(), Some(ListCut::Bytes), 1, 1),
@@ -237,7 +250,11 @@ async fn lists_are_read_as_far_as_allowed() {
             peer.answer(message["id"].as_u64().unwrap(), &page).await;
         }
         let listed = listing.await.unwrap().unwrap();
-        assert_eq!((listed.cut, listed.entries.len(), count), (cut, n_entries, n_pages), "{page}");
+        assert_eq!(
+            (listed.cut, listed.entries.len(), count),
+            (cut, n_entries, n_pages),
+            "{page}"
+        );
     }
 }
 

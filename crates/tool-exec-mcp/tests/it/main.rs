@@ -6,6 +6,7 @@ mod beside_tools;
 mod calls;
 mod client;
 mod connections;
+mod definitions;
 mod fixture;
 mod http;
 mod http_asking;

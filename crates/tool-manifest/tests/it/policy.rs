@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tool_core::{ApprovalRule, Pattern};
+use tool_core::{ApprovalRule, DefinitionPolicy, ListLimits, Pattern};
 use tool_manifest::{Configuration, LoadOptions, Syntax, ToolChoiceSpec, load};
 
 fn configuration(texts: &[&str]) -> Configuration {
@@ -124,4 +124,45 @@ fn what_is_wrong_is_told_with_its_line() {
         assert!(problem.contains(expected), "{problem}");
         assert!(problem.contains(&format!("toolplane.yaml:{line}")), "{problem}");
     }
+}
+
+#[test]
+fn definitions_are_judged_by_server_and_by_policy() {
+    let loaded = configuration(&[
+        "
+policy: {definitions: clean}
+servers: {a: {command: a}, b: {command: b, definitions: withhold}}
+",
+        "policy: {definitions: pass}",
+    ]);
+    assert_eq!(
+        loaded.policy.definitions,
+        DefinitionPolicy::Clean,
+        "the strictest of all files"
+    );
+    let of_servers: Vec<_> = loaded.servers.iter().map(|server| server.definitions).collect();
+    assert_eq!(of_servers, [None, Some(DefinitionPolicy::Withhold)]);
+    assert_eq!(configuration(&["{}"]).policy.definitions, DefinitionPolicy::Pass);
+    assert!(problem("policy: {definitions: hide}").contains("withhold"));
+}
+
+#[test]
+fn lists_have_limits() {
+    let loaded = configuration(&["
+defaults: {list_limits: {tools: 10, bytes: 1MiB}}
+servers: {a: {command: a, list_limits: {tools: 20, definition_bytes: 4KiB}}}
+"]);
+    let defaults = ListLimits {
+        tools: 10,
+        bytes: 1 << 20,
+        ..ListLimits::default()
+    };
+    assert_eq!(loaded.defaults.list_limits, defaults);
+    let of_server = ListLimits {
+        tools: 20,
+        definition_bytes: 4096,
+        ..defaults
+    };
+    assert_eq!(loaded.servers[0].list_limits.or(defaults), of_server);
+    assert!(problem("defaults: {list_limits: {tools: 0}}").contains("at least 1"));
 }

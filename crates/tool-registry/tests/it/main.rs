@@ -1,6 +1,7 @@
 //! Sources, names, resolution and what happens when sources change or fail.
 
 mod kept;
+mod names;
 
 use std::{
     sync::{

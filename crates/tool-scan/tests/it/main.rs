@@ -1,7 +1,6 @@
 //! The crate from the outside.
 
 mod cleaning;
-mod corpus;
 mod escaping;
 mod names;
 mod orders;

@@ -1,0 +1,67 @@
+//! Names that a reader may take for one another.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::BuildHasher,
+};
+
+use foldhash::fast::RandomState;
+use tool_core::{Descriptor, Feature, ListWarning, outward_name};
+use tool_scan::{escape_line, look_alike_key};
+
+/// The most warnings about names.
+const MAX: usize = 1000;
+
+/// Warns of each tool or prompt whose name looks like that of an earlier one, by the source of the later. Names are
+/// compared as agents see them and, where letters were replaced, as the server wrote them.
+pub(crate) fn look_alikes<'a>(
+    offered: impl Iterator<Item = (&'a str, &'a Descriptor)>,
+) -> Vec<(String, ListWarning)> {
+    let hasher = RandomState::default();
+    let mut known: HashMap<(Feature, u64), (&str, &Descriptor)> = HashMap::new();
+    let mut warnings = Vec::new();
+    for (source, descriptor) in offered {
+        let outward = look_alike_key(&descriptor.name);
+        let original = original(descriptor).map(|name| look_alike_key(&name));
+        let mut is_told = false;
+        for key in [Some(outward), original].into_iter().flatten() {
+            match known.entry((descriptor.feature, hasher.hash_one(key))) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert((source, descriptor));
+                }
+                Entry::Occupied(first) => {
+                    let (owner, first) = *first.get();
+                    if first.name != descriptor.name && !is_told && warnings.len() < MAX {
+                        is_told = true;
+                        warnings.push((source.to_owned(), warning(descriptor, first, owner)));
+                    }
+                }
+            }
+        }
+    }
+    warnings
+}
+
+fn warning(descriptor: &Descriptor, first: &Descriptor, owner: &str) -> ListWarning {
+    let name = &first.name;
+    ListWarning {
+        feature: Some(descriptor.feature),
+        name: Some(escape_line(&descriptor.name).into_owned()),
+        kind: "look_alike_name",
+        message: format!(
+            "its name looks like `{}` of `{}`",
+            escape_line(name),
+            escape_line(owner)
+        ),
+    }
+}
+
+/// The name as the server wrote it behind the prefix, if it has letters that agents do not see.
+fn original(descriptor: &Descriptor) -> Option<String> {
+    let own = descriptor.definition.as_ref()?.get("name")?.string()?;
+    if own.is_ascii() {
+        return None;
+    }
+    let prefix = descriptor.name.strip_suffix(&outward_name(&own))?;
+    Some(format!("{prefix}{own}"))
+}
