@@ -210,7 +210,7 @@ fn excerpt(text: &str) -> String {
                 shown.push('…');
                 return shown;
             }
-            if next.is_control() || is_invisible(next) {
+            if tool_scan::is_hidden(next) {
                 shown.extend(next.escape_unicode());
             } else {
                 shown.push(next);
@@ -218,9 +218,4 @@ fn excerpt(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Characters that change how the text around them is shown.
-fn is_invisible(next: char) -> bool {
-    matches!(next, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }

@@ -5,6 +5,7 @@
 use std::{borrow::Cow, error::Error, time::Duration};
 
 use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, hide_fields, sanitised};
+use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
 use crate::{conventions, tracer::SpanKind};
@@ -124,17 +125,10 @@ pub(crate) fn loggable(error: &ToolError) -> Cow<'_, str> {
         Some(CheckError::Mismatch(mismatch)) => Cow::Owned(mismatch.masked()),
         _ => hide_credentials(error.message()),
     };
-    if text.contains(char::is_control) {
-        let escaped = text.chars().flat_map(|letter| {
-            let is_control = letter.is_control();
-            let plain = (!is_control).then_some(letter);
-            plain
-                .into_iter()
-                .chain(letter.escape_default().filter(move |_| is_control))
-        });
-        return Cow::Owned(escaped.collect());
+    match text {
+        Cow::Borrowed(text) => escape_line(text),
+        Cow::Owned(text) => Cow::Owned(escape_line(&text).into_owned()),
     }
-    text
 }
 
 /// An id in the digits that traces are written in.

@@ -156,28 +156,9 @@ pub fn harmless_text(text: &str) -> String {
     safe
 }
 
-/// Whether a character shows nothing, or changes how others are shown: controls, marks of direction, spaces without
-/// width, fillers, tags and selectors.
+/// Whether a character of a line shows nothing, or changes how others are shown.
 fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{34f}'
-                | '\u{61c}'
-                | '\u{115f}'..='\u{1160}'
-                | '\u{17b4}'..='\u{17b5}'
-                | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0f}'
-                | '\u{feff}'
-                | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
+    matches!(character, '\n' | '\t') || tool_scan::is_hidden(character)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, net::IpAddr};
 
 use tool_core::hide_credentials;
+use tool_scan::for_model;
 
 /// What stands in the place of an address inside.
 const ADDRESS: &str = "[internal address]";
@@ -42,9 +43,13 @@ const ROOTS: [&str; 24] = [
     "run", "sbin", "snap", "srv", "sys", "tmp", "usr", "var", "Users", "Volumes", "work",
 ];
 
-/// A message as it may be told: masked, and no longer than models should read.
+/// A message as it may be told: masked, on one line, without characters and markup that hide or act, and no longer than
+/// models should read.
 pub(crate) fn tellable(text: &str) -> Cow<'_, str> {
-    let mut told = masked(text);
+    let mut told = match masked(text) {
+        Cow::Borrowed(text) => for_model(text),
+        Cow::Owned(text) => Cow::Owned(for_model(&text).into_owned()),
+    };
     if told.len() > MAX {
         let cut = (0..=MAX).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);
         told = Cow::Owned(format!("{}…", &told[..cut]));

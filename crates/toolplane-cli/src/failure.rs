@@ -2,6 +2,7 @@ use std::{error::Error, fmt::Write};
 
 use raw_json::RawJson;
 use serde::Serialize;
+use tool_scan::escape_json;
 use toolplane::{
     BuildError,
     core::{ErrorKind, ToolError, hide_credentials},
@@ -126,13 +127,13 @@ impl Failure {
             let _ = writeln!(text, "{}\n", problem.render(color));
         }
         let style = if color { text::ERROR } else { text::PLAIN };
-        let _ = write!(text, "{style}error{style:#}: {}", self.message);
+        let _ = write!(text, "{style}error{style:#}: {}", text::line(&self.message));
         for cause in &self.more.causes {
-            let _ = write!(text, "\n  caused by: {cause}");
+            let _ = write!(text, "\n  caused by: {}", text::line(cause));
         }
         if let Some(hint) = &self.hint {
             let style = if color { text::HINT } else { text::PLAIN };
-            let _ = write!(text, "\n{style}hint{style:#}: {hint}");
+            let _ = write!(text, "\n{style}hint{style:#}: {}", text::line(hint));
         }
         text
     }
@@ -151,7 +152,7 @@ impl Failure {
             may_have_run: self.more.may_have_run,
         };
         let text = serde_json::to_string(&written).expect("texts, numbers and checked JSON can be written");
-        format!(r#"{{"error":{text}}}"#)
+        escape_json(&format!(r#"{{"error":{text}}}"#)).into_owned()
     }
 }
 

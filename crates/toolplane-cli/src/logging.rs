@@ -4,6 +4,7 @@ use std::{
     sync::LazyLock,
 };
 
+use tool_scan::escape_json;
 use toolplane::policy::Redactor;
 use tracing::{Level, Metadata};
 use tracing_subscriber::{EnvFilter, fmt, fmt::MakeWriter, util::SubscriberInitExt};
@@ -13,6 +14,7 @@ use crate::{
     config::variable,
     failure::Failure,
     output::Console,
+    text,
 };
 
 /// The secrets that were used so far: no log tells them, whoever writes it.
@@ -28,8 +30,9 @@ pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     SECRETS.known(text)
 }
 
-/// The standard error, without secrets.
+/// The standard error, without secrets and hidden characters: each event is one line.
 struct Stderr {
+    is_json: bool,
     /// Hides credentials as well that nobody has named: the event may hold words of others.
     hides_credentials: bool,
 }
@@ -42,7 +45,13 @@ impl Write for Stderr {
             true => SECRETS.text(&text),
             false => SECRETS.known(&text),
         };
-        io::stderr().write_all(text.as_bytes())?;
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let line = if self.is_json {
+            escape_json(line).into_owned()
+        } else {
+            text::terminal(line).replace('\n', "\\n")
+        };
+        io::stderr().write_all(format!("{line}\n").as_bytes())?;
         Ok(event.len())
     }
 
@@ -52,13 +61,16 @@ impl Write for Stderr {
 }
 
 /// Makes the [`Stderr`] of each event.
-struct Lines;
+struct Lines {
+    is_json: bool,
+}
 
 impl<'a> MakeWriter<'a> for Lines {
     type Writer = Stderr;
 
     fn make_writer(&'a self) -> Stderr {
         Stderr {
+            is_json: self.is_json,
             hides_credentials: false,
         }
     }
@@ -69,6 +81,7 @@ impl<'a> MakeWriter<'a> for Lines {
             .iter()
             .any(|own| event.target().starts_with(own));
         Stderr {
+            is_json: self.is_json,
             hides_credentials: *event.level() > Level::INFO && !is_masked,
         }
     }
@@ -77,15 +90,15 @@ impl<'a> MakeWriter<'a> for Lines {
 /// Sends logs to stderr, which is never protocol or data.
 pub(crate) fn start(options: &Options, default_level: &str, console: Console) -> Result<(), Failure> {
     let filter = filter(options, default_level)?;
-    let builder = fmt()
-        .with_env_filter(filter)
-        .with_writer(Lines)
-        .with_ansi(console.stderr_color());
     let json = match options.log_format {
         LogFormat::Auto => options.output == Format::Json,
         LogFormat::Pretty => false,
         LogFormat::Json => true,
     };
+    let builder = fmt()
+        .with_env_filter(filter)
+        .with_writer(Lines { is_json: json })
+        .with_ansi(console.stderr_color());
     let started = if json {
         builder.json().flatten_event(true).finish().try_init()
     } else {

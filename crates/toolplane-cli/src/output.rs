@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 use serde_json::json;
+use tool_scan::escape_json;
 
 use crate::{
     command::{Color, Format, Options},
@@ -80,8 +81,8 @@ impl Console {
         table: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         match self.format {
-            Format::Table => self.data(&table()),
-            Format::Json => self.data(&text::json::pretty(&raw(value)?)),
+            Format::Table => self.data(&text::terminal(&table())),
+            Format::Json => self.data(&escape_json(&text::json::pretty(&raw(value)?))),
             Format::Yaml => self.data(&text::yaml::yaml(&raw(value)?)),
         }
     }
@@ -111,7 +112,7 @@ impl Console {
             return;
         }
         if self.format == Format::Json {
-            self.stderr(&json!({ "warning": text }).to_string());
+            self.stderr(&escape_json(&json!({ "warning": text }).to_string()));
         } else {
             let style = if self.stderr_color() {
                 text::WARNING
@@ -135,6 +136,7 @@ impl Console {
 
     pub(crate) fn stderr(self, text: &str) {
         let text = logging::without_secrets(text);
+        let text = text::terminal(&text);
         let mut stderr = AutoStream::new(io::stderr().lock(), self.color);
         // There is nowhere left to say that this failed.
         let _ = writeln!(stderr, "{text}");

@@ -19,6 +19,35 @@ fn told(message: &str) -> String {
     Surface::default().told(error).message().to_owned()
 }
 
+/// A model reads one line, in which nothing is hidden and no markup acts.
+#[test]
+fn what_an_upstream_says_hides_nothing_from_people() {
+    for (message, expected) in [
+        ("no\r\n{\"level\":\"INFO\"}", "no {\"level\":\"INFO\"}"),
+        (
+            "a\u{2028}b\u{202e}c\u{200b}\u{e0041}",
+            "a\\u{2028}b\\u{202e}c\\u{200b}\\u{e0041}",
+        ),
+        ("\u{1b}[2J\u{9b}x", "\\u{1b}[2J\\u{9b}x"),
+        ("<script>x</script>", "&lt;script>x&lt;/script>"),
+        ("<IMPORTANT>y", "&lt;IMPORTANT>y"),
+        ("Vec<String> 👩‍🚀", "Vec<String> 👩‍🚀"),
+    ] {
+        assert_eq!(told(message), expected);
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_error_hides_anything(text in "(?s)[a-z<>/ \\x00-\\x1f\\x7f-\\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{e0000}-\u{e007f}]{0,200}") {
+        let told = told(&text);
+        let is_shown = |c: char| !c.is_control() && !tool_scan::is_hidden(c);
+        proptest::prop_assert!(told.chars().all(is_shown), "{told:?}");
+        let lower = told.to_lowercase();
+        proptest::prop_assert!(!lower.contains("<script") && !lower.contains("<!--"));
+    }
+}
+
 #[test]
 fn what_is_nobodys_business_outside_is_hidden() {
     for (message, expected) in [

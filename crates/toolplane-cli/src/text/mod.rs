@@ -5,11 +5,13 @@ pub(crate) mod table;
 pub(crate) mod yaml;
 
 use std::{
+    borrow::Cow,
     net::{Ipv4Addr, SocketAddr},
     time::Duration,
 };
 
 use clap::builder::styling::{AnsiColor, Style};
+use tool_scan::{escape_line, escape_lines};
 
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -104,17 +106,42 @@ pub(crate) fn terminal_width() -> Option<u16> {
     })
 }
 
-/// A text without what a terminal would take for commands: what a server wrote is shown, never obeyed.
-pub(crate) fn printable(text: &str) -> std::borrow::Cow<'_, str> {
-    let harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
-    if text.chars().all(harmless) {
-        return text.into();
+/// A foreign text on one line: hidden characters and line breaks are written out, such as `\u{202e}` and `\n`.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    escape_line(text)
+}
+
+/// A foreign text of several lines: hidden characters are written out, such as `\u{202e}`.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    escape_lines(text)
+}
+
+/// A text that is ready for a terminal: hidden characters are written out except in the sequences that set colours,
+/// which [`line`] and [`lines`] leave of no foreign text.
+pub(crate) fn terminal(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return escape_lines(text);
     }
-    let shown = text
-        .chars()
-        .filter(|c| *c != '\r')
-        .map(|c| if harmless(c) { c } else { '\u{fffd}' });
-    shown.collect::<String>().into()
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("\u{1b}[") {
+        let (before, sequence) = rest.split_at(start);
+        shown.push_str(&escape_lines(before));
+        let parameters = sequence[2..]
+            .bytes()
+            .take_while(|byte| byte.is_ascii_digit() || *byte == b';');
+        let end = 2 + parameters.count();
+        let is_colour = sequence.as_bytes().get(end) == Some(&b'm');
+        let (sequence, after) = sequence.split_at(if is_colour { end + 1 } else { 2 });
+        shown.push_str(&if is_colour {
+            Cow::Borrowed(sequence)
+        } else {
+            escape_lines(sequence)
+        });
+        rest = after;
+    }
+    shown.push_str(&escape_lines(rest));
+    shown.into()
 }
 
 #[cfg(test)]
@@ -165,7 +192,37 @@ mod tests {
 
     #[test]
     fn commands_to_the_terminal_are_not_passed_on() {
-        assert_eq!(printable("a\nb\tc"), "a\nb\tc");
-        assert_eq!(printable("a\r\n\u{1b}[31mred\u{7}"), "a\n\u{fffd}[31mred\u{fffd}");
+        assert_eq!(lines("a\nb\tc"), "a\nb\tc");
+        assert_eq!(lines("a\r\n\u{1b}[31mred\u{7}"), "a\n\\u{1b}[31mred\\u{7}");
+        assert_eq!(line("a\r\nb"), "a\\nb");
+        let ours = "\u{1b}[1;31merror\u{1b}[0m: a\u{202e}\nb";
+        assert_eq!(terminal(ours), "\u{1b}[1;31merror\u{1b}[0m: a\\u{202e}\nb");
+        assert_eq!(
+            terminal("\u{1b}[2J\u{1b}]8;;x\u{7}\u{1b}[m"),
+            "\\u{1b}[2J\\u{1b}]8;;x\\u{7}\u{1b}[m"
+        );
+    }
+
+    proptest::proptest! {
+        /// Whatever a foreign text holds, a terminal is given no character of it that hides, moves or commands.
+        #[test]
+        fn no_foreign_text_reaches_a_terminal_raw(text in "(?s)[a-z\\x00-\\x1f\\x7f-\\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{feff}\u{e0000}-\u{e007f}\\[;m]{0,40}") {
+            let is_plain = |c: char| c.is_ascii() && !c.is_ascii_control();
+            proptest::prop_assert!(line(&text).chars().all(is_plain));
+            proptest::prop_assert!(lines(&text).chars().all(|c| is_plain(c) || c == '\n' || c == '\t'));
+            let is_ours = |c: char| is_plain(c) || matches!(c, '\n' | '\t' | '\x1b');
+            proptest::prop_assert!(terminal(&text).chars().all(is_ours));
+            let failure = crate::failure::Failure::failed(text.clone()).with_source(&std::io::Error::other(format!("x{text}")));
+            let failure = failure.with_hint(text.clone());
+            proptest::prop_assert!(failure.render(false).chars().all(|c| is_plain(c) || c == '\n'));
+            proptest::prop_assert!(failure.render(false).lines().count() <= 3);
+            proptest::prop_assert!(failure.to_json().chars().all(is_plain));
+            let table = super::table::Table::new(false, None).header(["A"]).rows([[text.as_str()]]).to_string();
+            proptest::prop_assert!(table.chars().all(|c| is_plain(c) || c == '\n'));
+            proptest::prop_assert!(table.lines().count() <= 2);
+            let value = raw_json::RawJson::from(serde_json::json!({ text.clone(): [text.clone()] }));
+            let yaml = super::yaml::yaml(&value);
+            proptest::prop_assert!(yaml.chars().all(|c| is_plain(c) || c == '\n' || c == '\t'), "{yaml:?}");
+        }
     }
 }

@@ -28,8 +28,17 @@ impl Table {
         self
     }
 
-    pub(crate) fn rows<R: Into<Row>>(mut self, rows: impl IntoIterator<Item = R>) -> Self {
-        self.table.add_rows(rows);
+    /// Adds rows. Each cell takes one line: hidden characters and line breaks of foreign text are written out.
+    pub(crate) fn rows<R>(mut self, rows: impl IntoIterator<Item = R>) -> Self
+    where
+        R: IntoIterator<Item: AsRef<str>>,
+    {
+        self.table.add_rows(rows.into_iter().map(|row| {
+            let cells = row
+                .into_iter()
+                .map(|cell| super::line(cell.as_ref()).into_owned());
+            cells.collect::<Vec<_>>()
+        }));
         for column in self.table.column_iter_mut() {
             column.set_padding((0, 2));
         }

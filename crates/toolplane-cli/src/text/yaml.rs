@@ -104,14 +104,18 @@ fn spaces(text: &mut String, n: usize) {
     text.extend(std::iter::repeat_n(' ', n));
 }
 
-/// A text in quotation marks, as in JSON. What YAML does not take as it is, or takes for a line break, is escaped;
-/// all of that is in the plane whose escapes have four digits.
+/// A text in quotation marks, as in JSON. What YAML does not take as it is, or takes for a line break, is escaped, and
+/// so are hidden characters.
 fn quoted(content: &str) -> String {
     let mut quoted = String::new();
     for c in RawJson::from(content).as_str().chars() {
         match c {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}' | '\u{feff}' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            c if tool_scan::is_hidden(c) => {
+                let code = u32::from(c);
+                let _ = match code {
+                    0..=0xffff => write!(quoted, "\\u{code:04x}"),
+                    _ => write!(quoted, "\\U{code:08x}"),
+                };
             }
             c => quoted.push(c),
         }
@@ -127,8 +131,7 @@ fn is_block(content: &str) -> bool {
         && !content.contains("\n ")
         && content
             .chars()
-            .all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'))
-        && !content.contains(['\u{2028}', '\u{2029}', '\u{85}'])
+            .all(|c| c == '\n' || (!c.is_control() && !tool_scan::is_hidden(c)))
 }
 
 /// Whether a text can stand without quotes and still be a text, for readers of YAML 1.1 as well.
@@ -140,7 +143,7 @@ fn is_plain(content: &str) -> bool {
         .is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '/');
     let all_fit = content
         .chars()
-        .all(|c| c.is_alphanumeric() || " _-./(),+@`'=".contains(c) || c == ':');
+        .all(|c| c.is_alphanumeric() && !tool_scan::is_hidden(c) || " _-./(),+@`'=".contains(c) || c == ':');
     first_fits
         && all_fit
         && !content.ends_with([' ', ':'])

@@ -66,11 +66,11 @@ async fn found(handle: &str, console: Console) -> Result<Found, Failure> {
         (Some(found), true) => Ok(found),
         (None, _) => Err(not_found(format!(
             "no call waits for approval as `{}`",
-            text::printable(handle)
+            text::line(handle)
         ))),
         _ => Err(Failure::usage(format!(
             "more than one handle begins with `{}`",
-            text::printable(handle)
+            text::line(handle)
         ))
         .with_hint("write more of it")),
     }
@@ -170,7 +170,7 @@ async fn decide(
         .await;
     let decided = decided.map_err(|error| match &error {
         OperatorClientError::Refused { kind, message } => {
-            let message = text::printable(message).into_owned();
+            let message = text::line(message).into_owned();
             match kind.as_str() {
                 "not_found" => not_found(message),
                 "denied" => Failure::new(Exit::Denied, "denied", message),

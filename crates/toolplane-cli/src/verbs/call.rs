@@ -227,7 +227,7 @@ impl Progress for Shown {
             .unwrap_or_default();
         let done = number("progress").unwrap_or_default();
         self.0
-            .say(text::printable(&format!("progress: {done}{of} {message}")).trim_end());
+            .say(text::line(&format!("progress: {done}{of} {message}")).trim_end());
     }
 }
 

@@ -1,4 +1,5 @@
 mod find;
+mod names;
 
 use std::fmt::Write;
 
@@ -39,19 +40,28 @@ pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<
     block_on(async {
         let names = files.iter().map(|file| file.display().to_string()).collect();
         let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
-        let mut verdict = judge(&paths).await?;
+        let mut verdict = judge(&paths, KeptLists::Read).await?;
         verdict.files = names;
         verdict.ok = verdict.n_errors == 0 && !(check.strict && verdict.n_warnings > 0);
         show(&verdict, check.strict, console)
     })
 }
 
+/// Whether the lists of servers that earlier runs kept are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeptLists {
+    /// They are read.
+    Read,
+    /// They are not: the caller asks the servers.
+    Ignore,
+}
+
 /// Finds every problem that can be found without starting anything. Needs a runtime.
-pub(super) async fn judge(paths: &LoadOptions) -> Result<Verdict, Failure> {
+pub(super) async fn judge(paths: &LoadOptions, lists: KeptLists) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::default();
     match load(paths) {
         Ok(loaded) => {
-            verdict.problems = problems(&loaded).await?;
+            verdict.problems = problems(&loaded, lists).await?;
             verdict.n_tools = loaded.configuration.tools.len();
             verdict.n_servers = loaded.configuration.servers.len();
         }
@@ -69,22 +79,27 @@ pub(super) async fn judge(paths: &LoadOptions) -> Result<Verdict, Failure> {
 }
 
 /// The problems of a configuration whose files can be read.
-async fn problems(loaded: &Loaded) -> Result<Vec<Diagnostic>, Failure> {
+async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, Failure> {
     let mut problems = loaded.diagnostics.clone();
     find::inert(loaded, &mut problems);
     match config::builder(loaded).build() {
         Ok(plane) => {
-            plane.recall().await;
+            if lists == KeptLists::Read {
+                plane.recall().await;
+            }
             find::refused(loaded, &plane, &mut problems);
             let warned = plane.warnings().into_iter();
             problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
             find::idle_rules(loaded, &plane, &mut problems);
+            names::listed(loaded, &plane, &mut problems);
         }
         // Told above, with its line.
         Err(BuildError::NoProtection { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     find::schemas(loaded, &mut problems);
+    names::namespaces(loaded, &mut problems);
+    names::definitions(loaded, &mut problems);
     find::references(loaded, &mut problems);
     // In the order of the files, whoever found them.
     problems.sort_by(|a, b| place(a).cmp(&place(b)));

@@ -148,7 +148,8 @@ async fn configuration(options: &Options, findings: &mut Vec<Finding>) -> Result
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let names = names.join(", ");
     let paths = files.into_iter().fold(LoadOptions::new(), LoadOptions::path);
-    let verdict = check::judge(&paths).await?;
+    // The servers are asked themselves.
+    let verdict = check::judge(&paths, check::KeptLists::Ignore).await?;
     for problem in &verdict.problems {
         let fix = problem
             .hint
@@ -177,13 +178,17 @@ fn page(findings: &[Finding], console: Console) -> String {
             Status::Fail => ("FAIL", text::ERROR),
         };
         let style = if color { style } else { text::PLAIN };
-        let message = text::printable(&finding.message);
-        let _ = writeln!(page, "{style}{word}{style:#}  {}: {message}", finding.name);
+        let message = text::line(&finding.message);
+        let _ = writeln!(
+            page,
+            "{style}{word}{style:#}  {}: {message}",
+            text::line(&finding.name)
+        );
         if let Some(fix) = &finding.fix {
-            let _ = writeln!(page, "      fix: {fix}");
+            let _ = writeln!(page, "      fix: {}", text::line(fix));
         }
         for line in finding.detail.iter().flat_map(|detail| detail.lines()) {
-            let _ = writeln!(page, "      | {}", text::printable(line));
+            let _ = writeln!(page, "      | {}", text::line(line));
         }
     }
     let of = |status| {

@@ -69,7 +69,7 @@ fn direct(options: &Options, console: Console) -> Result<Exit, Failure> {
                 let cause = std::error::Error::source(&error);
                 let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
                 let text = format!("{}: {error}{cause}", checked.subject);
-                console.warn(&text::printable(&hide_credentials(&text)));
+                console.warn(&text::line(&hide_credentials(&text)));
                 reasons.push(format!("the {} failed its check", checked.subject));
             }
         }
@@ -139,7 +139,7 @@ fn show(page: &RawJson, console: Console) -> Result<Exit, Failure> {
 
 /// The page as people read it.
 fn people(page: &Value, console: Console) -> String {
-    let text = |value: &Value| text::printable(value.as_str().unwrap_or_default()).into_owned();
+    let text = |value: &Value| text::line(value.as_str().unwrap_or_default()).into_owned();
     let mut lines = vec![text(&page["status"]).replace('_', " ")];
     lines.extend(list(&page["reasons"]).map(|reason| format!("  {}", text(reason))));
     if let Some(seed) = page["chaos"]["seed"].as_u64() {
@@ -165,7 +165,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn cells(kind: &str, row: &Value, state: &str) -> [String; 11] {
-    let word = |key: &str| text::printable(row[key].as_str().unwrap_or_default()).into_owned();
+    let word = |key: &str| text::line(row[key].as_str().unwrap_or_default()).into_owned();
     let time = |key: &str| {
         let milliseconds = row[key].as_f64();
         milliseconds.map_or_else(String::new, |ms| {

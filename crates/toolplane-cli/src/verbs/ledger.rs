@@ -66,7 +66,7 @@ async fn list(console: Console) -> Result<Exit, Failure> {
 
 async fn show(id: &str, console: Console) -> Result<Exit, Failure> {
     let id: CorrelationId = id.parse().map_err(|_| {
-        let message = format!("`{}` is no id of a call", text::printable(id));
+        let message = format!("`{}` is no id of a call", text::line(id));
         Failure::usage(message)
             .with_hint("it is 32 hexadecimal digits: `ledger_id` in the error, `correlation_id` in the logs")
     })?;

@@ -121,6 +121,10 @@ struct Row {
     /// What it says of itself, or the end of its stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
+    /// The number of warnings about what it lists, and of entries that are not offered.
+    n_warnings: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_warning: Option<String>,
     /// The file with its line.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
@@ -199,11 +203,18 @@ fn show(rows: &[Row], console: Console) -> Result<Exit, Failure> {
     let has_many = rows.iter().any(|row| row.gateway.as_deref() != first);
     console.list(rows, |table| {
         let mut header = vec!["NAME", "STATE", "SINCE", "TRIES", "NEXT", "TOOLS", "DETAIL"];
+        let has_warnings = rows.iter().any(|row| row.n_warnings > 0);
+        if has_warnings {
+            header.push("WARNINGS");
+        }
         if has_many {
             header.insert(0, "GATEWAY");
         }
         table.header(header).rows(rows.iter().map(|row| {
             let mut cells = cells(row).to_vec();
+            if has_warnings {
+                cells.push(warnings(row));
+            }
             if has_many {
                 cells.insert(0, row.gateway.clone().unwrap_or_default());
             }
@@ -224,7 +235,7 @@ fn cells(row: &Row) -> [String; 7] {
         },
         (reason, detail) => first_line(reason.or(detail).or(kept).unwrap_or_default()).to_owned(),
     };
-    let detail = text::printable(&detail);
+    let detail = text::line(&detail);
     let is_known = !matches!(row.state.as_str(), "disabled" | "not started");
     let age = row.in_state_ms.filter(|_| is_known).map(Duration::from_millis);
     let tries = match row.attempts {
@@ -232,7 +243,7 @@ fn cells(row: &Row) -> [String; 7] {
         n => n.to_string(),
     };
     [
-        text::printable(&row.name).into_owned(),
+        text::line(&row.name).into_owned(),
         row.state.clone(),
         age.map(text::age).unwrap_or_default(),
         tries,
@@ -256,6 +267,15 @@ fn last_line(text: &str) -> &str {
     text.lines().rfind(says).unwrap_or_default().trim()
 }
 
+/// The number of warnings, and the first.
+fn warnings(row: &Row) -> String {
+    match (row.n_warnings, &row.first_warning) {
+        (0, _) => String::new(),
+        (n, Some(first)) => format!("{n}: {first}"),
+        (n, None) => n.to_string(),
+    }
+}
+
 /// When it is started.
 fn next(row: &Row) -> String {
     match (row.retry_in_ms, row.state.as_str()) {
@@ -270,11 +290,11 @@ const SHOWN_LINES: usize = 5;
 
 /// Says that a server's tools are missing, why, and what it said last.
 pub(super) fn warn_of_failure(name: &str, reason: &str, detail: Option<&str>, console: Console) {
-    let mut text = format!("the tools of `{name}` are missing: {}", text::printable(reason));
+    let mut text = format!("the tools of `{name}` are missing: {}", text::line(reason));
     let lines: Vec<&str> = detail.unwrap_or_default().trim_end().lines().collect();
     for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
         text.push_str("\n  | ");
-        text.push_str(&text::printable(line));
+        text.push_str(&text::line(line));
     }
     console.warn(&text);
 }

@@ -105,7 +105,7 @@ fn cells(row: &Row<'_>, has_states: bool) -> Vec<String> {
         cells.push(if is_off { "switched off" } else { "" }.to_owned());
     }
     cells.push(row.server.unwrap_or(row.source).to_owned());
-    cells.push(text::printable(text::first_line(row.description)).into_owned());
+    cells.push(text::line(text::first_line(row.description)).into_owned());
     cells
 }
 
@@ -146,8 +146,8 @@ fn warn_of_missing(plane: &Toolplane, server: Option<&str>, console: Console) ->
     }
     for refused in plane.refused() {
         if asked_for(&refused.source) {
-            let (name, source) = (text::printable(&refused.name), &refused.source);
-            let reason = text::printable(&refused.reason);
+            let (name, source) = (text::line(&refused.name), &refused.source);
+            let reason = text::line(&refused.reason);
             console.warn(&format!(
                 "the tool `{name}` of `{source}` is not offered: {reason}"
             ));

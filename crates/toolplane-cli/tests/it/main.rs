@@ -11,6 +11,7 @@ mod flow;
 mod hanging;
 mod health;
 mod help;
+mod hostile_text;
 mod lists;
 mod memory;
 mod mock_server;

@@ -18,7 +18,7 @@ pub(super) fn table(notes: &[Note]) -> String {
         return "no layer was reached".to_owned();
     };
     let rows = notes.iter().map(|note| {
-        let decision = text::printable(&note.decision).into_owned();
+        let decision = text::line(&note.decision).into_owned();
         [text::time(elapsed(note, first)), note.layer.to_owned(), decision]
     });
     let table = Table::new(false, text::terminal_width())

@@ -1,6 +1,7 @@
 //! What a tool answered.
 
 use raw_json::{Kind, Limits};
+use tool_scan::escape_json;
 use toolplane::{
     RawJson,
     core::{Body, Note, Reply},
@@ -24,13 +25,13 @@ pub(super) fn print(reply: &Reply, notes: Option<&[Note]>, console: Console) -> 
             }
             console.data(&for_people(reply))
         }
-        (Format::Json, None) => console.data(raw.as_str()),
+        (Format::Json, None) => console.data(&escape_json(raw.as_str())),
         (Format::Yaml, None) => console.data(&yaml(raw)),
         (format, Some(notes)) => {
             let both = format!(r#"{{"result":{raw},"explain":{}}}"#, explain::json(notes));
             match format {
                 Format::Yaml => console.data(&yaml(&wrapped(both)?)),
-                _ => console.data(&both),
+                _ => console.data(&escape_json(&both)),
             }
         }
     }
@@ -55,7 +56,7 @@ fn for_people(reply: &Reply) -> String {
                 .filter(|value| value.kind() != Kind::Null);
             let blocks = result.get("content").and_then(|content| items(&content));
             if blocks.is_none() && structured.is_none() {
-                return pretty(result);
+                return text::lines(&pretty(result)).into_owned();
             }
             let mut parts: Vec<String> = Vec::new();
             for block in blocks.unwrap_or_default() {
@@ -68,7 +69,11 @@ fn for_people(reply: &Reply) -> String {
                     parts.push(text);
                 }
             }
-            parts.extend(structured.as_ref().map(pretty));
+            parts.extend(
+                structured
+                    .as_ref()
+                    .map(|value| text::lines(&pretty(value)).into_owned()),
+            );
             parts.join("\n")
         }
     }
@@ -81,8 +86,8 @@ fn items(content: &RawJson) -> Option<Vec<RawJson>> {
 /// A text as it is, anything else as JSON.
 fn shown(value: &RawJson) -> String {
     match value.string() {
-        Some(text) => text::printable(&text).into_owned(),
-        None => pretty(value),
+        Some(text) => text::lines(&text).into_owned(),
+        None => text::lines(&pretty(value)).into_owned(),
     }
 }
 
@@ -113,7 +118,7 @@ fn block_text(block: &RawJson) -> String {
         }
         _ => pretty(block),
     };
-    text::printable(&shown).into_owned()
+    text::lines(&shown).into_owned()
 }
 
 /// Whether a text is this value as JSON.

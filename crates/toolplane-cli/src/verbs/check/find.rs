@@ -8,9 +8,23 @@ use toolplane::{
     manifest::{Diagnostic, Loaded, Part, ServerSpec, ServerTransport},
 };
 
+use crate::text;
+
 /// Tools that are not offered: settings that their executor does not take, names that two of them have.
 pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     for refused in plane.refused() {
+        let is_server = |server: &ServerSpec| server.name == refused.source;
+        if loaded.configuration.servers.iter().any(is_server) {
+            // Known from the last run of the server; the rest of the configuration can be used.
+            let (kind, name, source) = (refused.feature.as_str(), &refused.name, &refused.source);
+            let message = format!(
+                "the {kind} `{name}` of `{source}` is not offered: {}",
+                refused.reason
+            );
+            let place = loaded.locate_server(source, "");
+            problems.push(Diagnostic::warning(text::line(&message)).with_location(place));
+            continue;
+        }
         if refused.problems.is_empty() {
             let place = loaded.locate(&refused.name, Part::Tool, "");
             let message = format!("the tool `{}` is not usable: {}", refused.name, refused.reason);

@@ -174,6 +174,24 @@ pub(super) fn servers(loaded: &Loaded, plane: &Toolplane) -> Vec<Finding> {
         };
         findings.push(server_finding(&server.name, &server.origin.place, status));
     }
+    for (source, warning) in plane.list_warnings() {
+        let fix = match warning.kind {
+            "look_alike_name" => format!("rename one of them, or exclude it in the settings of `{source}`"),
+            "cleaned" => "nothing; `definitions: withhold` leaves such entries out".to_owned(),
+            "too_many_entries" | "too_many_bytes" | "too_many_pages" => {
+                format!("raise the limit, or set `include` and `exclude` of `{source}`")
+            }
+            "repeated_cursor" | "cut" => "report it to the authors of the server".to_owned(),
+            _ => format!(
+                "read it with `toolplane tools show`; exclude it, or set `definitions: clean` or `withhold` for `{source}`"
+            ),
+        };
+        findings.push(Finding::warn(
+            format!("server {source}"),
+            warning.to_string(),
+            fix,
+        ));
+    }
     for refused in plane.refused() {
         let is_of_server = loaded
             .configuration

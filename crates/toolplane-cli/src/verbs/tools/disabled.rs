@@ -50,7 +50,7 @@ pub(super) fn of(all: &[Disabled], tool: &Tool) -> Vec<Disabled> {
 /// Says that a tool is switched off, why, and how it is switched on again.
 pub(super) fn warn(name: &str, disabled: &[Disabled], console: Console) {
     for one in disabled {
-        let (reason, gateway) = (text::printable(&one.reason), &one.gateway);
+        let (reason, gateway) = (text::line(&one.reason), &one.gateway);
         console.warn(&format!(
             "`{name}` is switched off in the gateway {gateway} since {}: {reason}; `toolplane tools enable {name}` \
              switches it on again",

@@ -84,17 +84,17 @@ pub(super) fn show(
 fn page(tool: &Tool, shown: &Shown<'_>) -> String {
     let descriptor = tool.descriptor();
     let settings = tool.settings();
-    let mut page = shown.name.to_owned();
+    let mut page = text::line(shown.name).into_owned();
     if let Some(title) = &descriptor.title {
-        let _ = write!(page, " ({})", text::printable(title));
+        let _ = write!(page, " ({})", text::line(title));
     }
     page.push('\n');
-    for line in text::printable(descriptor.description.trim()).lines() {
+    for line in text::lines(descriptor.description.trim()).lines() {
         let _ = writeln!(page, "  {line}");
     }
     page.push('\n');
     let mut fact = |name: &str, value: &str| {
-        let _ = writeln!(page, "{name:<22}{value}");
+        let _ = writeln!(page, "{name:<22}{}", text::line(value));
     };
     if let Some(version) = shown.version {
         fact("version", version);
@@ -119,7 +119,7 @@ fn page(tool: &Tool, shown: &Shown<'_>) -> String {
     }
     fact("digest", &shown.digest[..16]);
     for one in shown.disabled {
-        let reason = text::printable(&one.reason);
+        let reason = text::line(&one.reason);
         let state = format!("in the gateway {} since {}: {reason}", one.gateway, one.since);
         fact("switched off", &state);
         fact(
@@ -140,10 +140,10 @@ fn arguments(page: &mut String, tool: &Tool) {
     }
     let rows = properties.iter().map(|property| {
         let required = if property.required { "yes" } else { "" };
-        let description = text::printable(property.description).into_owned();
+        let description = text::line(property.description).into_owned();
         [
             property.name.to_owned(),
-            text::printable(&property.values).into_owned(),
+            text::line(&property.values).into_owned(),
             required.to_owned(),
             description,
         ]
@@ -153,7 +153,7 @@ fn arguments(page: &mut String, tool: &Tool) {
         .rows(rows);
     let _ = write!(page, "\n{table}\n\ncall it with: toolplane call {}", tool.name());
     for Property { name, .. } in properties.iter().filter(|property| property.required) {
-        let _ = write!(page, " {name}=…");
+        let _ = write!(page, " {}=…", text::line(name));
     }
     page.push('\n');
 }
