@@ -2,6 +2,8 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use mcp_wire::{RpcError, code};
 
+use crate::duration::format_duration;
+
 /// Why a request, or a server as a whole, failed.
 ///
 /// Cheap to clone: one closed connection fails every request that waits on it.
@@ -21,7 +23,7 @@ pub struct Error {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No answer came in time.
-    #[error("no answer within {0:?}")]
+    #[error("no answer within {}", format_duration(*.0))]
     Timeout(Duration),
     /// The connection closed before the answer came, or had closed before the request.
     #[error("the connection is closed: {0}")]
@@ -71,7 +73,7 @@ pub enum ErrorKind {
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// The server failed a short while ago and is not tried again yet.
-    #[error("the server is unavailable for another {retry_in:.1?}: {reason}")]
+    #[error("the server is unavailable for another {}: {reason}", format_duration(*retry_in))]
     Unavailable {
         /// Why it failed.
         reason: String,

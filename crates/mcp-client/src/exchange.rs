@@ -99,7 +99,13 @@ impl Exchange {
 
     /// The error of a request whose time is up.
     pub(crate) fn timed_out(&self) -> Error {
-        Error::new(ErrorKind::Timeout(self.started.elapsed())).sent(self.was_sent())
+        let is_total = self.deadline() >= self.started + self.options.max_total;
+        let limit = if is_total {
+            self.options.max_total
+        } else {
+            self.options.timeout
+        };
+        Error::new(ErrorKind::Timeout(limit)).sent(self.was_sent())
     }
 }
 

@@ -51,6 +51,7 @@ mod changes;
 mod command;
 mod connection;
 mod counters;
+mod duration;
 mod error;
 mod events;
 mod exchange;

@@ -136,7 +136,7 @@ impl Performance<'_> {
     }
 
     fn outcome(&self, answers: &RawJson) -> Result<Answer, RpcError> {
-        let shape = |text: &str| shape::text(self.request, self.plan.entry.as_deref(), text);
+        let shape = |text: &str| shape::text(self.request, self.plan.entry.as_deref(), text, self.cx.era());
         match &self.plan.reply.outcome {
             Outcome::Usual => usual::answer(self.state, self.plan, self.request, self.cx),
             Outcome::Text(text) => shape(text),

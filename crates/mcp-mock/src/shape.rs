@@ -1,14 +1,19 @@
 //! Results in the shapes that methods want.
 
 use mcp_server::Answer;
-use mcp_wire::{Request, RpcError, code, method};
+use mcp_wire::{Era, Request, RpcError, code, method};
 use raw_json::RawJson;
 use serde_json::json;
 
 use crate::{offer::Entry, template};
 
 /// A result that says this.
-pub(crate) fn text(request: &Request, entry: Option<&Entry>, text: &str) -> Result<Answer, RpcError> {
+pub(crate) fn text(
+    request: &Request,
+    entry: Option<&Entry>,
+    text: &str,
+    era: Era,
+) -> Result<Answer, RpcError> {
     let block = json!({"type": "text", "text": text});
     let result = match &*request.method {
         method::TOOLS_CALL => json!({"content": [block]}),
@@ -23,14 +28,31 @@ pub(crate) fn text(request: &Request, entry: Option<&Entry>, text: &str) -> Resu
             if let Some(mime_type) = mime_type {
                 content["mimeType"] = json!(mime_type);
             }
-            json!({"contents": [content], "ttlMs": 0, "cacheScope": "private"})
+            json!({"contents": [content]})
         }
         other => {
             let message = format!("the scenario answers `{other}` with a text, which has no place there");
             return Err(RpcError::new(code::INTERNAL_ERROR, message));
         }
     };
-    Ok(RawJson::from(result).into())
+    let result = RawJson::from(result);
+    Ok(match &*request.method {
+        method::RESOURCES_READ => cacheable(result, era),
+        _ => result,
+    }
+    .into())
+}
+
+/// Adds how long a result is good for, which clients of the modern era alone are told (2026-07-28).
+pub(crate) fn cacheable(result: RawJson, era: Era) -> RawJson {
+    if era == Era::Legacy {
+        return result;
+    }
+    let members = [
+        ("ttlMs", RawJson::from(0_u64)),
+        ("cacheScope", RawJson::from("private")),
+    ];
+    result.with_members(&members).expect("a result is an object")
 }
 
 /// A tool's result that says that it failed.

@@ -1,7 +1,7 @@
 //! What a well-behaved server answers.
 
 use mcp_server::{Answer, RequestContext, unknown_method};
-use mcp_wire::{Request, RpcError, code, method};
+use mcp_wire::{Era, Request, RpcError, code, method};
 use raw_json::RawJson;
 use serde_json::json;
 
@@ -19,9 +19,9 @@ pub(crate) fn answer(
     cx: &RequestContext,
 ) -> Result<Answer, RpcError> {
     let about = plan.entry.as_deref();
-    let said = |text: &str| shape::text(request, about, text);
+    let said = |text: &str| shape::text(request, about, text, cx.era());
     let arguments = || cx.arguments().cloned().unwrap_or(RawJson::object());
-    let list = |key, kind| list(state, request, key, kind);
+    let list = |key, kind| list(state, request, key, kind, cx.era());
     match (&*request.method, about) {
         (method::TOOLS_LIST, _) => list("tools", Kind::Tool),
         (method::PROMPTS_LIST, _) => list("prompts", Kind::Prompt),
@@ -47,7 +47,7 @@ fn unknown(what: &str, name: &str) -> RpcError {
 }
 
 /// A page of a list; its cursor is the index of the next one's first entry.
-fn list(state: &State, request: &Request, key: &str, kind: Kind) -> Result<Answer, RpcError> {
+fn list(state: &State, request: &Request, key: &str, kind: Kind, era: Era) -> Result<Answer, RpcError> {
     let cursor = request.params.as_ref().and_then(|params| params.get("cursor"));
     let start = match cursor {
         None => 0,
@@ -64,12 +64,9 @@ fn list(state: &State, request: &Request, key: &str, kind: Kind) -> Result<Answe
     if end < listed.len() {
         members.push(("nextCursor", RawJson::from(end.to_string().as_str())));
     }
-    members.extend([
-        ("ttlMs", RawJson::from(0_u64)),
-        ("cacheScope", RawJson::from("private")),
-    ]);
     let result = RawJson::object().with_members(&members);
-    Ok(result.expect("an empty object is an object").into())
+    let result = result.expect("an empty object is an object");
+    Ok(shape::cacheable(result, era).into())
 }
 
 /// The offered values that begin with what was typed.

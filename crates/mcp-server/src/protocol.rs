@@ -19,7 +19,6 @@ use crate::{
 pub(crate) struct Core<S> {
     pub(crate) service: S,
     info: RawJson,
-    instructions: Option<RawJson>,
 }
 
 /// The answer to a request, ready to be sent.
@@ -39,7 +38,6 @@ impl<S: Service> Core<S> {
         Self {
             service,
             info: implementation(&info),
-            instructions: info.instructions.as_deref().map(RawJson::from),
         }
     }
 
@@ -74,7 +72,7 @@ impl<S: Service> Core<S> {
             ("capabilities", self.service.capabilities(revision)),
             ("serverInfo", self.info.clone()),
         ];
-        members.extend(self.instructions.clone().map(|text| ("instructions", text)));
+        members.extend(self.instructions());
         Ok((client, object(&members)))
     }
 
@@ -127,13 +125,18 @@ impl<S: Service> Core<S> {
         Ok(wants)
     }
 
+    fn instructions(&self) -> Option<(&'static str, RawJson)> {
+        let text = self.service.instructions()?;
+        Some(("instructions", RawJson::from(text.as_str())))
+    }
+
     fn discover(&self) -> RawJson {
         let mut members = vec![
             ("resultType", RawJson::from("complete")),
             ("supportedVersions", supported_versions()),
             ("capabilities", self.service.capabilities(Revision::LATEST)),
         ];
-        members.extend(self.instructions.clone().map(|text| ("instructions", text)));
+        members.extend(self.instructions());
         members.extend([
             // What is offered may differ with who asks, and a restart may change it.
             ("ttlMs", RawJson::from(0_u64)),

@@ -17,6 +17,12 @@ pub trait Service: Send + Sync + 'static {
     /// Who is serving. Asked once per transport.
     fn info(&self) -> ServerInfo;
 
+    /// Advice for models on how to use what is offered now: asked for whenever a client initializes (legacy) or discovers
+    /// the server (modern). The default is that of [`Service::info`].
+    fn instructions(&self) -> Option<String> {
+        self.info().instructions
+    }
+
     /// What is offered to clients of this revision: the `capabilities` object as it is written in messages.
     ///
     /// Some of it is served without the service: with `logging`, `logging/setLevel` and the levels of

@@ -10,7 +10,14 @@ pub struct RpcError {
     pub message: String,
     /// What the sender adds to it.
     pub data: Option<RawJson>,
+    /// Members that JSON-RPC does not define, as written: the first 16, of 16 KiB in all.
+    pub more: Vec<(String, RawJson)>,
 }
+
+/// Maximum number of members of an error that JSON-RPC does not define.
+const MAX_MORE: usize = 16;
+/// Maximum length of these members with their keys, in bytes.
+const MAX_MORE_LEN: usize = 16 * 1024;
 
 /// Codes of [`RpcError`]; the protocol's eras share one table.
 pub mod code {
@@ -44,6 +51,7 @@ impl RpcError {
             code,
             message: message.into(),
             data: None,
+            more: Vec::new(),
         }
     }
 
@@ -52,6 +60,19 @@ impl RpcError {
     pub fn with_data(mut self, data: RawJson) -> Self {
         self.data = Some(data);
         self
+    }
+
+    /// Adds a member that JSON-RPC does not define, if there is room for it and none of its name.
+    fn add(&mut self, key: &str, member: RawJson) {
+        let length: usize = self
+            .more
+            .iter()
+            .map(|(key, member)| key.len() + member.len())
+            .sum();
+        let has_room = self.more.len() < MAX_MORE && length + key.len() + member.len() <= MAX_MORE_LEN;
+        if has_room && self.more.iter().all(|(known, _)| known != key) {
+            self.more.push((key.to_owned(), member));
+        }
     }
 
     /// Reads the `error` member of an answer. Real servers send odd ones, so nothing is refused: a missing code is
@@ -68,7 +89,7 @@ impl RpcError {
                     has_message = true;
                 }
                 "data" => error.data = Some(member),
-                _ => {}
+                key => error.add(key, member),
             }
         }
         if !has_message {

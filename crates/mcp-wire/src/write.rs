@@ -93,6 +93,12 @@ pub fn error(id: Option<&RawJson>, error: &RpcError) -> Vec<u8> {
         out.extend_from_slice(b",\"data\":");
         out.extend_from_slice(data.as_bytes());
     }
+    for (key, member) in &error.more {
+        out.push(b',');
+        out.extend_from_slice(RawJson::from(key.as_str()).as_bytes());
+        out.push(b':');
+        out.extend_from_slice(member.as_bytes());
+    }
     out.extend_from_slice(b"}}");
     out
 }

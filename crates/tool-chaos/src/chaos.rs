@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::time::sleep;
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Target, ToolError};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, format_duration};
 
 use crate::{ChaosPlan, Fault, partial::halve};
 
@@ -89,7 +89,7 @@ impl<S: Invoke> Invoke for Injecting<S> {
         let number = attempts.0.fetch_add(1, Ordering::Relaxed);
         let fate = plan.fate(&cx.target.name(), number);
         if !fate.delay.is_zero() {
-            tell(cx, number, &format!("a delay of {:.1?}", fate.delay));
+            tell(cx, number, &format!("a delay of {}", format_duration(fate.delay)));
             sleep(fate.delay).await;
         }
         match fate.fault {

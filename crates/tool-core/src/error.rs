@@ -20,6 +20,7 @@ struct Inner {
     detail: Option<RawJson>,
     ledger_id: Option<CorrelationId>,
     advice: Option<Arc<str>>,
+    log_message: Option<String>,
 }
 
 /// What kind of failure a [`ToolError`] is. The methods are the one table of what follows from a kind.
@@ -228,6 +229,7 @@ impl ToolError {
             detail: None,
             ledger_id: None,
             advice: None,
+            log_message: None,
         }))
     }
 
@@ -236,6 +238,19 @@ impl ToolError {
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
+    }
+
+    /// Sets the text that logs show in place of the message: for a message that holds values of the caller.
+    #[must_use]
+    pub fn with_log_message(mut self, message: impl Into<String>) -> Self {
+        self.0.log_message = Some(message.into());
+        self
+    }
+
+    /// Text that logs show in place of the message; the message itself if absent.
+    #[must_use]
+    pub fn log_message(&self) -> Option<&str> {
+        self.0.log_message.as_deref()
     }
 
     /// The same error with what caused it.

@@ -29,6 +29,7 @@ mod context;
 mod credentials;
 mod descriptor;
 mod dispatch;
+mod duration;
 mod error;
 mod error_policy;
 mod event;
@@ -84,6 +85,7 @@ pub use self::{
     credentials::hide_credentials,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchHistory, DispatchState, is_status_not_taken},
+    duration::{FormattedDuration, format_duration},
     error::{Category, ErrorKind, ToolError},
     error_policy::{ErrorPolicy, ErrorRule},
     event::{BreakerChange, BreakerState, Event, Observe, Observers, Scope},

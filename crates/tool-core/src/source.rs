@@ -113,6 +113,11 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// Advice for models on how to use what it offers, in its own words and as far as it is known now. Cheap: no I/O.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
     /// Asks what stands behind it whether it is there; nothing if there is nothing to ask, or nobody has needed it yet. One
     /// that has failed is started again for it.
     fn check(&self) -> BoxFuture<'_, Option<Result<(), ToolError>>> {

@@ -161,7 +161,7 @@ impl Tool {
     /// Puts a tool together.
     #[must_use]
     pub fn new(parts: ToolParts) -> Self {
-        let definition = definition(&parts.descriptor);
+        let definition = annotated(definition(&parts.descriptor), &parts.descriptor);
         let digest = raw_json::digest(&definition);
         Self {
             parts,
@@ -282,6 +282,31 @@ impl Tool {
     pub fn settings(&self) -> &Settings {
         &self.parts.settings
     }
+}
+
+/// A definition with what the operator declares of the tool, as annotations of MCP. A tool that changes nothing destroys
+/// nothing. Other annotations stay as the server wrote them; nothing declared says whether a tool reaches the open world.
+fn annotated(definition: RawJson, descriptor: &Descriptor) -> RawJson {
+    let metadata = &descriptor.metadata;
+    let is_read_only = metadata.read_only == Some(true);
+    let declared = [
+        ("readOnlyHint", metadata.read_only),
+        ("destructiveHint", is_read_only.then_some(false)),
+        ("idempotentHint", metadata.idempotent),
+    ];
+    let declared: Vec<(&str, RawJson)> = declared
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, RawJson::from(value?))))
+        .collect();
+    if descriptor.feature != Feature::Tool || declared.is_empty() {
+        return definition;
+    }
+    let before = definition.get("annotations");
+    let before = before.filter(|before| before.kind() == raw_json::Kind::Object);
+    let annotations = before.unwrap_or(RawJson::object()).with_members(&declared);
+    annotations
+        .and_then(|annotations| definition.with_members(&[("annotations", annotations)]))
+        .unwrap_or(definition)
 }
 
 /// A server's own definition under our name, or one made from the descriptor.

@@ -20,7 +20,7 @@ use tokio::{
 };
 use tool_core::{
     CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, hide_fields,
-    is_status_not_taken, sanitised,
+    is_status_not_taken, sanitised, format_duration,
 };
 use tracing::debug;
 use url::Url;
@@ -77,7 +77,7 @@ impl Invoke for HttpTool {
             Ok(Err(failure)) => failure,
             Err(Elapsed { .. }) => Failure::Unanswered(
                 ErrorKind::Timeout,
-                format!("the upstream did not answer within {} ms", limit.as_millis()),
+                format!("the upstream did not answer within {}", format_duration(limit)),
                 None,
             ),
         };

@@ -7,7 +7,7 @@ use std::{
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
-use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Settings, Trust};
+use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
 
 use crate::{
     HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
@@ -143,8 +143,11 @@ impl Executor for HttpExecutor {
             let value = descriptor.executor.config.get(key).and_then(Value::as_u64)?;
             let value = Duration::from_millis(value);
             (value > limit).then(|| {
-                let message =
-                    format!("`{key}` is {value:?}, but {what} of `{name}` is over after {limit:?}: it never has an effect");
+                let message = format!(
+                    "`{key}` is {}, but {what} of `{name}` is over after {}: it never has an effect",
+                    value.as_millis(),
+                    format_duration(limit)
+                );
                 PrepareError::at(format!("/{key}"), message).with_hint(format!("{advice}, or shorten this"))
             })
         });

@@ -32,7 +32,7 @@ impl Mapping {
         }
         jmespath::compile(text)
             .map(Self)
-            .map_err(|error| format!("is no JMESPath: {}", reason(&error)))
+            .map_err(|error| format!("is not a valid JMESPath expression: {}", reason(&error)))
     }
 
     /// Applies the expression; the result's text is at most `limit` bytes.

@@ -119,9 +119,19 @@ fn checked<T: DeserializeOwned + schemars::JsonSchema>(
 
 /// The name among `known` that was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |name: &str| -> String {
+        let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    let name = plain(name);
+    let name = match name.as_str() {
+        "uri" | "endpoint" => "url",
+        "verb" | "httpmethod" => "method",
+        other => other,
+    };
     known
         .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(name, &plain(candidate)), *candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
         .min()
         .map(|(_, candidate)| candidate)

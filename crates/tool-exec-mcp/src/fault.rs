@@ -1,12 +1,12 @@
 //! What a client's errors mean for a call.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use mcp_client::{Error, ErrorKind as Fault};
 use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{CallContext, ErrorKind, ToolError, is_status_not_taken, retry_after};
+use tool_core::{CallContext, ErrorKind, ToolError, is_status_not_taken, retry_after, format_duration};
 
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.
@@ -56,7 +56,10 @@ fn worded(
     let answered =
         |kind: ErrorKind, what: String| ToolError::new(kind, format!("the server `{server}` {what}"));
     let tool_error = match error.kind() {
-        Fault::Timeout(limit) => tell(ErrorKind::Timeout, &format!("did not answer within {limit:.1?}")),
+        Fault::Timeout(limit) => tell(
+            ErrorKind::Timeout,
+            &format!("did not answer within {}", format_duration(*limit)),
+        ),
         Fault::Closed(_) => tell(ErrorKind::Unavailable, "closed the connection before it answered"),
         Fault::Protocol(what) => tell(ErrorKind::Protocol, &format!("broke the protocol: {what}")),
         Fault::TooLarge { limit } => answered(
@@ -84,7 +87,10 @@ fn worded(
         } => http_status(&unanswered, server, *status, told.as_deref(), now),
         Fault::Unreachable(_) => answered(ErrorKind::Unavailable, "cannot be reached".to_owned()),
         Fault::Unavailable { retry_in, .. } => {
-            let what = format!("failed a moment ago and is started again in {}", short(*retry_in));
+            let what = format!(
+                "failed a moment ago and is started again in {}",
+                format_duration(*retry_in)
+            );
             answered(ErrorKind::Unavailable, what).with_retry_after(*retry_in)
         }
         Fault::Rpc(rpc) => answered_rpc(server, rpc, error.earlier(), now),
@@ -140,10 +146,13 @@ fn told(server: &str, rpc: &RpcError, kind: ErrorKind) -> ToolError {
             ("message", RawJson::from(rpc.message.as_str())),
         ])
         .expect("an empty object is an object");
-    let detail = match &rpc.data {
-        Some(data) => detail.with_members(&[("data", data.clone())]).expect("an object"),
-        None => detail,
-    };
+    let data = rpc.data.iter().map(|data| ("data", data.clone()));
+    let more = rpc
+        .more
+        .iter()
+        .map(|(key, member)| (key.as_str(), member.clone()));
+    let members: Vec<_> = data.chain(more).collect();
+    let detail = detail.with_members(&members).unwrap_or(detail);
     let what = format!("answered with the error {}: {}", rpc.code, cut(&rpc.message));
     ToolError::new(kind, format!("the server `{server}` {what}")).with_detail(detail)
 }
@@ -218,8 +227,4 @@ pub(crate) fn cut(text: &str) -> String {
     } else {
         clean
     }
-}
-
-fn short(duration: Duration) -> String {
-    format!("{:.0} s", duration.as_secs_f64().ceil())
 }

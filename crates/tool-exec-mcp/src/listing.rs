@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use mcp_client::{Changes, Connection, Error, ListCut, Listed};
 use mcp_wire::{code, method};
 use raw_json::RawJson;
-use tool_core::{Feature, ListLimits, ListWarning, Secrets};
+use tool_core::{Feature, ListLimits, ListWarning, Secrets, format_duration};
 
 /// What came of reading one list.
 pub(crate) type Read = (Feature, Result<Listed, String>);
@@ -64,7 +64,7 @@ async fn read_one(
             Ok(Listed::default())
         }
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {limit:?}")),
+        Err(_) => Err(format!("no answer within {}", format_duration(limit))),
     }
 }
 

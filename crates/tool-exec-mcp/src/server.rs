@@ -556,6 +556,21 @@ impl Source for ServerSource {
         self.0.connections.updates.add(tell);
     }
 
+    fn instructions(&self) -> Option<String> {
+        let given = match &self.0.settings.instructions {
+            Some(given) => Some(given.clone()),
+            None => self
+                .0
+                .status()?
+                .server?
+                .instructions
+                .as_ref()?
+                .string()
+                .map(Into::into),
+        };
+        given.filter(|text: &String| !text.trim().is_empty())
+    }
+
     fn status(&self) -> SourceStatus {
         // Which notices an end that is not told yet.
         let client = self.0.status();

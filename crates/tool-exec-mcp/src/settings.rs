@@ -101,6 +101,8 @@ pub struct ServerSettings {
     pub definitions: DefinitionPolicy,
     /// How long its lists and their entries may be.
     pub list_limits: ListLimits,
+    /// The instructions to give in place of its own; its own if absent, and none if empty.
+    pub instructions: Option<String>,
 }
 
 /// Where a server takes the idempotency key of a call.
@@ -204,6 +206,7 @@ impl ServerSettings {
             key_place: None,
             definitions: DefinitionPolicy::default(),
             list_limits: ListLimits::default(),
+            instructions: None,
         }
     }
 

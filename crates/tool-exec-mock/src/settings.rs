@@ -119,11 +119,31 @@ fn check_fields(config: &Value, pointer: &str, known: &[&str], problems: &mut Ve
     };
     for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
         let escaped = key.replace('~', "~0").replace('/', "~1");
+        let hint = match meant(key, known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("known settings: {}", quoted(known)),
+        };
         problems.push(
             PrepareError::at(format!("{pointer}/{escaped}"), format!("unknown setting `{key}`"))
-                .with_hint(format!("known settings: {}", quoted(known))),
+                .with_hint(hint),
         );
     }
+}
+
+/// The setting that another spelling stands for, such as `mock_result` of PromptKit and `resultFile`.
+fn meant<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |name: &str| -> String {
+        let letters = name.chars().filter(|letter| !matches!(letter, '_' | '-'));
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    let written = plain(written);
+    let written = written.strip_prefix("mock").unwrap_or(&written);
+    let written = match written {
+        "response" | "value" | "output" => "result",
+        "latency" | "delay" | "delayms" => "latencyms",
+        other => other,
+    };
+    known.iter().find(|name| plain(name) == written).copied()
 }
 
 fn check_type(

@@ -81,8 +81,9 @@ impl Template {
                 (_, Some(name)) => format!("the argument `{name}` is not given"),
                 _ => "an argument is not given".to_owned(),
             };
+            // The schema lets it be absent, or the arguments would have been refused: the fault is the template's.
             return ToolError::new(
-                ErrorKind::InvalidArguments,
+                ErrorKind::Protocol,
                 format!("the mock's template cannot be filled in: {what}"),
             );
         }

@@ -198,8 +198,10 @@ pub struct GatewaySpec {
     pub listen: SocketAddr,
     /// Hosts that requests may be addressed to, besides the address itself.
     pub allowed_hosts: Vec<String>,
-    /// Origins that a browser may send requests from.
+    /// Origins of web pages that may use the gateway and read its answers.
     pub allowed_origins: Vec<String>,
+    /// Instructions for models, before those of the servers.
+    pub instructions: Option<String>,
     /// The path at which clients of HTTP+SSE, the transport of 2024-11-05, are served; they are not if absent.
     pub sse_path: Option<String>,
     /// Whether metrics are served at `/metrics` of the same address.
@@ -216,6 +218,7 @@ impl Default for GatewaySpec {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7080)),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            instructions: None,
             sse_path: None,
             metrics: false,
             metrics_listen: None,

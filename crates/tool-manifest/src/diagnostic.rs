@@ -225,7 +225,8 @@ impl Diagnostics {
         match (errors.next(), errors.count()) {
             (None, _) => "the configuration cannot be used".to_owned(),
             (Some(only), 0) => only.to_string(),
-            (Some(first), more) => format!("{first} (and {more} more problems)"),
+            (Some(first), 1) => format!("{first} (and 1 more error)"),
+            (Some(first), more) => format!("{first} (and {more} more errors)"),
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
-use tool_core::{HedgeAfter, HedgePercent, HedgeSettings, Metadata};
+use tool_core::{HedgeAfter, HedgePercent, HedgeSettings, Metadata, format_duration};
 
 use crate::{
     field::{Field, Text},
@@ -89,7 +89,10 @@ pub(crate) fn hedge(
     {
         cx.error(
             at,
-            format!("an attempt is over after {timeout:?}: it never gets company"),
+            format!(
+                "an attempt is over after {}: it never gets company",
+                format_duration(timeout)
+            ),
             "let `after` be shorter than `timeout_ms`",
         );
     }

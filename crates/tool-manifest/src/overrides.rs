@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{
-    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, Redaction, RetrySettings,
+    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, Redaction, RetrySettings, format_duration,
 };
 
 use crate::{
@@ -209,7 +209,9 @@ pub(crate) fn outlasted(cx: Cx<'_>, at: Option<NodeId>, attempt: Option<Duration
         && attempt > call
     {
         let message = format!(
-            "an attempt may take {attempt:?}, but a call is over after {call:?}: this never has an effect"
+            "an attempt may take {} ms, but a call is over after {}: this never has an effect",
+            attempt.as_millis(),
+            format_duration(call)
         );
         cx.warning(at, message, "raise `call_timeout` beside it, or shorten this");
     }

@@ -174,7 +174,7 @@ impl<'a> Value<'a> {
                     // that what was meant is missing.
                     if !self.reading.lenient
                         && !self.reading.report.is_full()
-                        && let Some(meant) = suggest::nearest(key, fields)
+                        && let Some(meant) = suggest::meant(key, fields)
                         && !self.has(meant)
                     {
                         known.push((meant, *value));

@@ -15,6 +15,7 @@ use crate::{
     limits::{self, ConcurrenciesBody, RateLimitsBody},
     listing::{self, DefinitionsWord, ListLimitsBody},
     metadata::texts,
+    origins,
     overrides::{self, ApprovalWord, ArgumentsWord, BreakerBody, OverrideFields, RedactionWord, RetryBody},
     partial::PartialField,
     place::{Cx, Place},
@@ -106,8 +107,11 @@ pub(crate) struct GatewayBody {
     listen: Field<Listen>,
     /// Hosts that requests may be addressed to, besides the address itself, such as `tools.example.com`.
     allowed_hosts: Field<Vec<Field<String>>>,
-    /// Origins that a browser may send requests from, such as `https://inspector.example.com`.
+    /// Origins of web pages that may use the gateway and read its answers (CORS), such as
+    /// `https://inspector.example.com` or `http://localhost:6274`; only pages of the gateway's own origin if it is not given.
     allowed_origins: Field<Vec<Field<String>>>,
+    /// Instructions for models on how to use the tools: clients get them before those of the servers.
+    instructions: Field<String>,
     /// The path at which old clients are served that speak HTTP+SSE, the transport of 2024-11-05, such as `/sse`; they
     /// are not served if it is not given.
     sse_path: Field<String>,
@@ -260,7 +264,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
 pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     let mut gateway = GatewaySpec {
         allowed_hosts: texts(body.allowed_hosts),
-        allowed_origins: texts(body.allowed_origins),
+        allowed_origins: origins::read(cx, body.allowed_origins),
         ..GatewaySpec::default()
     };
     if let Some(Listen(listen)) = body.listen.get() {
@@ -269,6 +273,7 @@ pub(crate) fn gateway(cx: Cx<'_>, body: GatewayBody) -> GatewaySpec {
     if let Some(Period(wait)) = body.list_wait.get() {
         gateway.list_wait = wait;
     }
+    gateway.instructions = body.instructions.get();
     gateway.metrics = body.metrics.get().unwrap_or_default();
     gateway.metrics_listen = body.metrics_listen.get().map(|Listen(listen)| listen);
     if let Some((at, path)) = body.sse_path.located() {

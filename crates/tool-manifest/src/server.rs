@@ -76,6 +76,8 @@ pub struct ServerSpec {
     pub definitions: Option<DefinitionPolicy>,
     /// Limits of its lists, where they differ from the defaults.
     pub list_limits: ListLimitsSpec,
+    /// The instructions that clients get in place of the server's own; its own if absent, and none if empty.
+    pub instructions: Option<String>,
 }
 
 /// How a server is reached.
@@ -199,6 +201,7 @@ impl ServerSpec {
             key_place: None,
             definitions: None,
             list_limits: ListLimitsSpec::default(),
+            instructions: None,
         }
     }
 
@@ -284,6 +287,9 @@ pub(crate) struct ServerBody {
     /// What goes before the names of tools and prompts; the server's name and `__` if it is not given. An empty text
     /// means nothing. URIs of resources stay as they are.
     pub(crate) prefix: Field<String>,
+    /// Instructions for models that clients get in place of the server's own; its own if it is not given, and none if it
+    /// is empty (`instructions: ""`).
+    pub(crate) instructions: Field<String>,
     /// Whether the server is left alone.
     pub(crate) disabled: Field<bool>,
     /// Which revisions of the protocol are tried.
@@ -405,6 +411,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         key_place,
         definitions: body.definitions.get().map(DefinitionPolicy::from),
         list_limits: listing::list_limits(cx, body.list_limits),
+        instructions: body.instructions.get(),
     })
 }
 

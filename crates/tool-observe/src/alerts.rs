@@ -4,7 +4,9 @@ use std::{
     time::Duration,
 };
 
-use tool_core::{Alert, AlertKind, AlertPhase, AlertSubject, CheckReport, HealthReport, Instant};
+use tool_core::{
+    Alert, AlertKind, AlertPhase, AlertSubject, CheckReport, HealthReport, Instant, format_duration,
+};
 
 use crate::HealthBook;
 
@@ -159,8 +161,9 @@ impl AlertSettings {
         let Some(rate) = report.success_rate() else {
             return Finding::Good(not_called(window));
         };
+        let window = format_duration(window);
         let message = format!(
-            "{} of {} attempts failed in the last {window:?}: {:.1} % succeeded",
+            "{} of {} attempts failed in the last {window}: {:.1} % succeeded",
             report.n_failures,
             report.n_calls,
             rate * 100.0
@@ -179,9 +182,11 @@ impl AlertSettings {
         if report.n_calls == 0 {
             return Finding::Good(not_called(window));
         }
+        let window = format_duration(window);
         let message = format!(
-            "an attempt took {:.1?} on average in the last {window:?}, and 5 % more than {:.1?}",
-            report.mean, report.p95
+            "an attempt took {} on average in the last {window}, and 5 % more than {}",
+            format_duration(report.mean),
+            format_duration(report.p95)
         );
         let limit = self.mean_latency;
         if report.mean > limit && report.n_calls >= self.min_calls {
@@ -248,5 +253,5 @@ fn check(check: Option<CheckReport>) -> Finding {
 }
 
 fn not_called(window: Duration) -> String {
-    format!("nothing was called in the last {window:?}")
+    format!("nothing was called in the last {}", format_duration(window))
 }

@@ -21,6 +21,7 @@ mod histogram;
 mod journal;
 mod log;
 mod metrics;
+mod milliseconds;
 #[cfg(feature = "otel")]
 mod otel;
 #[cfg(feature = "otlp")]

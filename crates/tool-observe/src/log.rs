@@ -8,7 +8,7 @@ use tool_core::{CallContext, CheckError, Outcome, ToolError, hide_credentials, h
 use tool_scan::escape_line;
 use tracing::{Level, Span, debug, enabled, field, info, span, warn};
 
-use crate::{conventions, tracer::SpanKind};
+use crate::{conventions, milliseconds::milliseconds, tracer::SpanKind};
 
 /// The span of a call, for whatever else is logged while it runs.
 pub(crate) fn call_span(cx: &CallContext) -> Span {
@@ -113,17 +113,12 @@ fn failed_attempt(cx: &CallContext, error: &ToolError, elapsed: Duration) {
     );
 }
 
-fn milliseconds(elapsed: Duration) -> f64 {
-    // As many digits as a clock has.
-    (elapsed.as_secs_f64() * 1e6).round() / 1e3
-}
-
 /// An error's text without the values that a caller sent and without credentials, on one line: it may hold words of an
 /// upstream.
 pub(crate) fn loggable(error: &ToolError) -> Cow<'_, str> {
     let text = match error.source().and_then(|source| source.downcast_ref()) {
         Some(CheckError::Mismatch(mismatch)) => Cow::Owned(mismatch.masked()),
-        _ => hide_credentials(error.message()),
+        _ => hide_credentials(error.log_message().unwrap_or(error.message())),
     };
     match text {
         Cow::Borrowed(text) => escape_line(text),

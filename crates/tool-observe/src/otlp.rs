@@ -12,7 +12,7 @@ mod sender;
 use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
-use tool_core::Secret;
+use tool_core::{Secret, format_duration};
 
 pub use self::environment::OtlpEnvironment;
 use self::{queue::Queue, sender::Sender};
@@ -96,7 +96,10 @@ impl Otlp {
     pub async fn shutdown(mut self, limit: Duration) {
         self.ending.send_replace(true);
         if timeout(limit, &mut self.task).await.is_err() {
-            tracing::warn!("not all traces could be exported within {limit:?}");
+            tracing::warn!(
+                "not all traces could be exported within {}",
+                format_duration(limit)
+            );
         }
     }
 }

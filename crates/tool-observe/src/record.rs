@@ -1,9 +1,9 @@
 //! Health and alerts as JSON: what webhooks, edges and the command line show.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 use tool_core::{Alert, HealthReport, rfc3339};
+
+use crate::milliseconds::milliseconds;
 
 /// A report as one JSON object: `status`, `calls`, `failures`, `reported_failures`, and where there were calls
 /// `success_rate`, `mean_ms`, `p50_ms`, `p95_ms` and `p99_ms`; where there were checks `check` with
@@ -24,7 +24,7 @@ pub fn health_record(report: &HealthReport) -> Value {
             ("p95_ms", report.p95),
             ("p99_ms", report.p99),
         ] {
-            add(key, milliseconds(time));
+            add(key, milliseconds(time).into());
         }
     }
     if let Some(check) = report.check {
@@ -49,11 +49,6 @@ pub(crate) fn alert_record(alert: &Alert) -> Value {
         data.insert("health".to_owned(), health_record(health));
     }
     json!({"type": "toolplane.alert", "timestamp": rfc3339(alert.at), "data": data})
-}
-
-/// Milliseconds to the microsecond.
-fn milliseconds(time: Duration) -> Value {
-    rounded(time.as_secs_f64() * 1000.0, 1000.0)
 }
 
 fn rounded(number: f64, parts: f64) -> Value {

@@ -1,6 +1,8 @@
 use tool_core::{Event, Observe, SourceChange, SourceState};
 use tracing::{debug, info, warn};
 
+use crate::milliseconds::milliseconds;
+
 /// Writes to the log how sources of tools fare: one that was ready and has failed as a warning, the rest as information.
 /// What a start came to is told as well by whoever asked for it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +25,7 @@ fn log(change: &SourceChange) {
         n_attempts,
         ..
     } = change;
-    let took_ms = after.as_secs_f64() * 1e3;
+    let took_ms = milliseconds(*after);
     match (from, to) {
         (_, SourceState::Starting) => debug!(%source, n_attempts, "starting"),
         (SourceState::Starting, SourceState::Ready) => info!(%source, n_attempts, took_ms, "ready"),

@@ -42,7 +42,7 @@ impl<S: Invoke> Invoke for Admitting<S> {
         if let Err(refusal) = self.rules.load().admit_call(&cx.target, &cx.caller) {
             cx.note("admit", || format!("refused: {refusal}"));
             cx.tell_refused("admit", refusal.word());
-            return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
+            return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()));
         }
         let principal = cx.caller.principal.clone();
         cx.note("admit", || format!("`{principal}` may call it"));

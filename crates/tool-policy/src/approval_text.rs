@@ -4,7 +4,7 @@
 use std::{fmt::Write, time::Duration};
 
 use raw_json::{RawJson, hex};
-use tool_core::{Approval, ApprovalState, rfc3339};
+use tool_core::{Approval, ApprovalState, format_duration, rfc3339};
 
 /// How many bytes of arguments are put before a person in a question: what does not fit is looked at elsewhere, never
 /// approved without having been seen.
@@ -34,7 +34,8 @@ pub(crate) fn question(approval: &Approval, left: Duration) -> Option<String> {
         // Indented, it is no markup to whoever knows markup, and readable to everybody else.
         let _ = writeln!(text, "    {line}");
     }
-    let _ = write!(text, "\nIt can be approved for {} s.", left.as_secs_f64().ceil());
+    let left = Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0));
+    let _ = write!(text, "\nIt can be approved for {}.", format_duration(left));
     Some(text)
 }
 

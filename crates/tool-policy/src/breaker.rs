@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tool_core::{
     BreakerChange, BreakerScope, BreakerSettings, CallContext, DispatchState, ErrorKind, Event, Instant,
-    Invoke, Jitter, Layer, Outcome, Scope, Sign, Signs, ToolError,
+    Invoke, Jitter, Layer, Outcome, Scope, Sign, Signs, ToolError, format_duration,
 };
 
 use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
@@ -286,7 +286,7 @@ fn refuse(cx: &mut CallContext, held: HeldBack, scope: Scope) -> ToolError {
         _ => "",
     };
     let until = match held.retry_after {
-        Some(wait) => format!("for another {wait:.1?}"),
+        Some(wait) => format!("for another {}", format_duration(wait)),
         None => "until a call that tries it out is answered".to_owned(),
     };
     let message = format!(

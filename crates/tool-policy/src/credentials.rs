@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, Disabled, DispatchState, ErrorKind,
-    Event, Invoke, Layer, Observers, Outcome, Tool, ToolError,
+    Event, Invoke, Layer, Observers, Outcome, Tool, ToolError, format_duration,
 };
 
 /// Gets other credentials when an upstream refuses those of a tool, tries once more with them, and switches the tool off
@@ -155,7 +155,9 @@ fn switch_off(cx: &mut CallContext) {
         since: cx.clock.wall(),
         until: cx.clock.now() + pause,
     });
-    cx.note("credentials", || format!("switched off for {pause:?}"));
+    cx.note("credentials", || {
+        format!("switched off for {}", format_duration(pause))
+    });
     if is_new {
         let message = format!("`{}` is switched off: {reason} and must be renewed", tool.name());
         tell(&tool, AlertPhase::Firing, message, &cx.observers, cx.clock.wall());

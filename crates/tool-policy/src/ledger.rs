@@ -335,12 +335,12 @@ impl From<Exceeded> for ToolError {
             _ => ErrorKind::Denied,
         };
         let error = Self::new(kind, exceeded.to_string());
+        // The message is the reason itself: a source would say it again.
         match exceeded {
             Exceeded::NoRoom => error.with_retry_after(IDLE),
             Exceeded::NoTurn => error.with_retry_after(TURN_IDLE),
             _ => error,
         }
-        .with_source(exceeded)
     }
 }
 

@@ -2,6 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tool_core::{
     CallContext, ErrorKind, Event, Invoke, Layer, Outcome, RateLimit as Limit, Scope, ToolError,
+    format_duration,
 };
 
 use crate::limiter::{Counts, Used};
@@ -89,8 +90,10 @@ fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> Tool
         Scope::Total => "all tools together".to_owned(),
     };
     let message = format!(
-        "the rate limit of {whose} is reached, which is {} calls in {:?}: wait {wait:?}",
-        limit.requests, limit.period
+        "the rate limit of {whose} is reached, which is {} calls in {}: wait {}",
+        limit.requests,
+        format_duration(limit.period),
+        format_duration(wait)
     );
     ToolError::new(ErrorKind::RateLimited, message).with_retry_after(wait)
 }

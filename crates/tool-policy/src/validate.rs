@@ -128,13 +128,13 @@ fn refusal(cx: &CallContext, error: CheckError) -> ToolError {
         CheckError::Mismatch(mismatch) => ToolError::new(
             ErrorKind::InvalidArguments,
             format!("the arguments do not fit: {mismatch}"),
-        ),
+        )
+        .with_log_message(mismatch.masked()),
         _ => ToolError::new(
             ErrorKind::Protocol,
             format!("the tool's input schema is broken: {error}"),
         ),
     }
-    .with_source(error)
 }
 
 impl<S: Invoke> Invoke for ValidatingResult<S> {

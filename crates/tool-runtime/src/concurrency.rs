@@ -9,11 +9,12 @@ use std::{
 use tokio::time::Instant;
 use tool_core::{
     CallContext, Caller, ConcurrencyLimit, ErrorKind, Event, Invoke, Layer, Outcome, Scope, ToolError,
+    format_duration,
 };
 
 use crate::{
     gate::{Entry, Gate, Place},
-    within::{readable, within},
+    within::within,
 };
 
 /// Bounds how many attempts run at once, by the tool's [`Limits`](tool_core::Limits). More wait for their turn in bounded
@@ -221,18 +222,18 @@ impl Patience {
     /// What is said where it would not do.
     fn in_vain(self, scope: Scope, cx: &CallContext, expected: Duration) -> ToolError {
         let message = format!(
-            "too many calls of {} at once: the turn of another would come in about {:?}, and it may wait for {:?}",
+            "too many calls of {} at once: the turn of another would come in about {}, and it may wait for {}",
             whose(scope, cx),
-            readable(expected),
-            readable(self.limit.unwrap_or_default())
+            format_duration(expected),
+            format_duration(self.limit.unwrap_or_default())
         );
         ToolError::new(ErrorKind::Overloaded, message)
     }
 
     /// What is said when it is over.
     fn over(self, scope: Scope, cx: &CallContext, gate: &Gate) -> ToolError {
-        let waited = readable(self.limit.unwrap_or_default());
-        let message = format!("no place for another call of {} in {waited:?}", whose(scope, cx));
+        let waited = format_duration(self.limit.unwrap_or_default());
+        let message = format!("no place for another call of {} in {waited}", whose(scope, cx));
         if self.is_deadline {
             return ToolError::new(ErrorKind::Timeout, message);
         }
@@ -290,7 +291,7 @@ impl<S: Invoke> Invoke for Limiting<S> {
         };
         cx.note("concurrency", || match places.waited {
             Duration::ZERO => "a place at once".to_owned(),
-            waited => format!("a place after {:?}", readable(waited)),
+            waited => format!("a place after {}", format_duration(waited)),
         });
         let result = self.inner.invoke(cx).await;
         drop(places);

@@ -1,8 +1,8 @@
 use std::pin::pin;
 
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError, format_duration};
 
-use crate::within::{readable, within};
+use crate::within::within;
 
 /// Bounds a whole call: queueing, every attempt and every fallback.
 ///
@@ -28,7 +28,7 @@ impl<S> Layer<S> for Deadline {
 impl<S: Invoke> Invoke for Deadlined<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let left = cx.limit(cx.tool().settings().call_timeout);
-        cx.note("deadline", || format!("{:?} for everything", readable(left)));
+        cx.note("deadline", || format!("{} for everything", format_duration(left)));
         if left.is_zero() {
             return Err(ToolError::new(
                 ErrorKind::Timeout,
@@ -44,7 +44,7 @@ impl<S: Invoke> Invoke for Deadlined<S> {
             Some(result) => result,
             None => Err(cx.unanswered(
                 ErrorKind::Timeout,
-                format!("no answer within the call's {:?}", readable(left)),
+                format!("no answer within the call's {}", format_duration(left)),
             )),
         }
     }

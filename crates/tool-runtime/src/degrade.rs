@@ -4,13 +4,10 @@ use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::{
     CallContext, Degraded, DegradedStep, ErrorKind, Event, FailedStep, FailureStep, Gate, Health,
-    HealthStatus, InsteadOf, Invoke, Layer, Outcome, Reply, Target, Tool, ToolError,
+    HealthStatus, InsteadOf, Invoke, Layer, Outcome, Reply, Target, Tool, ToolError, format_duration,
 };
 
-use crate::{
-    Share,
-    within::{readable, within},
-};
+use crate::{Share, within::within};
 
 /// Finds something else to give when a call fails: the tool's ladder says what, see [`FailureStep`]. The steps are taken in
 /// their order, and the first that comes to an answer counts; if none does, the call fails as it failed first.
@@ -215,8 +212,8 @@ impl<S: Invoke> Degrading<S> {
         cx.deadline = whole;
         ended.unwrap_or_else(|| {
             let message = format!(
-                "no answer within the {:?} that its ladder leaves it",
-                readable(limit)
+                "no answer within the {} that its ladder leaves it",
+                format_duration(limit)
             );
             Err(cx.unanswered(ErrorKind::Timeout, message))
         })
@@ -293,7 +290,7 @@ impl Descent<'_> {
             return None;
         }
         cx.note("degrade", || match limit {
-            Some(limit) => format!("tries `{name}` for {:?}", readable(limit)),
+            Some(limit) => format!("tries `{name}` for {}", format_duration(limit)),
             None => format!("tries `{name}`"),
         });
         let (tool, left) = match self.find(&**gate, cx, name, limit).await {
@@ -328,8 +325,8 @@ impl Descent<'_> {
         let start = cx.clock.now();
         let found = within(limit, None, found).await.unwrap_or_else(|| {
             let message = format!(
-                "the server of `{name}` did not start within {:?}",
-                readable(limit)
+                "the server of `{name}` did not start within {}",
+                format_duration(limit)
             );
             Err(ToolError::new(ErrorKind::Timeout, message))
         });
@@ -360,7 +357,7 @@ impl Descent<'_> {
         } = &degraded;
         cx.note("degrade", || match step {
             DegradedStep::Fallback => format!("`{source}` answered in its place"),
-            DegradedStep::Stale => format!("gives what it answered {:?} ago", readable(*age)),
+            DegradedStep::Stale => format!("gives what it answered {} ago", format_duration(*age)),
             DegradedStep::Default => "gives what the configuration says".to_owned(),
         });
         mark_degraded(cx, &mut reply, &degraded);
@@ -496,7 +493,7 @@ impl fmt::Display for Shown<'_> {
             }
             match step {
                 FailureStep::Fallback(name) => write!(f, "`{name}`")?,
-                FailureStep::Stale(age) => write!(f, "an answer no older than {age:?}")?,
+                FailureStep::Stale(age) => write!(f, "an answer no older than {}", format_duration(*age))?,
                 FailureStep::Default(_) => f.write_str("what the configuration gives")?,
                 _ => f.write_str("another step")?,
             }

@@ -10,13 +10,12 @@ use std::{
 use tokio::time::{Instant as Timer, sleep};
 use tool_core::{
     Asker, CallContext, Event, Health, HedgeAfter, HedgePercent, HedgeSettings, Instant, Invoke, Layer,
-    Outcome, Target, TaskWish, ToolError,
+    Outcome, Target, TaskWish, ToolError, format_duration,
 };
 
 use crate::{
     RetryBudget,
     retry::{budget, is_repeated, mark},
-    within::readable,
 };
 
 /// Gives an attempt that is slow company, where the tool's [`HedgeSettings`] say so: a second attempt at the same call. The
@@ -293,12 +292,12 @@ impl Plan {
 
 impl Ended {
     fn text(&self, after: Duration) -> String {
-        let after = readable(after);
+        let after = format_duration(after);
         match (self.n_hedges, self.winner, self.stop) {
-            (0, _, Some(why)) => format!("no second attempt after {after:?}: {why}"),
-            (0, ..) => format!("ended before {after:?}"),
-            (_, Some(_), _) => format!("a second attempt after {after:?}, which answered first"),
-            (_, None, _) => format!("a second attempt after {after:?}, which did not answer first"),
+            (0, _, Some(why)) => format!("no second attempt after {after}: {why}"),
+            (0, ..) => format!("ended before {after}"),
+            (_, Some(_), _) => format!("a second attempt after {after}, which answered first"),
+            (_, None, _) => format!("a second attempt after {after}, which did not answer first"),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
+    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust, format_duration,
 };
 
 use crate::{Backoff, RetryBudget};
@@ -110,7 +110,7 @@ impl<S: Invoke> Invoke for Retrying<S> {
             match decide(cx, error, n_attempts, settings, budget, &self.jitter) {
                 Ok(pause) => {
                     cx.note("retry", || {
-                        format!("again in {pause:.1?}, after `{}`", error.kind())
+                        format!("again in {}, after `{}`", format_duration(pause), error.kind())
                     });
                     cx.observers.tell(&Event::Retried { cx, error, pause });
                     sleep(pause).await;
@@ -219,7 +219,11 @@ impl fmt::Display for Stop {
             ),
             Self::Declared => f.write_str("the tool is declared not `retryable`"),
             Self::Asked => f.write_str("the caller would be asked twice"),
-            Self::TooLate(pause) => write!(f, "the deadline comes before the pause of {pause:.1?} is over"),
+            Self::TooLate(pause) => write!(
+                f,
+                "the deadline comes before the pause of {} is over",
+                format_duration(*pause)
+            ),
             Self::NoBudget => f.write_str("the upstream's share of retries is used up"),
         }
     }

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
     CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, DispatchHistory, ErrorKind,
-    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskWish, ToolError,
+    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskWish, ToolError, format_duration,
 };
 use tracing::Instrument;
 
@@ -13,7 +13,7 @@ use crate::{
     answers::{Answer, Answers, Key},
     degrade::mark_degraded,
     flights::{Boarding, Flights, Landed, Takeoff},
-    within::{readable, within},
+    within::within,
 };
 
 /// Keeps the answers of tools for later calls, and makes identical calls at the same time once, where the tool's
@@ -217,7 +217,7 @@ impl<S: Invoke + 'static> Sharing<S> {
         let mut made = Box::pin(self.made(cx, key, settings));
         let (outcome, result) = match patience.map(|left| left - left / 10) {
             Some(limit) => within(limit, None, made.as_mut()).await.unwrap_or_else(|| {
-                let message = format!("no answer within {:?}", readable(limit));
+                let message = format!("no answer within {}", format_duration(limit));
                 (
                     CacheOutcome::Miss,
                     Err(ToolError::new(ErrorKind::Timeout, message)),
@@ -237,7 +237,7 @@ impl<S: Invoke + 'static> Sharing<S> {
         {
             let (kind, age) = (error.kind(), answer.age(cx.clock.now()));
             cx.note("cache", || {
-                format!("answered {:?} ago, after `{kind}`", readable(age))
+                format!("answered {} ago, after `{kind}`", format_duration(age))
             });
             tell(cx, CacheOutcome::Stale);
             let mut reply = marked(answer.reply(), CacheOutcome::Stale, age, Some(kind));
@@ -359,7 +359,7 @@ type Worked = (CallContext, Result<Outcome, ToolError>);
 /// The reply out of what is kept.
 fn kept(cx: &mut CallContext, answer: &Answer, outcome: CacheOutcome, why: &str) -> Reply {
     let age = answer.age(cx.clock.now());
-    cx.note("cache", || format!("answered {:?} ago{why}", readable(age)));
+    cx.note("cache", || format!("answered {} ago{why}", format_duration(age)));
     tell(cx, outcome);
     marked(answer.reply(), outcome, age, None)
 }
@@ -415,7 +415,7 @@ async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, Too
         within(limit, None, running).await
     };
     result.unwrap_or_else(|| {
-        let message = format!("no answer within the call's {:?}", readable(limit));
+        let message = format!("no answer within the call's {}", format_duration(limit));
         Err(work.unanswered(ErrorKind::Timeout, message))
     })
 }
@@ -436,7 +436,9 @@ fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, wor
             format!("not kept: {n_bytes} bytes are more than {}", settings.max_bytes)
         });
     } else if !longest.is_zero() {
-        work.note("cache", || format!("kept, and fresh for {ttl:?}"));
+        work.note("cache", || {
+            format!("kept, and fresh for {}", format_duration(ttl))
+        });
         answers.keep(key, reply, work.clock.now());
     }
 }

@@ -1,6 +1,6 @@
 use std::{pin::pin, sync::Arc};
 
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Progress, ToolError};
+use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Progress, ToolError, format_duration};
 
 use crate::within::{Heard, within_progress};
 
@@ -33,7 +33,9 @@ impl<S> Layer<S> for Timeout {
 impl<S: Invoke> Invoke for Timing<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let limit = cx.tool().settings().attempt_timeout;
-        cx.note("timeout", || format!("{limit:?} for this attempt"));
+        cx.note("timeout", || {
+            format!("{} for this attempt", format_duration(limit))
+        });
         let ask = cx.ask.clone();
         let progress = cx.progress.take();
         let heard = progress.clone().map(|progress| Heard::new(progress, ask.clone()));
@@ -50,7 +52,10 @@ impl<S: Invoke> Invoke for Timing<S> {
                     Some(heard) if heard.has_any() => "no answer and no progress",
                     _ => "no answer",
                 };
-                Err(cx.unanswered(ErrorKind::Timeout, format!("{what} within {limit:?}")))
+                Err(cx.unanswered(
+                    ErrorKind::Timeout,
+                    format!("{what} within {}", format_duration(limit)),
+                ))
             }
         }
     }

@@ -97,15 +97,3 @@ async fn over(limit: Duration, ask: Option<&Asker>, heard: Option<&Heard>) {
         sleep_until(end.max(now + pause)).await;
     }
 }
-
-/// A duration as people read it: what is left of a deadline has nanoseconds that nobody asked for.
-pub(crate) fn readable(duration: Duration) -> Duration {
-    let nanoseconds = duration.subsec_nanos();
-    let unit = if duration >= Duration::from_secs(1) {
-        10_000_000
-    } else {
-        1_000_000
-    };
-    let rounded = (nanoseconds + unit / 2) / unit * unit;
-    Duration::from_secs(duration.as_secs()) + Duration::from_nanos(rounded.into())
-}

@@ -9,15 +9,13 @@ use tool_core::{Mismatch, Problem};
 
 use crate::{
     metered::is_genuine,
+    rule::Rule,
     union::{Choice, choose},
-    words::{cut, found, kind_of, list, literals, or, place, properties, text},
+    words::{found, list, literals, or, properties, text},
 };
 
 /// How many problems are told at once.
 const MAX_PROBLEMS: usize = 8;
-/// Maximum length of a rule's words about the value, in characters.
-const MAX_RULE: usize = 240;
-
 /// Puts the errors that were found before the budget was gone into words; nothing if there are none.
 pub(crate) fn explain<'a>(
     errors: impl Iterator<Item = ValidationError<'a>>,
@@ -55,67 +53,10 @@ pub(crate) fn too_complex(value: &Value) -> Mismatch {
 }
 
 fn whole(value: &Value, expected: &str) -> Mismatch {
-    let rule = Rule::must_be(expected.to_owned());
+    let rule = Rule::must_be(expected);
     Mismatch {
         problems: vec![rule.problem("", "$schema", value)],
         truncated: false,
-    }
-}
-
-/// The words of a broken rule.
-struct Rule {
-    /// What comes before the place, such as ``missing required property `b` in``; empty for a rule that begins with it.
-    before: String,
-    /// What comes after the place, such as `must be a string`.
-    after: String,
-    /// Whether the value found is shown.
-    shows_value: bool,
-}
-
-impl Rule {
-    fn must_be(expected: String) -> Self {
-        Self {
-            before: String::new(),
-            after: format!("must be {expected}"),
-            shows_value: true,
-        }
-    }
-
-    fn must(predicate: String, shows_value: bool) -> Self {
-        Self {
-            before: String::new(),
-            after: format!("must {predicate}"),
-            shows_value,
-        }
-    }
-
-    /// A rule about a property's presence: the subject is the property, and the place is that of its object.
-    fn about(subject: String, remark: String) -> Self {
-        Self {
-            before: subject,
-            after: remark,
-            shows_value: false,
-        }
-    }
-
-    fn problem(&self, path: &str, keyword: &str, part: &Value) -> Problem {
-        let rule = match (self.before.as_str(), path) {
-            ("", path) => format!("{} {}", place(path), cut(&self.after, MAX_RULE)),
-            (before, "") => format!("{}{}", cut(before, MAX_RULE), cut(&self.after, MAX_RULE)),
-            (before, path) => format!(
-                "{} in {}{}",
-                cut(before, MAX_RULE),
-                place(path),
-                cut(&self.after, MAX_RULE)
-            ),
-        };
-        Problem {
-            path: path.to_owned(),
-            keyword: keyword.to_owned(),
-            rule,
-            found: self.shows_value.then(|| found(part)),
-            found_kind: kind_of(part),
-        }
     }
 }
 
@@ -185,7 +126,7 @@ fn meant<'e>(
         Some(Choice::Unknown { steps, options }) => {
             let path = below(path, &steps);
             let part = value.pointer(&path).unwrap_or(value);
-            Meant::Problem(Rule::must_be(literals(options)).problem(&path, "enum", part))
+            Meant::Problem(Rule::must_be(&literals(options)).problem(&path, "enum", part))
         }
         Some(Choice::Missing { steps, options }) => {
             let (property, parents) = steps
@@ -193,7 +134,7 @@ fn meant<'e>(
                 .map_or(("", &[][..]), |(last, parents)| (*last, parents));
             let path = below(path, parents);
             let part = value.pointer(&path).unwrap_or(value);
-            Meant::Problem(missing(property, options).problem(&path, "required", part))
+            Meant::Problem(missing(property, &options).problem(&path, "required", part))
         }
         None => alternative(by_tags(context, path)),
     }
@@ -206,8 +147,8 @@ fn below(path: &str, steps: &[&str]) -> String {
     })
 }
 
-fn missing(property: &str, options: Vec<&Value>) -> Rule {
-    let remark = match options.as_slice() {
+fn missing(property: &str, options: &[&Value]) -> Rule {
+    let remark = match options {
         [] => String::new(),
         options => format!(", {}", literals(options.to_vec())),
     };
@@ -262,7 +203,7 @@ fn only<'e>(
 /// The rule that an error is about.
 fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
     match error.kind() {
-        Kind::Required { property } => missing(&text(property), Vec::new()),
+        Kind::Required { property } => missing(&text(property), &[]),
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             let remark =
                 allowed(error, schema).map_or_else(String::new, |names| format!(", allowed are {names}"));
@@ -275,18 +216,17 @@ fn rule(error: &ValidationError<'_>, part: &Value, schema: &Value) -> Rule {
             Rule::about(format!("unknown {noun} {names}"), remark)
         }
         Kind::PropertyNames { error: inner } => {
-            Rule::must(format!("have keys that are each {}", expected(inner)), true)
+            Rule::must(&format!("have keys that are each {}", expected(inner)), true)
         }
-        Kind::FalseSchema => Rule::must("be left out".to_owned(), false),
-        Kind::OneOfMultipleValid { .. } => Rule::must(
-            "fit just one alternative of `oneOf`, and it fits several".to_owned(),
-            false,
-        ),
-        Kind::Not { .. } => Rule::must("not fit the schema under `not`".to_owned(), true),
+        Kind::FalseSchema => Rule::must("be left out", false),
+        Kind::OneOfMultipleValid { .. } => {
+            Rule::must("fit just one alternative of `oneOf`, and it fits several", false)
+        }
+        Kind::Not { .. } => Rule::must("not fit the schema under `not`", true),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             alternatives(context, error.instance_path().as_str(), part)
         }
-        _ => Rule::must_be(expected(error)),
+        _ => Rule::must_be(&expected(error)),
     }
 }
 
@@ -342,8 +282,11 @@ fn alternatives(context: &[Vec<ValidationError<'static>>], path: &str, part: &Va
         })
         .collect();
     match wanted {
-        Some(wanted) => Rule::must_be(or(&unique(wanted))),
-        None => Rule::must_be(format!("a value that fits one of {} alternatives", context.len())),
+        Some(wanted) => Rule::must_be(&or(&unique(wanted))),
+        None => Rule::must_be(&format!(
+            "a value that fits one of {} alternatives",
+            context.len()
+        )),
     }
 }
 

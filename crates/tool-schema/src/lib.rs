@@ -31,6 +31,7 @@ mod meter;
 mod metered;
 mod pattern;
 mod reference;
+mod rule;
 mod schema;
 mod shape;
 mod survey;

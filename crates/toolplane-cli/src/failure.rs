@@ -211,7 +211,7 @@ impl Failure {
             .iter()
             .filter(|problem| problem.severity == Severity::Error)
             .count();
-        let counted = text::count(n_errors, "problem");
+        let counted = text::count(n_errors, "error");
         let mut failure = Self::configuration(format!("the configuration cannot be used: {counted}"));
         failure.more.problems = problems;
         failure

@@ -303,6 +303,12 @@ impl Service for Gateway {
         self.0.options.info.clone()
     }
 
+    fn instructions(&self) -> Option<String> {
+        self.0
+            .plane
+            .instructions(self.0.options.info.instructions.as_deref())
+    }
+
     fn capabilities(&self, revision: Revision) -> RawJson {
         let parsed = |text| RawJson::parse(text).expect("the text is JSON");
         let offered = parsed(CAPABILITIES);

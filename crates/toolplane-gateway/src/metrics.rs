@@ -54,6 +54,11 @@ impl MetricsPage {
         if !host(request).is_some_and(|host| self.is_ours(host)) {
             return plain(StatusCode::FORBIDDEN, "this server does not go by that name\n");
         }
+        let own_host = host(request).map(without_port);
+        let allowed = self.allowed.load();
+        if !allowed.allows_origin(request.headers(), request.uri(), own_host) {
+            return plain(StatusCode::FORBIDDEN, "this origin is not allowed\n");
+        }
         let mut response = plain(StatusCode::OK, self.metrics.render());
         let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, text);
@@ -61,11 +66,7 @@ impl MetricsPage {
     }
 
     fn is_ours(&self, authority: &str) -> bool {
-        let has_port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
-        let host = authority
-            .rsplit_once(':')
-            .filter(has_port)
-            .map_or(authority, |(host, _)| host);
+        let host = without_port(authority);
         let address = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
@@ -96,6 +97,14 @@ impl Service<Request<RequestBody>> for MetricsPage {
             _ => plain(StatusCode::NOT_FOUND, "the metrics are at /metrics\n"),
         }))
     }
+}
+
+fn without_port(authority: &str) -> &str {
+    let has_port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+    authority
+        .rsplit_once(':')
+        .filter(has_port)
+        .map_or(authority, |(host, _)| host)
 }
 
 /// What the request calls the server.

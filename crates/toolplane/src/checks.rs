@@ -12,7 +12,7 @@ use tokio::{
     sync::watch::Sender,
     time::{Instant, sleep_until, timeout},
 };
-use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust};
+use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, format_duration};
 use tool_manifest::HealthSpec;
 use tool_observe::HealthBook;
 use tool_policy::Redactor;
@@ -182,7 +182,7 @@ impl Checks {
             }
         };
         let result = timeout(limit, asked).await.unwrap_or_else(|_| {
-            let message = format!("it did not answer within {limit:?}");
+            let message = format!("it did not answer within {}", format_duration(limit));
             Some(Err(ToolError::new(ErrorKind::Timeout, message)))
         });
         let Some(result) = result else {

@@ -437,6 +437,7 @@ fn server_settings(
     });
     settings.definitions = spec.definitions.unwrap_or(configuration.policy.definitions);
     settings.list_limits = spec.list_limits.or(defaults.list_limits);
+    settings.instructions = spec.instructions.clone();
     settings.max_connections = spec.max_connections.unwrap_or(settings.max_connections);
     settings
 }

@@ -36,6 +36,7 @@ mod health;
 mod health_page;
 mod hooks;
 mod idle_rules;
+mod instructions;
 #[cfg(feature = "exec-mcp")]
 mod list_store;
 mod listing;

@@ -13,7 +13,7 @@ use tool_chaos::Chaos;
 use tool_core::{
     Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
     ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, ListWarning, Note, Observers, Outcome,
-    PrepareError, SourceState, SourceStatus, Target, Tool, ToolError,
+    PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
 };
 use tool_manifest::{LoadOptions, Syntax};
 use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules, Surface};
@@ -239,7 +239,8 @@ impl Toolplane {
                     let waited = now().since(start);
                     cx.note("find", || {
                         format!(
-                            "it was not known yet: servers that may have it were ready after {waited:.1?}"
+                            "it was not known yet: servers that may have it were ready after {}",
+                            format_duration(waited)
                         )
                     });
                 }
@@ -354,7 +355,10 @@ impl Toolplane {
         };
         let found = match deadline {
             Some(deadline) => tokio::time::timeout(deadline, find).await.map_err(|_| {
-                let message = format!("the server of `{name}` did not start within {deadline:?}");
+                let message = format!(
+                    "the server of `{name}` did not start within {}",
+                    format_duration(deadline)
+                );
                 ToolError::new(ErrorKind::Timeout, message)
             })?,
             None => find.await,

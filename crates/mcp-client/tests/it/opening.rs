@@ -84,7 +84,7 @@ async fn openings_that_fail() {
             .await
             .unwrap_err()
             .to_string()
-            .contains("no answer within 20s")
+            .contains("no answer within 20 s")
     );
 }
 

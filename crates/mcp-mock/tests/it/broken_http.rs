@@ -134,7 +134,8 @@ async fn web_pages_are_kept_away() {
     let http = server(&Misbehaviour::Close).http().await.unwrap();
     for (path, host, origin, status) in [
         ("/mcp", "localhost:80", "", "405"),
-        ("/mcp", "[::1]", "Origin: http://localhost:3000\r\n", "405"),
+        ("/mcp", "[::1]", "Origin: http://[::1]\r\n", "405"),
+        ("/mcp", "[::1]", "Origin: http://localhost:3000\r\n", "403"),
         ("/mcp", "evil.example.com", "", "403"),
         ("/sse", "evil.example.com", "", "403"),
         ("/sse", "localhost", "Origin: https://evil.example.com\r\n", "403"),

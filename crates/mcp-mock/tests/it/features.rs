@@ -253,3 +253,52 @@ async fn arguments_are_mirrored_in_headers_and_checked() {
     );
     assert_eq!(server.calls("near")[0].headers["mcp-param-region"], "north");
 }
+
+/// How long a result is good for is said in 2026-07-28 alone; a scripted result stays as it is written.
+#[tokio::test]
+async fn members_of_the_modern_era_are_sent_to_its_clients_alone() {
+    for (transport, era) in WAYS {
+        let scripted = r#"{"contents":[{"uri":"mock://exact","text":"x"}],"ttlMs":5,"cacheScope":"public"}"#;
+        let server = MockServer::builder()
+            .tool(Tool::new("echo"))
+            .prompt(Prompt::new("ask"))
+            .resource(Resource::new("mock://notes"))
+            .resource(Resource::new("mock://exact").reply(Reply::result(raw(scripted))))
+            .resource(Resource::template("mock://{city}/year.txt"))
+            .build();
+        let client = Client::open(&server, transport, speaking(era)).await.unwrap();
+        let is_modern = client.connection.server().era() == mcp_wire::Era::Modern;
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("prompts/list", json!({})),
+            ("resources/list", json!({})),
+            ("resources/templates/list", json!({})),
+            ("resources/read", json!({"uri": "mock://notes"})),
+            ("tools/call", json!({"name": "echo", "arguments": {}})),
+            ("prompts/get", json!({"name": "ask"})),
+        ] {
+            let result = client.request(method, params).await.unwrap();
+            let is_kept = !matches!(method, "tools/call" | "prompts/get");
+            for key in ["ttlMs", "cacheScope"] {
+                let is_there = result.get(key).is_some();
+                assert_eq!(
+                    is_there,
+                    is_modern && is_kept,
+                    "{transport:?} {era:?} {method} {key}: {result}"
+                );
+            }
+            assert!(
+                is_modern || result.get("resultType").is_none(),
+                "{method}: {result}"
+            );
+        }
+        let exact = client
+            .request("resources/read", json!({"uri": "mock://exact"}))
+            .await
+            .unwrap();
+        assert_eq!(
+            (&exact["ttlMs"], &exact["cacheScope"]),
+            (&json!(5), &json!("public"))
+        );
+    }
+}

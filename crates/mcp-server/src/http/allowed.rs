@@ -8,7 +8,8 @@ pub struct Allowed {
     /// The names by which the server may be called. A web page whose name was bound to this machine's address calls it by
     /// another name, and is refused.
     pub hosts: AllowedHosts,
-    /// The origins of web pages that may use the server, such as `https://example.com`, besides those on loopback.
+    /// The origins of web pages that may use the server and read its answers (CORS), such as `https://example.com`,
+    /// besides the server's own. Another port of loopback is another origin.
     pub origins: Vec<String>,
 }
 

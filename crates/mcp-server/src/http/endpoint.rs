@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{
     HttpOptions, ResponseBody, body,
+    cors::Cors,
     exchange::{Detached, Exchange, Refuge, Step, Work},
     guard,
     headers::{self, Accepts, Form, Known},
@@ -143,11 +144,26 @@ impl<S: Service> Endpoint<S> {
         request: http::Request<B>,
     ) -> impl Future<Output = Answered> + use<S, B> {
         let (parts, body) = request.into_parts();
+        let cors = Cors::of(&parts.headers, &self.options.allowed.load());
         // It goes through many hands: boxed here, it is in none of their futures.
-        self.route(Box::new(parts), body)
+        let answering = self.route(Box::new(parts), body, cors.clone());
+        async move {
+            let mut answer = answering.await;
+            cors.apply(&mut answer);
+            answer
+        }
     }
 
-    async fn route<B: Body<Data = Bytes>>(self: Arc<Self>, parts: Box<Parts>, body: B) -> Answered {
+    async fn route<B: Body<Data = Bytes>>(
+        self: Arc<Self>,
+        parts: Box<Parts>,
+        body: B,
+        cors: Cors,
+    ) -> Answered {
+        if let Some(answer) = cors.preflight(&parts) {
+            let checked = self.check_head(&parts, &Known::of(&parts.headers));
+            return checked.map_or_else(|refused| *refused, |()| answer);
+        }
         let (principal, form) = match self.admit(&parts) {
             Ok(admitted) => admitted,
             Err(refused) => return *refused,
@@ -166,7 +182,13 @@ impl<S: Service> Endpoint<S> {
     /// The checks that need nothing but the head, whose request it is, and what its head says of its form.
     fn admit(&self, parts: &Parts) -> Result<(Principal, Form), Box<Answered>> {
         let known = Known::of(&parts.headers);
-        self.check_names(parts, &known)?;
+        self.check_head(parts, &known)?;
+        Ok((self.identify(parts)?, Form::of(&known, &parts.headers)))
+    }
+
+    /// Checks the names in the head and its path.
+    fn check_head(&self, parts: &Parts, known: &Known<'_>) -> Result<(), Box<Answered>> {
+        self.check_names(parts, known)?;
         if self
             .options
             .path
@@ -177,7 +199,7 @@ impl<S: Service> Endpoint<S> {
             let message = "nothing is served at this path";
             return Err(Box::new(response::refuse(StatusCode::NOT_FOUND, message)));
         }
-        Ok((self.identify(parts)?, Form::of(&known, &parts.headers)))
+        Ok(())
     }
 
     /// The same checks for what is served at another path.
@@ -193,8 +215,10 @@ impl<S: Service> Endpoint<S> {
         if !guard::is_host_allowed(known, &parts.uri, &allowed.hosts, own_host) {
             return refuse("this host name is not served here");
         }
-        if !guard::is_origin_allowed(known, &parts.headers, &allowed.origins) {
-            return refuse("this origin is not allowed");
+        if !guard::is_origin_allowed(known, &parts.uri, &allowed, own_host) {
+            return refuse(
+                "this origin is not allowed: it is neither the server's own nor among those that it lists",
+            );
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! What keeps web pages away from a server on loopback: checked before anything of a request is read.
 
-use http::{HeaderMap, Uri, header::ORIGIN};
+use http::{HeaderMap, HeaderValue, Uri};
 
-use super::{AllowedHosts, headers::Known};
+use super::{Allowed, AllowedHosts, headers::Known};
 
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
@@ -46,24 +46,81 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Whether the request comes from no web page, or from one that may use this server.
-pub(super) fn is_origin_allowed(known: &Known<'_>, headers: &HeaderMap, allowed: &[String]) -> bool {
+/// Tells whether the request comes from no web page, from a page of the server's own origin, or from one of an origin
+/// that is listed.
+pub(super) fn is_origin_allowed(
+    known: &Known<'_>,
+    uri: &Uri,
+    allowed: &Allowed,
+    own_host: Option<&str>,
+) -> bool {
     // Only web pages have one.
-    known.origin.first.is_none()
-        || headers.get_all(ORIGIN).iter().all(|origin| {
-            let Ok(origin) = origin.to_str() else {
-                return false;
-            };
-            let is_listed = allowed
-                .iter()
-                .any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin));
-            is_listed || is_loopback_origin(origin)
-        })
+    let Some(origin) = known.origin.first else {
+        return true;
+    };
+    let host = known.host.first.and_then(|host| host.to_str().ok());
+    let host = uri.authority().map(http::uri::Authority::as_str).or(host);
+    !known.origin.is_repeated
+        && (is_origin_listed(origin, &allowed.origins)
+            || host.is_some_and(|host| is_own_origin(origin, host, &allowed.hosts, own_host)))
 }
 
-fn is_loopback_origin(origin: &str) -> bool {
-    let host = origin
-        .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"));
-    host.is_some_and(|host| is_listed(host, &[]))
+/// Tells whether an origin is among those that the operator lists.
+pub(super) fn is_origin_listed(origin: &HeaderValue, listed: &[String]) -> bool {
+    let Ok(origin) = origin.to_str() else {
+        return false;
+    };
+    let origin = without_default_port(origin);
+    listed.iter().any(|known| {
+        let known = without_default_port(known.trim_end_matches('/'));
+        // An opaque origin names nobody.
+        known.eq_ignore_ascii_case(origin) && !origin.eq_ignore_ascii_case("null")
+    })
+}
+
+/// Tells whether an origin is that of the address that the request was sent to. A name that the server is not known by
+/// is not its own, also where any host is allowed: a page may have bound it to this machine's address.
+fn is_own_origin(origin: &HeaderValue, host: &str, hosts: &AllowedHosts, own_host: Option<&str>) -> bool {
+    let Some((scheme, authority)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else {
+        return false;
+    };
+    let names = match hosts {
+        AllowedHosts::Loopback(names) => names.as_slice(),
+        AllowedHosts::Any => &[],
+    };
+    let is_own_name = own_host.is_some_and(|own| own.eq_ignore_ascii_case(without_port(host)));
+    let is_web = ["http", "https"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(scheme));
+    let sent_to = format!("{scheme}://{host}");
+    is_web
+        && (is_own_name || is_listed(host, names))
+        && without_default_port(&sent_to)
+            .eq_ignore_ascii_case(without_default_port(&format!("{scheme}://{authority}")))
+}
+
+/// An origin without a port that is the usual one of its scheme, which browsers leave out.
+fn without_default_port(origin: &str) -> &str {
+    let lower = |prefix: &str| {
+        origin
+            .get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    let port = if lower("http://") {
+        ":80"
+    } else if lower("https://") {
+        ":443"
+    } else {
+        return origin;
+    };
+    origin.strip_suffix(port).unwrap_or(origin)
+}
+
+impl Allowed {
+    /// Tells whether a request comes from no web page, or from one that may use what is served: for what is served beside
+    /// MCP. `own_host` is the name of the server's own address.
+    #[must_use]
+    pub fn allows_origin(&self, head: &HeaderMap, uri: &Uri, own_host: Option<&str>) -> bool {
+        is_origin_allowed(&Known::of(head), uri, self, own_host)
+    }
 }

@@ -3,6 +3,7 @@
 mod allowed;
 mod batch;
 mod body;
+mod cors;
 mod endpoint;
 mod exchange;
 mod gated;

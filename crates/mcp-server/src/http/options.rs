@@ -13,8 +13,8 @@ pub struct HttpOptions {
     /// The path at which clients of 2024-11-05 open their stream (HTTP+SSE), such as `/sse`: nothing, so that they are
     /// not served. What such a client is told and asked goes over that stream, and its calls end with it.
     pub old_clients: Option<String>,
-    /// By which names the server may be called and which web pages may use it: those of loopback. Keep a clone to change
-    /// it while requests are served.
+    /// The names by which the server may be called, those of loopback, and the origins of web pages that may use it, its
+    /// own. Keep a clone to change it while requests are served.
     pub allowed: SharedAllowed,
     /// The name of the server's own address, by which it may be called whatever else is allowed.
     pub own_host: Option<String>,

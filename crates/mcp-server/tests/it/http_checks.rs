@@ -65,28 +65,67 @@ async fn only_known_pages_may_call() {
         ..HttpOptions::default()
     })
     .await;
-    for (origin, status) in [
-        ("http://localhost:3000", 200),
-        ("https://127.0.0.1", 200),
-        ("http://[::1]:3000", 200),
-        ("https://app.example.com", 200),
-        ("https://app.example.com:444", 403),
-        ("http://app.example.com", 403),
-        ("https://evil.example.com", 403),
-        ("http://localhost.evil.example.com", 403),
-        ("http://localhost@evil.example.com", 403),
-        ("null", 403),
-        ("file://", 403),
-        ("localhost", 403),
+    for (host, origin, status) in [
+        ("localhost", "http://localhost", 200),
+        ("localhost:7080", "http://localhost:7080", 200),
+        ("LOCALHOST:7080", "http://localhost:7080", 200),
+        ("localhost:80", "http://localhost", 200),
+        ("localhost", "https://localhost:443", 200),
+        ("127.0.0.1:7080", "http://127.0.0.1:7080", 200),
+        ("[::1]:7080", "http://[::1]:7080", 200),
+        ("localhost:7080", "https://app.example.com", 200),
+        ("localhost:7080", "https://app.example.com:443", 200),
+        ("localhost:7080", "https://APP.example.com", 200),
+        // Every other port of loopback is somebody else's page.
+        ("localhost:7080", "http://localhost:3000", 403),
+        ("localhost:7080", "http://localhost", 403),
+        ("localhost:7080", "http://127.0.0.1:7080", 403),
+        ("localhost:7080", "https://127.0.0.1", 403),
+        ("localhost:7080", "http://[::1]:3000", 403),
+        ("localhost:7080", "https://app.example.com:444", 403),
+        ("localhost:7080", "http://app.example.com", 403),
+        ("localhost:7080", "https://evil.example.com", 403),
+        ("localhost:7080", "http://localhost.evil.example.com", 403),
+        ("localhost:7080", "http://localhost@evil.example.com", 403),
+        ("localhost:7080", "http://evil@localhost:7080", 403),
+        ("localhost:7080", "http://localhost:7080/", 403),
+        ("localhost:7080", "file://localhost:7080", 403),
+        ("localhost:7080", "null", 403),
+        ("localhost:7080", "file://", 403),
+        ("localhost:7080", "localhost:7080", 403),
+        ("localhost:7080", "*", 403),
     ] {
-        let answer = served.once(&Head::post().with("Origin", origin), PING).await;
-        assert_eq!(answer.status, status, "{origin}");
+        let head = Head::post().with("Host", host).with("Origin", origin);
+        let answer = served.once(&head, PING).await;
+        assert_eq!(answer.status, status, "{host} {origin}");
     }
     let mut twice = Head::post().with("Origin", "http://localhost");
     twice
         .headers
         .push(("Origin", "https://evil.example.com".to_owned()));
     assert_eq!(served.once(&twice, PING).await.status, 403);
+}
+
+/// Behind a proxy that checks names, a name that a page has bound to this machine is not the server's own.
+#[tokio::test]
+async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
+    let served = Served::start(HttpOptions {
+        allowed: Allowed {
+            hosts: AllowedHosts::Any,
+            origins: Vec::new(),
+        }
+        .into(),
+        ..HttpOptions::default()
+    })
+    .await;
+    for (host, origin, status) in [
+        ("evil.example.com", "http://evil.example.com", 403),
+        ("evil.example.com:7080", "http://evil.example.com:7080", 403),
+        ("localhost:7080", "http://localhost:7080", 200),
+    ] {
+        let head = Head::post().with("Host", host).with("Origin", origin);
+        assert_eq!(served.once(&head, PING).await.status, status, "{origin}");
+    }
 }
 
 #[tokio::test]
@@ -109,7 +148,7 @@ async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
     };
     let before = with("before.example.com", "https://before.example.com");
     let after = with("after.example.com", "https://after.example.com");
-    let own = with("192.0.2.1:80", "http://localhost");
+    let own = with("192.0.2.1:80", "http://192.0.2.1");
     for (hosts, origins, statuses) in [
         (
             "before.example.com",
@@ -117,7 +156,7 @@ async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
             [200, 403, 200],
         ),
         ("after.example.com", "https://after.example.com", [403, 200, 200]),
-        ("after.example.com", "https://before.example.com", [403, 403, 200]),
+        ("after.example.com", "https://before.example.com", [403, 200, 200]),
         (
             "before.example.com",
             "https://before.example.com",

@@ -4,6 +4,7 @@
 mod batches;
 mod http_asking;
 mod http_checks;
+mod http_cors;
 mod http_eras;
 mod http_hostile;
 mod http_news;

@@ -344,3 +344,21 @@ fn a_batch_is_taken_apart() {
         assert_eq!(error.kind(), &ParseErrorKind::BatchLength);
     }
 }
+
+#[test]
+fn members_of_an_error_that_nobody_defines_are_kept_and_bounded() {
+    let text = r#"{"code":-1,"x":1.50,"message":"m","retryAfter":{"a":1e2},"data":null,"x":2,"Code":3}"#;
+    let error = mcp_wire::RpcError::from_raw(&raw_json::RawJson::parse(text.to_owned()).unwrap());
+    let written = String::from_utf8(mcp_wire::error(None, &error)).unwrap();
+    let expected =
+        r#""error":{"code":-1,"message":"m","data":null,"x":1.50,"retryAfter":{"a":1e2},"Code":3}}"#;
+    assert!(written.ends_with(expected), "{written}");
+
+    let many: Vec<String> = (0..100).map(|n| format!(r#""m{n}":{n}"#)).collect();
+    let many = raw_json::RawJson::parse(format!("{{{}}}", many.join(","))).unwrap();
+    assert_eq!(mcp_wire::RpcError::from_raw(&many).more.len(), 16);
+    let long = format!(r#"{{"a":1,"long":"{}","b":2}}"#, "x".repeat(20_000));
+    let long = mcp_wire::RpcError::from_raw(&raw_json::RawJson::parse(long).unwrap());
+    let keys: Vec<&str> = long.more.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["a", "b"]);
+}

@@ -3,6 +3,7 @@
 mod arguments;
 mod context;
 mod credentials;
+mod duration;
 mod health;
 mod hidden_fields;
 mod lifecycle;

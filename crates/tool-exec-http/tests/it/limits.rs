@@ -120,7 +120,7 @@ async fn silence_ends_a_call() {
     for (limit, message) in [
         (
             json!({"timeout_ms": 2000}),
-            "the upstream did not answer within 2000 ms",
+            "the upstream did not answer within 2 s",
         ),
         (
             json!({"read_timeout_ms": 1000, "connect_timeout_ms": 1000}),
@@ -178,7 +178,7 @@ async fn the_callers_deadline_counts_as_well() {
     let done = tool
         .call_within(arguments, Some(Duration::from_millis(1000)))
         .await;
-    let message = "the upstream did not answer within 1000 ms; whether the tool ran is not known";
+    let message = "the upstream did not answer within 1 s; whether the tool ran is not known";
     assert_eq!(done.error().to_string(), message);
     let before = server.requests().len();
     let done = tool.call_within(arguments, Some(Duration::ZERO)).await;

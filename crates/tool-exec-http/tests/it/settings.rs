@@ -267,11 +267,11 @@ fn the_rest() {
         ),
         (
             json!({"response": {"body_mapping": "a["}}),
-            "/response/body_mapping: is no JMESPath: ",
+            "/response/body_mapping: is not a valid JMESPath expression: ",
         ),
         (
             json!({"method": "POST", "request": {"body_mapping": "a..b"}}),
-            "/request/body_mapping: is no JMESPath: ",
+            "/request/body_mapping: is not a valid JMESPath expression: ",
         ),
         (
             json!({"response_path": "$.a", "response": {"body_mapping": "a"}}),

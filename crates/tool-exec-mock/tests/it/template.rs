@@ -147,7 +147,7 @@ async fn a_missing_argument_is_named() {
     ];
     for (template, name) in cases {
         let error = render(template, json!({"place": {}})).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{template}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{template}: {error}");
         assert!(error.message().contains(name), "{template}: {error}");
     }
 }

@@ -190,6 +190,50 @@ fn servers() {
 }
 
 #[test]
+fn keys_of_other_spellings() {
+    assert_said(
+        "keys_of_other_spellings",
+        &check(&[
+            (
+                "tools.yaml",
+                "\
+tools:
+  short:
+    description: PromptKit's keys without its manifest
+    mock_result: {a: 1}
+  camel:
+    description: x
+    argsSchema: {type: object}
+    readOnlyHint: true
+    mode: mock
+    executor: {kind: mock, result: 1}
+  other:
+    description: x
+    zzzzzzzz: 1
+    executor: {kind: mock, result: 1}
+",
+            ),
+            (
+                "servers.yaml",
+                "\
+servers:
+  one:
+    cmd: npx
+    arguments: [-y]
+    environment: {A: b}
+    alwaysAllow: [x]
+    zzzzzzzz: 1
+",
+            ),
+            (
+                "top.yaml",
+                "tools: {}\ncontextServers: {a: {command: b}}\nallowedOrigins: []\nzzzzzzzz: 1\n",
+            ),
+        ]),
+    );
+}
+
+#[test]
 fn manifests() {
     assert_said(
         "manifests",

@@ -15,7 +15,7 @@ use tokio::{
     task::{spawn_blocking, yield_now},
     time::{Instant, sleep, timeout_at},
 };
-use tool_core::{RetryAfter, retry_after};
+use tool_core::{RetryAfter, format_duration, retry_after};
 use tracing::{info, warn};
 
 use super::{
@@ -104,7 +104,7 @@ impl Sender {
         let reason = loop {
             let sent = timeout_at(end, self.send(body.clone())).await;
             let sent = sent.unwrap_or_else(|_| {
-                let reason = format!("no answer within {:?}", self.settings.timeout);
+                let reason = format!("no answer within {}", format_duration(self.settings.timeout));
                 Err(Refused::Never(reason))
             });
             match sent {

@@ -36,7 +36,7 @@ async fn it_fires_once_and_is_over_once() {
     assert_eq!(told(&alerts), ["tool `weather` success_rate firing"]);
     assert_eq!(
         alerts[0].message,
-        "10 of 10 attempts failed in the last 300s: 0.0 % succeeded"
+        "10 of 10 attempts failed in the last 5 min: 0.0 % succeeded"
     );
     assert_eq!(alerts[0].health.unwrap().status, HealthStatus::Unhealthy);
     assert_eq!(told(&monitor.check(&ward.book)), NOTHING);

@@ -498,7 +498,7 @@ async fn a_question_says_what_is_to_be_approved() {
         params.get("message").unwrap().string().unwrap(),
         "Approve this call? It needs approval because of the policy rule `pay*`.\n\n\
          Tool: pay\nAsked by: bob\\u000a\\u000aArguments: none\nNote: may change something\nArguments:\n\n    \
-         {\n      \"to\": \"ann\\u202e\",\n      \"amount\": 1e2\n    }\n\nIt can be approved for 600 s."
+         {\n      \"to\": \"ann\\u202e\",\n      \"amount\": 1e2\n    }\n\nIt can be approved for 10 min."
     );
     let schema = params.get("requestedSchema").unwrap();
     assert_eq!(schema.get("required").unwrap().as_str(), r#"["approve"]"#);

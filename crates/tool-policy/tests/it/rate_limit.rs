@@ -155,7 +155,7 @@ async fn tools_of_one_upstream_share_its_limit_and_all_tools_the_total() {
     let message = refused.expect_err("the limit is reached").message().to_owned();
     assert_eq!(
         message,
-        "the rate limit of what runs `search` is reached, which is 5 calls in 60s: wait 12s"
+        "the rate limit of what runs `search` is reached, which is 5 calls in 60 s: wait 12 s"
     );
     assert_eq!(bench.n_passed(&tools[2], "ann", 9).await, 3, "the total");
 }

@@ -209,7 +209,7 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
             assert_eq!((Some(error.kind()), start.elapsed()), (expected, Duration::ZERO));
             assert_eq!(
                 error.message(),
-                "too many calls of `slow` at once: the turn of another would come in about 2.5s, and it may wait for 2.25s"
+                "too many calls of `slow` at once: the turn of another would come in about 2.5 s, and it may wait for 2.25 s"
             );
             assert_eq!(error.retry_after(), Some(2 * SECOND));
         } else {

@@ -340,6 +340,6 @@ async fn a_dry_run_says_what_would_be_done() {
     assert_eq!(others.names().len(), 0);
     assert_eq!(
         cx.notes()[0].decision,
-        "if it fails: `other`, then an answer no older than 3600s, then what the configuration gives"
+        "if it fails: `other`, then an answer no older than 1 h, then what the configuration gives"
     );
 }

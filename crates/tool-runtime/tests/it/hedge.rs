@@ -165,7 +165,7 @@ async fn the_first_answer_counts_whoever_has_it() {
             "first",
             100,
             (1, 0),
-            "ended before 200ms",
+            "ended before 200 ms",
         ),
         // A hedge that fails is forgotten.
         (

@@ -534,7 +534,7 @@ async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
         if name == "refused" {
             assert_eq!(
                 error.message(),
-                "no answer within 5s; whether the tool ran is not known (and when tried again, as scripted)"
+                "no answer within 5 s; whether the tool ran is not known (and when tried again, as scripted)"
             );
         }
     }

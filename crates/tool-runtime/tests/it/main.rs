@@ -288,7 +288,7 @@ async fn a_tool_that_stops_telling_ends_its_limit_after_its_last_report() {
     let error = Timeout.layer(Stops(once)).invoke(&mut cx).await.unwrap_err();
     assert_eq!(start.elapsed(), 4 * SECOND);
     assert!(
-        error.to_string().contains("no answer and no progress within 3s"),
+        error.to_string().contains("no answer and no progress within 3 s"),
         "{error}"
     );
 }

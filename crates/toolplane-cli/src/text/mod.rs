@@ -38,7 +38,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .zip(unit)
         .and_then(|(amount, unit)| amount.checked_mul(unit));
     match time {
-        Some(0) | None => Err("write a number and its unit, such as `500ms`, `5s` or `1m`".to_owned()),
+        Some(0) => Err("the time must be longer than 0".to_owned()),
+        None => Err("write a number and its unit, such as `500ms`, `5s` or `1m`".to_owned()),
         Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),
     }
 }
@@ -56,15 +57,9 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     address.ok_or_else(|| "write an address and a port, such as `127.0.0.1:7080`".to_owned())
 }
 
-/// A time as people read it.
+/// Formats a time for people.
 pub(crate) fn time(time: Duration) -> String {
-    match time.as_micros() {
-        0..1_000 => format!("{} µs", time.as_micros()),
-        1_000..10_000 => format!("{:.1} ms", time.as_secs_f64() * 1e3),
-        10_000..1_000_000 => format!("{} ms", time.as_millis()),
-        1_000_000..10_000_000 if time.subsec_millis() > 0 => format!("{:.1} s", time.as_secs_f64()),
-        _ => format!("{} s", time.as_secs()),
-    }
+    toolplane::core::format_duration(time).to_string()
 }
 
 /// How long ago something was, as people read it.

@@ -1,11 +1,11 @@
 //! The gateways of this user that run on this machine, as their operators reach them.
 
-use std::{path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use tokio::time::timeout;
 use toolplane_gateway::{OperatorClient, OperatorClientError};
 
-use crate::{failure::Failure, output::Console, sockets};
+use crate::{exit::Exit, failure::Failure, output::Console, sockets};
 
 /// How long one may take to answer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -15,28 +15,37 @@ pub(super) struct Running {
     pub(super) socket: PathBuf,
 }
 
-/// All of them, of which some may have ended without a word.
-pub(super) fn all() -> Result<Vec<Running>, Failure> {
-    let sockets = sockets::all().map_err(|error| {
-        Failure::failed("the sockets of running gateways cannot be looked for").with_source(&error)
-    })?;
-    Ok(sockets.into_iter().map(|socket| Running { socket }).collect())
-}
-
-/// Asks all of them the same, and gives what those say that answer.
+/// Asks all running gateways one question and returns the answers of those that have one.
+///
+/// # Errors
+/// When no gateway was reached: a list of nothing would say that all is well.
 pub(super) async fn ask<T>(
     console: Console,
     question: impl AsyncFn(OperatorClient) -> Result<T, OperatorClientError>,
 ) -> Result<Vec<(Running, T)>, Failure> {
+    let (sockets, problems) = sockets::all();
+    for problem in problems {
+        console.warn(&format!("gateways may be missing: {problem}"));
+    }
     let mut answers = Vec::new();
-    for gateway in all()? {
-        // One that ended without a word left its file behind.
-        let Ok(client) = OperatorClient::connect(&gateway.socket).await else {
-            continue;
+    let mut n_reached = 0;
+    for socket in sockets {
+        let client = match OperatorClient::connect(&socket).await {
+            Ok(client) => client,
+            // One that ended without a word left its file behind.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                sockets::sweep(&socket);
+                continue;
+            }
+            Err(_) => continue,
         };
+        let gateway = Running { socket };
         match timeout(LIMIT, question(client)).await {
-            Ok(Ok(answer)) => answers.push((gateway, answer)),
-            Ok(Err(OperatorClientError::Refused { kind, .. })) if kind == "not_found" => {}
+            Ok(Ok(answer)) => {
+                n_reached += 1;
+                answers.push((gateway, answer));
+            }
+            Ok(Err(OperatorClientError::Refused { kind, .. })) if kind == "not_found" => n_reached += 1,
             Ok(Err(error)) => console.warn(&format!("{error}: `{}`", gateway.socket.display())),
             Err(_) => console.warn(&format!(
                 "the gateway does not answer: `{}`",
@@ -44,13 +53,28 @@ pub(super) async fn ask<T>(
             )),
         }
     }
+    if n_reached == 0 {
+        return Err(none_reached());
+    }
     Ok(answers)
+}
+
+fn none_reached() -> Failure {
+    let directories = sockets::directories();
+    let places: Vec<String> = directories
+        .iter()
+        .map(|directory| format!("`{}`", directory.display()))
+        .collect();
+    let message = "no gateway of this user was reached";
+    Failure::new(Exit::Unavailable, "unavailable", message).with_hint(format!(
+        "`toolplane serve` starts one; looked for sockets in {}",
+        places.join(", ")
+    ))
 }
 
 impl Running {
     /// The number of its process, as its socket is called.
     pub(super) fn process(&self) -> String {
-        let stem = self.socket.file_stem().unwrap_or_default().to_string_lossy();
-        stem.strip_prefix("gateway-").unwrap_or(&stem).to_owned()
+        sockets::process_of(&self.socket)
     }
 }

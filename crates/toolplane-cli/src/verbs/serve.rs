@@ -150,6 +150,7 @@ async fn serve_until(
 ) -> Result<(), Failure> {
     let mut gateway_options = GatewayOptions::default();
     gateway_options.serves_metrics = metrics.at_gateway;
+    gateway_options.info.instructions = loaded.configuration.gateway.instructions.clone();
     let _metrics = metrics.serve(console).await?;
     gateway_options.metrics = metrics.counted;
     gateway_options.list_wait = loaded.configuration.gateway.list_wait;

@@ -175,16 +175,6 @@ fn transport(server: &ServerSpec) -> &'static str {
 /// The servers of the gateways that run here, as they are there: nothing is started for it.
 async fn of_gateways(console: Console) -> Result<Exit, Failure> {
     let answers = gateways::ask(console, OperatorClient::servers).await?;
-    if answers.is_empty() {
-        let failure = Failure::new(
-            Exit::Unavailable,
-            "unavailable",
-            "no gateway of this user runs here",
-        );
-        return Err(failure.with_hint(
-            "`toolplane serve` starts one; without `--gateway` the servers are started and asked",
-        ));
-    }
     let rows = answers.iter().flat_map(|(gateway, records)| {
         records.iter().map(|record: &RawJson| Row {
             gateway: Some(gateway.process()),

@@ -149,7 +149,8 @@ fn warn_of_missing(plane: &Toolplane, server: Option<&str>, console: Console) ->
             let (name, source) = (text::line(&refused.name), &refused.source);
             let reason = text::line(&refused.reason);
             console.warn(&format!(
-                "the tool `{name}` of `{source}` is not offered: {reason}"
+                "the {} `{name}` of `{source}` is not offered: {reason}",
+                refused.feature.as_str()
             ));
         }
     }

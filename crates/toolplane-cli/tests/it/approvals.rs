@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     os::unix::fs::PermissionsExt,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -28,17 +28,24 @@ tools:
     executor: {kind: mock, result: {free: true}}
 ";
 
+/// The directory of the sockets of gateways, in the home of their user.
+pub(crate) const SOCKETS: &str = ".local/state/toolplane/run";
+
 /// A gateway over pipes, with a client that can be asked nothing.
-struct Gateway {
-    child: Child,
+pub(crate) struct Gateway {
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Gateway {
-    fn start(place: &Place) -> Self {
-        let mut child = place
-            .command(&["serve", "--stdio"])
+    pub(crate) fn start(place: &Place) -> Self {
+        Self::of(place.command(&["serve", "--stdio"]))
+    }
+
+    /// Starts a gateway by this command and initializes it.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -70,12 +77,12 @@ impl Gateway {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}}))
     }
 
-    fn end(mut self) -> i32 {
+    pub(crate) fn end(mut self) -> i32 {
         self.input = None;
         end_of(&mut self.child)
     }
@@ -90,9 +97,13 @@ fn place() -> (Place, tempfile::TempDir) {
 
 #[test]
 fn somebody_decides_on_calls_of_a_gateway_that_runs() {
-    let (place, run) = place();
-    assert_eq!(place.run(&["approvals", "ls"]).code, 0);
+    let (place, _run) = place();
+    let none = place.run(&["approvals", "ls"]);
+    assert_eq!((none.code, none.stdout.as_str()), (6, ""), "{none:?}");
     let mut gateway = Gateway::start(&place);
+    let none = place.run(&["approvals", "ls"]);
+    assert_eq!(none.code, 0, "{none:?}");
+    assert!(none.stderr.contains("no call waits for approval"), "{none:?}");
     assert_eq!(
         gateway.call("free", &json!({}))["structuredContent"],
         json!({"free": true})
@@ -101,11 +112,12 @@ fn somebody_decides_on_calls_of_a_gateway_that_runs() {
     let handle = pending["_meta"]["dev.toolplane/pending"]["handle"]
         .as_str()
         .unwrap();
-    let files: Vec<_> = fs::read_dir(run.path().join("toolplane")).unwrap().collect();
+    let sockets = place.path().join(SOCKETS);
+    let files: Vec<_> = fs::read_dir(&sockets).unwrap().collect();
     assert_eq!(files.len(), 1);
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(files[0].as_ref().unwrap().path()), 0o600);
-    assert_eq!(mode(run.path().join("toolplane")), 0o700);
+    assert_eq!(mode(sockets), 0o700);
 
     let list = place.run(&["approvals", "ls", "-o", "json"]).json();
     assert_eq!(list[0]["handle"], handle);
@@ -147,7 +159,7 @@ fn somebody_decides_on_calls_of_a_gateway_that_runs() {
     assert_eq!(error["message"], "`operator` denied the call: not him");
     assert_eq!(gateway.end(), 0);
     assert_eq!(
-        fs::read_dir(run.path().join("toolplane")).unwrap().count(),
+        fs::read_dir(place.path().join(SOCKETS)).unwrap().count(),
         0,
         "it goes with the gateway"
     );

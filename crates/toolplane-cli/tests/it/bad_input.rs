@@ -154,34 +154,34 @@ tools:
         (
             "",
             "      timeout_ms: 30001\n",
-            "30.001s, but an attempt of `one` is over after 30s",
+            "`timeout_ms` is 30001, but an attempt of `one` is over after 30 s",
         ),
         (
             "",
             "      read_timeout_ms: 31000\n",
-            "`read_timeout_ms` is 31s, but an attempt",
+            "`read_timeout_ms` is 31000, but an attempt",
         ),
         (
             "",
             "      connect_timeout_ms: 31000\n",
-            "`connect_timeout_ms` is 31s, but an attempt",
+            "`connect_timeout_ms` is 31000, but an attempt",
         ),
         ("\n    timeout_ms: 31000", "      timeout_ms: 31000\n", ""),
         (
             "\n    timeout_ms: 5000",
             "      timeout_ms: 6000\n",
-            "but an attempt of `one` is over after 5s",
+            "but an attempt of `one` is over after 5 s",
         ),
         (
             "\n    call_timeout: 20s",
             "      timeout_ms: 25000\n",
-            "but a call of `one` is over after 20s",
+            "but a call of `one` is over after 20 s",
         ),
         ("\n    timeout_ms: 25000", "", ""),
         (
             "\n    timeout_ms: 25000\n    call_timeout: 20s",
             "",
-            "an attempt may take 25s, but a call is over after 20s",
+            "an attempt may take 25000 ms, but a call is over after 20 s",
         ),
     ] {
         let place = tool(more, limits);
@@ -215,7 +215,7 @@ fn a_limit_of_a_server_that_never_has_an_effect_is_warned_of() {
         ));
         let run = place.run(&["check"]);
         assert_eq!(run.code, 0, "{run:?}");
-        let expected = "an attempt may take 5s, but a call is over after 1s: this never has an effect";
+        let expected = "an attempt may take 5000 ms, but a call is over after 1 s: this never has an effect";
         assert_eq!(run.stderr.contains(expected), is_warned_of, "{run:?}");
         assert_eq!(run.stderr.contains("toolplane.yaml:4:"), is_warned_of, "{run:?}");
     }

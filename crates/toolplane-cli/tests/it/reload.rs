@@ -103,7 +103,7 @@ fn what_never_has_an_effect_is_warned_of_when_it_is_loaded_again() {
     signal(served.child.id(), Signal::HUP);
     let said = said(&mut served);
     assert!(
-        said.contains("`timeout_ms` is 31s, but an attempt of `one` is over after 30s"),
+        said.contains("`timeout_ms` is 31000, but an attempt of `one` is over after 30 s"),
         "{said}"
     );
 }

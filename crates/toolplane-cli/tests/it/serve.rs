@@ -273,6 +273,38 @@ impl Drop for Served {
     }
 }
 
+/// Also where a page calls the gateway by its own name.
+#[test]
+fn pages_for_operators_are_for_no_page_of_another_origin() {
+    let place = Place::with("gateway: {metrics: true, allowed_origins: ['https://app.example.com']}\n");
+    let served = Served::start(&place);
+    for path in ["/metrics", "/health"] {
+        for (origin, status) in [
+            (format!("http://{}", served.address), 200),
+            ("https://app.example.com".to_owned(), 200),
+            ("https://evil.example.com".to_owned(), 403),
+            ("http://localhost:1".to_owned(), 403),
+            ("null".to_owned(), 403),
+        ] {
+            let headers = format!("Host: {}\r\nOrigin: {origin}\r\n", served.address);
+            assert_eq!(served.page_with(path, &headers).0, status, "{path} {origin}");
+            // Whatever is answered, no other page may read it.
+            let mut stream = TcpStream::connect(&served.address).unwrap();
+            write!(
+                stream,
+                "GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
+            )
+            .unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(
+                !answer.to_ascii_lowercase().contains("access-control"),
+                "{answer}"
+            );
+        }
+    }
+}
+
 #[test]
 fn http_serves_the_same_tools() {
     let place = place();

@@ -45,6 +45,67 @@ async fn a_definition_keeps_its_bytes() {
     );
 }
 
+/// A tool with a definition, and what the operator declares of it.
+fn declared(definition: Option<&str>, read_only: Option<bool>, idempotent: Option<bool>) -> TestTool {
+    let mut tool = TestTool::new("t");
+    tool.descriptor.definition = definition.map(crate::support::raw);
+    tool.descriptor.metadata.read_only = read_only;
+    tool.descriptor.metadata.idempotent = idempotent;
+    tool
+}
+
+#[tokio::test]
+async fn what_an_operator_declares_is_an_annotation_and_wins() {
+    let theirs = r#"{"name":"t","inputSchema":{},"annotations":{"title":"T","readOnlyHint":false,"x-vendor":1e2,"openWorldHint":true,"destructiveHint":true}}"#;
+    let cases = [
+        (None, None, None, "none"),
+        (
+            None,
+            Some(true),
+            None,
+            r#"{"readOnlyHint":true,"destructiveHint":false}"#,
+        ),
+        (None, None, Some(true), r#"{"idempotentHint":true}"#),
+        (
+            None,
+            Some(false),
+            Some(false),
+            r#"{"readOnlyHint":false,"idempotentHint":false}"#,
+        ),
+        (
+            Some(theirs),
+            None,
+            None,
+            r#"{"title":"T","readOnlyHint":false,"x-vendor":1e2,"openWorldHint":true,"destructiveHint":true}"#,
+        ),
+        (
+            Some(theirs),
+            Some(true),
+            Some(true),
+            r#"{"title":"T","readOnlyHint":true,"x-vendor":1e2,"openWorldHint":true,"destructiveHint":false,"idempotentHint":true}"#,
+        ),
+        (
+            Some(r#"{"name":"t","inputSchema":{},"annotations":[1]}"#),
+            None,
+            Some(true),
+            r#"{"idempotentHint":true}"#,
+        ),
+    ];
+    for (definition, read_only, idempotent, expected) in cases {
+        let tool = declared(definition, read_only, idempotent);
+        let mut client = Client::of(plane(&Script::new([]), [tool]));
+        for era in ["", MODERN] {
+            let listed = crate::support::raw(&client.result("tools/list", era).await);
+            let tool = listed.get("tools").unwrap().items().next().unwrap();
+            let annotations = tool.get("annotations");
+            let annotations = annotations
+                .as_ref()
+                .map_or("none", |annotations| annotations.as_str());
+            assert_eq!(annotations, expected);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_list_is_without_secrets_that_are_known_since_it_was_read() {
     let mut tool = TestTool::new("t");

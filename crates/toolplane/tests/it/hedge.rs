@@ -90,7 +90,7 @@ async fn a_slow_call_is_answered_by_its_hedge_and_explained() {
     for expected in [
         "attempt: attempt 1",
         "attempt: attempt 2",
-        "hedge: a second attempt after 200ms, which answered first",
+        "hedge: a second attempt after 200 ms, which answered first",
     ] {
         assert!(notes.iter().any(|note| note == expected), "{expected}: {notes:?}");
     }

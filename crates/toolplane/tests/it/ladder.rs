@@ -147,7 +147,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
         .iter()
         .filter(|note| note.layer == "degrade")
         .collect();
-    assert_eq!(notes[0].decision, "tries `wiki` for 30s");
+    assert_eq!(notes[0].decision, "tries `wiki` for 30 s");
     assert_eq!(
         notes.last().expect("noted").decision,
         "`bing` answered in its place"

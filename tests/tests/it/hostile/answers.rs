@@ -125,7 +125,7 @@ fn assert_ended_as(mode: &str, expect: Expect, answer: &Answer) {
     // Who reads only the text learns what is the matter, and with which server.
     let content = &members(&answer.clone().result())["content"];
     let told = match expect {
-        Limit => "no answer within 3s".to_owned(),
+        Limit => "no answer within 3 s".to_owned(),
         _ => format!("`x-{mode}`"),
     };
     assert!(content.contains(&told), "{mode}: {content}");

@@ -11,13 +11,21 @@ use crate::{
     text::{self, table::Table},
 };
 
+/// The notes in the order of their times: attempts that run side by side, as those of a hedge, note theirs in turns.
+fn in_order(notes: &[Note]) -> Vec<&Note> {
+    let mut notes: Vec<&Note> = notes.iter().collect();
+    notes.sort_by_key(|note| note.at);
+    notes
+}
+
 /// The notes as a table, in the order in which the layers decided, and the names of those that had nothing to decide or
 /// were not reached.
 pub(super) fn table(notes: &[Note]) -> String {
-    let Some(first) = notes.first() else {
+    let sorted = in_order(notes);
+    let Some(first) = sorted.first().copied() else {
         return "no layer was reached".to_owned();
     };
-    let rows = notes.iter().map(|note| {
+    let rows = sorted.iter().map(|note| {
         let decision = text::line(&note.decision).into_owned();
         [text::time(elapsed(note, first)), note.layer.to_owned(), decision]
     });
@@ -37,8 +45,9 @@ pub(super) fn table(notes: &[Note]) -> String {
 }
 
 pub(super) fn json(notes: &[Note]) -> RawJson {
-    let rows = notes.iter().map(|note| {
-        let first = notes.first().unwrap_or(note);
+    let sorted = in_order(notes);
+    let rows = sorted.iter().map(|note| {
+        let first = sorted.first().unwrap_or(note);
         let after = u64::try_from(elapsed(note, first).as_micros()).unwrap_or(u64::MAX);
         json!({"layer": note.layer, "decision": note.decision, "after_us": after})
     });
@@ -52,4 +61,38 @@ pub(super) fn dry_run(notes: &[Note], console: Console) -> Result<(), Failure> {
     }
     let value = json!({"dry_run": true, "explain": serde_json::from_str::<Value>(json(notes).as_str()).unwrap_or_default()});
     console.value(&value, String::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolplane::core::Instant;
+
+    use super::*;
+
+    #[test]
+    fn notes_of_attempts_side_by_side_are_in_the_order_of_their_times() {
+        let note = |layer: &'static str, milliseconds: u64| Note {
+            layer,
+            decision: "decided".to_owned(),
+            at: Instant::since_start(Duration::from_millis(milliseconds)),
+        };
+        let notes = [
+            note("hedge", 0),
+            note("attempt", 1),
+            note("executor", 300),
+            note("attempt", 200),
+        ];
+        let sorted: Vec<&str> = in_order(&notes).iter().map(|note| note.layer).collect();
+        assert_eq!(sorted, ["hedge", "attempt", "attempt", "executor"]);
+        let json: Value = serde_json::from_str(json(&notes).as_str()).expect("it is JSON");
+        let times: Vec<u64> = json
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|row| row["after_us"].as_u64())
+            .collect();
+        assert_eq!(times, [0, 1_000, 200_000, 300_000]);
+    }
 }

@@ -45,6 +45,7 @@ impl Fixed {
                 &gateway.metrics_listen,
             ),
             ("gateway.list_wait", true, &gateway.list_wait),
+            ("gateway.instructions", true, &gateway.instructions),
             ("defaults.cache_bytes", true, &defaults.cache_bytes),
             ("defaults.idempotency.max_entries", true, &defaults.max_keys),
             ("defaults.idempotency.max_bytes", true, &defaults.max_key_bytes),

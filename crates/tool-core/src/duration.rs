@@ -1,0 +1,89 @@
+use std::{fmt, time::Duration};
+
+/// Formats a duration for people: `250 µs`, `1.5 ms`, `20 s`, `1.07 s`, `2 min 5 s`, `1 h 30 min`.
+///
+/// Below two minutes it has three significant digits, above that its two largest units. Every message, log line and table
+/// formats its durations by this function.
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// use tool_core::format_duration;
+///
+/// assert_eq!(format_duration(Duration::from_nanos(20_001_516_408)).to_string(), "20 s");
+/// assert_eq!(format_duration(Duration::from_millis(1_070)).to_string(), "1.07 s");
+/// ```
+#[must_use]
+pub const fn format_duration(duration: Duration) -> FormattedDuration {
+    FormattedDuration(duration)
+}
+
+/// A duration as people write it; made by [`format_duration`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormattedDuration(Duration);
+
+const MICROSECOND: u128 = 1_000;
+const MILLISECOND: u128 = 1_000 * MICROSECOND;
+const SECOND: u128 = 1_000 * MILLISECOND;
+const MINUTE: u128 = 60 * SECOND;
+const HOUR: u128 = 60 * MINUTE;
+const DAY: u128 = 24 * HOUR;
+
+impl fmt::Display for FormattedDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanoseconds = self.0.as_nanos();
+        if nanoseconds == 0 {
+            return f.write_str("0 s");
+        }
+        // A value that rounds up to the next unit is written in that one.
+        if rounded(nanoseconds, MICROSECOND) < MILLISECOND {
+            let whole = (nanoseconds + MICROSECOND / 2) / MICROSECOND;
+            return if whole == 0 {
+                f.write_str("under 1 µs")
+            } else {
+                write!(f, "{whole} µs")
+            };
+        }
+        for (unit, name, end) in [(MILLISECOND, "ms", SECOND), (SECOND, "s", 2 * MINUTE)] {
+            let rounded = rounded(nanoseconds, unit);
+            if rounded < end {
+                return decimal(f, rounded, unit, name);
+            }
+        }
+        let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")];
+        for pair in units.windows(2) {
+            let [(unit, name), (small, small_name)] = pair else {
+                continue;
+            };
+            let n_small = (nanoseconds + small / 2) / small;
+            let (n, rest) = (n_small / (unit / small), n_small % (unit / small));
+            match (n, rest) {
+                (0, _) => {}
+                (n, 0) => return write!(f, "{n} {name}"),
+                (n, rest) => return write!(f, "{n} {name} {rest} {small_name}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rounds to three significant digits of the unit.
+const fn rounded(nanoseconds: u128, unit: u128) -> u128 {
+    let step = if nanoseconds < 10 * unit {
+        unit / 100
+    } else if nanoseconds < 100 * unit {
+        unit / 10
+    } else {
+        unit
+    };
+    (nanoseconds + step / 2) / step * step
+}
+
+fn decimal(f: &mut fmt::Formatter<'_>, nanoseconds: u128, unit: u128, name: &str) -> fmt::Result {
+    let (whole, hundredths) = (nanoseconds / unit, nanoseconds % unit * 100 / unit);
+    match hundredths {
+        0 => write!(f, "{whole} {name}"),
+        tenths if tenths % 10 == 0 => write!(f, "{whole}.{} {name}", tenths / 10),
+        hundredths => write!(f, "{whole}.{hundredths:02} {name}"),
+    }
+}

@@ -1,0 +1,94 @@
+//! Words and members of a server that clients of the gateway get: its instructions, and errors as it wrote them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    binary::{Place, eventually},
+    serve::Served,
+};
+
+/// A server in a few lines of shell. Its prompt answers with an error of more members than JSON-RPC knows.
+const SERVER: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  [ -n "$id" ] || continue
+  case $line in
+    *'"method":"initialize"'*) answer='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{}},"serverInfo":{"name":"sh","version":"1"},"instructions":"Be kind. The key is '$KEY'."}' ;;
+    *'"method":"tools/list"'*) answer='"result":{"tools":[]}' ;;
+    *'"method":"prompts/list"'*) answer='"result":{"prompts":[{"name":"p"}]}' ;;
+    *'"method":"prompts/get"'*) answer='"error":{"code":-32050,"message":"busy","data":{"a":1e2},"retryAfter":1.50,"hint":"not '$KEY'","retryAfter":7}' ;;
+    *) answer='"result":{}' ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+done
+"#;
+
+fn place(gateway: &str, server: &str) -> Place {
+    let place = Place::with(&format!(
+        "
+gateway: {{{gateway}}}
+secrets: {{key: '${{env:KEY}}'}}
+servers:
+  kind: {{command: sh, args: [server.sh], era: legacy, env: {{KEY: '${{secret:key}}'}}{server}}}
+"
+    ));
+    place.write("server.sh", SERVER);
+    place.variable("KEY", "s3cr3t-k3y-of-the-server")
+}
+
+fn initialize(served: &Served) -> Value {
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    answer(&served.post("localhost", &request))
+}
+
+fn answer(text: &str) -> Value {
+    let (_, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
+    serde_json::from_str(body.trim()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn instructions_of_servers_come_after_those_of_the_gateway() {
+    for (gateway, server, expected) in [
+        (
+            "instructions: Ask first.",
+            "",
+            "Ask first.\n\n# Instructions of the server `kind`\n\nBe kind. The key is [redacted].",
+        ),
+        (
+            "",
+            ", instructions: Be quick.",
+            "# Instructions of the server `kind`\n\nBe quick.",
+        ),
+        ("instructions: Ask first.", ", instructions: ''", "Ask first."),
+    ] {
+        let served = Served::start(&place(gateway, server));
+        let mut seen = Value::Null;
+        eventually("the instructions", || {
+            seen = initialize(&served)["result"]["instructions"].clone();
+            seen == expected
+        });
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}});
+        let discover =
+            json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": {"_meta": meta}});
+        let discovered = answer(&served.post_modern(&discover));
+        assert_eq!(discovered["result"]["instructions"], expected, "{discovered}");
+    }
+}
+
+#[test]
+fn members_of_an_error_are_relayed_without_secrets() {
+    let served = Served::start(&place("", ""));
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "kind__p"}});
+    let text = served.post("localhost", &request);
+    let error = &answer(&text)["error"];
+    assert_eq!(error["code"], -32050, "{text}");
+    assert_eq!(error["message"], "busy");
+    assert!(
+        text.contains(r#""data":{"a":1e2}"#) && text.contains(r#""retryAfter":1.50"#),
+        "{text}"
+    );
+    assert_eq!(error["hint"], "not [redacted]");
+    assert!(!text.contains("s3cr3t"), "{text}");
+}
