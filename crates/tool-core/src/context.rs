@@ -6,9 +6,9 @@ use raw_json::RawJson;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Arguments, Asker, Caller, ClientCapabilities, ClientIdentity, ClientKey, Clock, Dispatch, DispatchHistory,
-    DispatchState, Event, Instant, InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool,
-    TraceContext,
+    Arguments, Asker, Caller, ClientCapabilities, ClientIdentity, ClientKey, Clock, Dispatch,
+    DispatchHistory, DispatchState, Event, Instant, InsteadOf, Observers, Progress, Resume, Task,
+    TaskRequest, TaskWish, Tool, TraceContext,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.

@@ -19,8 +19,8 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 use tool_core::{
-    CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, hide_fields,
-    is_status_not_taken, sanitised, format_duration,
+    CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, format_duration,
+    hide_fields, is_status_not_taken, sanitised,
 };
 use tracing::debug;
 use url::Url;

@@ -6,7 +6,7 @@ use mcp_client::{Error, ErrorKind as Fault};
 use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
 use serde_json::json;
-use tool_core::{CallContext, ErrorKind, ToolError, is_status_not_taken, retry_after, format_duration};
+use tool_core::{CallContext, ErrorKind, ToolError, format_duration, is_status_not_taken, retry_after};
 
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.

@@ -16,8 +16,8 @@ use tokio::{
     time::Instant,
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, ClientIdentity, ClientKey, Feature, ListWarning, OnUpdate, Secrets, Source,
-    SourceStatus, ToolError, UriTemplate, hide_credentials,
+    BoxFuture, CallContext, Catalogue, ClientIdentity, ClientKey, Feature, ListWarning, OnUpdate, Secrets,
+    Source, SourceStatus, ToolError, UriTemplate,
 };
 
 use crate::{
@@ -82,7 +82,13 @@ impl McpServer {
         let life = Life::new(&settings.name, updates.clone());
         let catalogue = watch::Sender::<Arc<Catalogue>>::default();
         let own_lists = OwnLists::new(&settings.name, catalogue.subscribe(), updates.clone());
-        let connections = Connections::new(settings.clone(), secrets.clone(), updates, life.clone(), own_lists);
+        let connections = Connections::new(
+            settings.clone(),
+            secrets.clone(),
+            updates,
+            life.clone(),
+            own_lists,
+        );
         Arc::new(Self {
             connections: Arc::new(connections),
             secrets,

@@ -65,7 +65,6 @@ pub use self::{
     schema::config_schema,
     search::find_configuration,
     secrets::ProcessSecrets,
-    listing::ListLimitsSpec,
     server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport, StartMode},
     server_health::{ServerHealthSpec, ServerHealthTool},
     source::Syntax,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{
-    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, Redaction, RetrySettings, format_duration,
+    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, Redaction, RetrySettings,
+    format_duration,
 };
 
 use crate::{

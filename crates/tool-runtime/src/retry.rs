@@ -3,7 +3,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use tokio::time::sleep;
 use tool_core::{
-    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust, format_duration,
+    Asker, CallContext, ErrorKind, Event, Invoke, Jitter, Layer, Outcome, RetrySettings, ToolError, Trust,
+    format_duration,
 };
 
 use crate::{Backoff, RetryBudget};

@@ -12,7 +12,9 @@ use tokio::{
     sync::watch::Sender,
     time::{Instant, sleep_until, timeout},
 };
-use tool_core::{AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, format_duration};
+use tool_core::{
+    AlertSubject, ErrorKind, Feature, Jitter, Source, Template, Tool, ToolError, Trust, format_duration,
+};
 use tool_manifest::HealthSpec;
 use tool_observe::HealthBook;
 use tool_policy::Redactor;

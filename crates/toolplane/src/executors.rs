@@ -497,7 +497,7 @@ mod tests {
         let inherited = |text: &str| {
             let options = LoadOptions::new().text("configuration", Syntax::Yaml, text);
             let configuration = tool_manifest::load(&options).expect("usable").configuration;
-            match server_settings(&configuration.servers[0], &configuration.defaults).target {
+            match server_settings(&configuration.servers[0], &configuration).target {
                 tool_exec_mcp::ServerTarget::Stdio { inherit, .. } => inherit,
                 other => panic!("{other:?}"),
             }

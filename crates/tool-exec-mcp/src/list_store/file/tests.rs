@@ -18,6 +18,7 @@ fn key_of(server: &str, command: &str) -> ListKey {
             args: Vec::new(),
             env: [].into(),
             cwd: None,
+            inherit: Vec::new(),
         },
     ))
 }
@@ -138,6 +139,7 @@ fn another_configuration_has_another_file() {
         args: args.iter().map(|arg| text(arg)).collect(),
         env: [("KEY".to_owned(), text(env))].into(),
         cwd: cwd.map(text),
+        inherit: Vec::new(),
     };
     let mut settings: Vec<_> = [
         http("http://one/", "${env:A}", crate::HttpTransport::Either),

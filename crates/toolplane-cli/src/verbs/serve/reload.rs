@@ -31,7 +31,7 @@ struct Fixed(Vec<(&'static str, String)>);
 impl Fixed {
     fn of(configuration: &Configuration, serve: &Serve) -> Self {
         let (gateway, defaults) = (&configuration.gateway, &configuration.defaults);
-        let values: [(_, bool, &dyn fmt::Debug); 8] = [
+        let values: [(_, bool, &dyn fmt::Debug); 9] = [
             (
                 "gateway.listen",
                 !serve.stdio && serve.http.is_none(),
