@@ -144,7 +144,6 @@ impl Head {
             status,
             is_old,
             headers,
-            ..
         } = parsed;
         let mut head = Self {
             status,
