@@ -114,11 +114,11 @@ fn check_name(cx: Cx<'_>, at: NodeId, name: &str) -> bool {
 
 /// Warns of a variable by which a program is made to run something else.
 fn warn_of(cx: Cx<'_>, at: NodeId, name: &str) {
-    let begins = |beginning: &&str| name.starts_with(beginning);
+    let begins = |beginning: &&str| name.starts_with(*beginning);
     let is_npm = |other: &&str| other.starts_with("npm_") && other.eq_ignore_ascii_case(name);
     if DANGEROUS.contains(&name)
-        || DANGEROUS.iter().any(|other| is_npm(&other))
-        || DANGEROUS_BEGINNINGS.iter().any(|b| begins(&b))
+        || DANGEROUS.iter().any(is_npm)
+        || DANGEROUS_BEGINNINGS.iter().any(begins)
     {
         cx.warning(
             at,

@@ -1,5 +1,6 @@
 //! Environment variables of servers, and values in their command lines.
 
+use proptest::prelude::*;
 use tool_manifest::{LoadOptions, Loaded, ServerTransport, Severity, Syntax, load};
 
 /// The problems of a file with this server, in the spelling of toolplane and in that of a client: where each is and what it says.
@@ -217,5 +218,35 @@ fn variables_that_are_handed_down() {
             "{text}: {}",
             problems.render(false)
         );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(18), ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_name_of_a_variable(name in "[A-Za-z_=\0 é.-]{0,5}", is_inherited in any::<bool>()) {
+        let server = match is_inherited {
+            true => serde_json::json!({"command": "x", "inherit_env": [name]}),
+            false => serde_json::json!({"command": "x", "env": {(name.clone()): "y"}}),
+        };
+        let is_refused = problems(&server).iter().any(|(severity, ..)| *severity == Severity::Error);
+        prop_assert_eq!(is_refused, name.is_empty() || name.contains(['=', '\0']));
+    }
+
+    #[test]
+    fn any_place_of_a_reference(
+        before in "[a-z=/-]{0,5}",
+        reference in prop::sample::select(vec!["${API}", "${env:API}", "${API:-}", "${secret:s}", "${file:/f}"]),
+        after in "[a-z=/-]{0,5}",
+        at in 0_usize..3,
+    ) {
+        let text = format!("{before}{reference}{after}");
+        let mut args = vec!["a".to_owned(); at];
+        args.push(text);
+        let found = problems(&serde_json::json!({"command": "x", "args": args}));
+        let place = format!(".a.args[{at}]");
+        let is_warned = |(severity, field, _): &(Severity, String, String)| *severity == Severity::Warning && *field == place;
+        prop_assert!(found.iter().any(is_warned), "{:?}", found);
     }
 }

@@ -360,4 +360,21 @@ proptest! {
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
         prop_assert_eq!(read(&Method::POST, &pieces), whole);
     }
+
+    /// RFC 9112, section 7.1, and nothing that another reader might take for something else.
+    #[test]
+    fn any_line_before_a_chunk(line in "[0-9aF;x \t\r\n\0+\"]{0,9}", length in prop::sample::select(vec![0, 1, 15, 16, 17])) {
+        let text = format!("{}{line}\r\n", "0".repeat(length));
+        let (first, _) = text.split_once('\n').unwrap();
+        let expected = first.strip_suffix('\r').is_some_and(|first| {
+            let rest = first.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+            let n_digits = first.len() - rest.len();
+            let extension = rest.trim_start_matches([' ', '\t']);
+            let is_plain = |c: char| c == '\t' || !c.is_control();
+            (1..=16).contains(&n_digits) && (extension.is_empty() || extension.starts_with(';')) && rest.chars().all(is_plain)
+        });
+        let text = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{text}");
+        let came = read(&Method::POST, &[text.as_bytes()]);
+        prop_assert_eq!(came != Came::Malformed("the size of a chunk is none"), expected, "{:?}", text);
+    }
 }
