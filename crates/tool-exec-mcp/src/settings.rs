@@ -114,7 +114,8 @@ pub enum KeyPlace {
     Argument(String),
 }
 
-/// Which calls of a server share a connection. Lists always come from the shared one.
+/// Which calls of a server share a connection. A client that has a connection of its own sees the lists of that one;
+/// all others see those of the shared connection.
 ///
 /// There are servers that list a tool only for clients that can be asked what the tool asks for. Where no call shares
 /// the connection ([`Session`](Self::Session), [`Principal`](Self::Principal)), it declares everything and answers

@@ -297,7 +297,8 @@ pub(crate) struct ServerBody {
     /// Which calls share a connection.
     pub(crate) isolation: Field<Isolation>,
     /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
-    /// given; beyond that, calls share under `isolation: auto` and are refused otherwise.
+    /// given. Beyond that, calls share under `isolation: auto`. Otherwise a client that has a connection waits for it, and
+    /// one that has none is refused.
     pub(crate) max_connections: Field<u32>,
     /// How often those of its lists are read again of whose changes it does not tell, in the place of what `defaults` say.
     /// What it says itself of how long they stay as they are (`ttlMs`, above 0) goes before.

@@ -7,8 +7,8 @@ use serde_json::json;
 use tool_testkit::{PeerCommand, Peers, Skip};
 
 use crate::support::{
-    Client as _, Configuration, Era, Gateway, HttpClient, List, Notifications, Offer, eventually, installed,
-    members,
+    Client as _, Configuration, Era, Gateway, HttpClient, HttpGateway, List, Notifications, Offer,
+    eventually, installed, members,
 };
 
 /// The isolation of each server, by the server's name.
@@ -34,7 +34,7 @@ struct Listener {
 }
 
 /// The clients of a test: those of one era and one set of capabilities cannot be told apart without a session.
-fn clients(gateway: &crate::support::HttpGateway) -> Vec<Listener> {
+fn clients(gateway: &HttpGateway) -> Vec<Listener> {
     let kinds = [
         (Era::Legacy, false),
         (Era::Legacy, true),
@@ -163,6 +163,33 @@ fn grows(listener: &mut Listener, server: &str, name: &str, isolation: &str) {
         completed["completion"].contains(&format!("{name} w")),
         "{who}: {completed:?}"
     );
+}
+
+/// Calls that come at once from a client that can be asked share the process of the client.
+#[test]
+fn fifty_calls_at_once_take_two_processes() {
+    let Some(peer) = installed(Peers::time) else {
+        return;
+    };
+    let configuration = Configuration::default().peer_with("peer", &peer, &json!({"era": "legacy"}));
+    let gateway = Gateway::http(&configuration);
+    let offer = || Offer::new(r#"{"elicitation":{}}"#, |_, _| None);
+    let mut client = gateway.client_offering(Era::Modern, offer());
+    assert!(!texts(&mut client, List::Tools).is_empty());
+    for _round in 0..2 {
+        std::thread::scope(|scope| {
+            for _ in 0..50 {
+                scope.spawn(|| {
+                    let mut client = gateway.client_offering(Era::Modern, offer());
+                    let called = client.call("peer__get_current_time", r#"{"timezone":"UTC"}"#);
+                    assert!(members(&called.result())["content"].contains("UTC"));
+                });
+            }
+        });
+        let servers = gateway.process.descendants().len();
+        assert!(servers <= 2, "{servers} processes");
+    }
+    assert_eq!(gateway.terminate().code(), Some(0));
 }
 
 fn script(find: impl FnOnce(&Peers, &Path) -> Result<PeerCommand, Skip>) -> Option<PeerCommand> {

@@ -11,6 +11,7 @@ mod lists;
 mod missing;
 mod modern_rounds;
 mod operator;
+mod own_lists;
 mod sessions;
 mod support;
 mod tasks;

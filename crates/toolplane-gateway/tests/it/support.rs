@@ -19,8 +19,8 @@ use tool_testkit::{Script, TestTool};
 use toolplane::{
     Toolplane,
     core::{
-        BoxFuture, Catalogue, Descriptor, ErrorKind, Feature, OnUpdate, Source, SourceState, SourceStatus,
-        ToolError, Update,
+        BoxFuture, Catalogue, ClientGroup, ClientIdentity, Descriptor, ErrorKind, Feature, OnUpdate, Source,
+        SourceState, SourceStatus, ToolError, Update,
     },
 };
 use toolplane_gateway::{
@@ -245,6 +245,8 @@ pub(crate) struct Changing {
     /// The resources of which news is wanted, and where it goes.
     subscribed: Mutex<BTreeSet<String>>,
     tell: Mutex<Vec<OnUpdate>>,
+    /// The lists of some clients alone.
+    own: Mutex<Option<(ClientGroup, Arc<Catalogue>)>>,
 }
 
 impl Changing {
@@ -254,6 +256,7 @@ impl Changing {
             revision: watch::Sender::new(0),
             subscribed: Mutex::default(),
             tell: Mutex::default(),
+            own: Mutex::default(),
         };
         changing.set(names);
         Arc::new(changing)
@@ -308,6 +311,23 @@ impl Changing {
         self.revision.send_replace(revision);
     }
 
+    /// Has tools of these names for these clients alone, and tells of it; none but the shared ones if there are no names.
+    pub(crate) fn set_own(&self, clients: &ClientGroup, names: &[&str]) {
+        let catalogue = Arc::new(Catalogue {
+            revision: 1,
+            tools: names.iter().map(|name| Arc::new(acting(name))).collect(),
+            others: vec![Arc::new(beside(Feature::Prompt, "own_prompt"))],
+            rejected: Vec::new(),
+        });
+        let own = (!names.is_empty()).then(|| (clients.clone(), catalogue));
+        *self.own.lock().expect("no test panics with it") = own;
+        self.tell(&Update::ClientLists {
+            source: self.name().into(),
+            clients: clients.clone(),
+            changed: vec![Feature::Tool],
+        });
+    }
+
     pub(crate) fn set(&self, names: &[&str]) {
         let tools = names.iter().map(|name| Arc::new(acting(name))).collect();
         self.change(|catalogue| catalogue.tools = tools);
@@ -344,6 +364,12 @@ impl Source for Changing {
 
     fn snapshot(&self) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue.lock().expect("no test panics with it"))
+    }
+
+    fn snapshot_for(&self, client: &ClientIdentity) -> Option<Arc<Catalogue>> {
+        let own = self.own.lock().expect("no test panics with it");
+        let own = own.as_ref().filter(|(clients, _)| clients.includes(client));
+        own.map(|(_, catalogue)| catalogue.clone())
     }
 
     fn load(&self) -> BoxFuture<'_, ()> {

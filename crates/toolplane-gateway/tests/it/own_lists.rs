@@ -1,0 +1,183 @@
+//! Lists that a server keeps for some clients alone.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolplane::{
+    Toolplane,
+    core::{Caller, ClientCapabilities, ClientGroup, ClientIdentity, Pattern},
+    manifest::Configuration,
+};
+use toolplane_gateway::{Gateway, GatewayOptions};
+
+use crate::{
+    acting::Acting,
+    support::{Changing, Client, Http, modern, raw},
+};
+
+const ASKABLE: &str = r#"{"elicitation":{}}"#;
+const CHANGED: &str = "notifications/tools/list_changed";
+
+fn gateway(source: &Arc<Changing>) -> Gateway {
+    let mut configuration = Configuration::default();
+    configuration.policy.blocklist = vec![Pattern::new("secret*")];
+    let builder = Toolplane::builder()
+        .configuration(configuration)
+        .executor(Arc::new(Acting::default()))
+        .source(source.clone());
+    Gateway::new(
+        builder.build().expect("it can be set up"),
+        GatewayOptions::default(),
+    )
+}
+
+/// The clients of a principal that declare this.
+fn group(principal: &str, declared: &str) -> ClientGroup {
+    let capabilities = ClientCapabilities::of(&raw(declared));
+    ClientGroup {
+        identity: ClientIdentity::new(None, None, capabilities, &Caller::new(principal)),
+        is_principal: true,
+    }
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let tools = list["result"]["tools"].as_array().expect("a list");
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_clients_whose_lists_changed_are_told_and_see_it() {
+    let source = Changing::new(&["shared"]);
+    let gateway = gateway(&source);
+    let [mut own, mut other] = [(); 2].map(|()| Client::on(gateway.clone()));
+    own.initialize(ASKABLE).await;
+    other.initialize("{}").await;
+    for client in [&mut own, &mut other] {
+        assert_eq!(names(&client.value("tools/list", "").await), ["shared"]);
+    }
+    let clients = group("local", ASKABLE);
+    source.set_own(&clients, &["grown", "secret", "shared"]);
+    assert!(own.receive().await.contains(CHANGED));
+    assert_eq!(names(&own.value("tools/list", "").await), ["grown", "shared"]);
+    assert!(own.result("prompts/list", "").await.contains("own_prompt"));
+    let call = |name: &str| format!(r#""name":"{name}","arguments":{{}}"#);
+    assert!(own.value("tools/call", &call("grown")).await["result"].is_object());
+    // What is forbidden is so there as well.
+    let refused = own.value("tools/call", &call("secret")).await;
+    assert_eq!(refused["result"]["isError"], json!(true), "{refused}");
+    // The other one has heard nothing of it: what comes first is the answer.
+    assert_eq!(names(&other.value("tools/list", "").await), ["shared"]);
+    assert_eq!(
+        other.value("tools/call", &call("grown")).await["error"]["code"],
+        json!(-32602)
+    );
+    // A tool that is removed there cannot be called.
+    source.set_own(&clients, &["grown"]);
+    assert!(own.receive().await.contains(CHANGED));
+    assert_eq!(
+        own.value("tools/call", &call("shared")).await["error"]["code"],
+        json!(-32602)
+    );
+    assert!(other.value("tools/call", &call("shared")).await["result"].is_object());
+    // What is gone with the connection is no longer there.
+    source.set_own(&clients, &[]);
+    assert!(own.receive().await.contains(CHANGED));
+    assert_eq!(names(&own.value("tools/list", "").await), ["shared"]);
+    assert_eq!(
+        own.value("tools/call", &call("grown")).await["error"]["code"],
+        json!(-32602)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_told_of_the_lists_of_its_client() {
+    let source = Changing::new(&["shared"]);
+    let gateway = gateway(&source);
+    let listen = |declared: &str| {
+        format!(
+            r#""notifications":{{"toolsListChanged":true}},{}"#,
+            modern(declared)
+        )
+    };
+    let [mut own, mut other] = [(); 2].map(|()| Client::on(gateway.clone()));
+    for (client, declared) in [(&mut own, ASKABLE), (&mut other, "{}")] {
+        let answer = client.ask("subscriptions/listen", &listen(declared)).await;
+        assert!(answer.contains("acknowledged"), "{answer}");
+    }
+    source.set_own(&group("local", ASKABLE), &["grown"]);
+    assert!(own.receive().await.contains(CHANGED));
+    let list = format!(
+        r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{}}}}}"#,
+        modern("{}")
+    );
+    other.send(&list).await;
+    assert!(
+        other.receive().await.contains("shared"),
+        "the answer, and nothing before it"
+    );
+}
+
+#[tokio::test]
+async fn nobody_sees_the_lists_of_another_principal() {
+    let source = Changing::new(&["shared"]);
+    let http = Http::on(&gateway(&source));
+    source.set_own(&group("anna", ASKABLE), &["grown"]);
+    for (principal, declared, expected) in [
+        ("anna", ASKABLE, "grown"),
+        ("anna", "{}", "shared"),
+        ("otto", ASKABLE, "shared"),
+    ] {
+        let headers = [("x-principal", principal)];
+        let meta = modern(declared);
+        let list = http.ask(&headers, "tools/list", "", &meta).await;
+        assert_eq!(names(&list), [expected], "{principal} {declared}");
+        for tool in ["grown", "shared"] {
+            let call = format!(r#""name":"{tool}",{meta}"#);
+            let answer = http.ask(&headers, "tools/call", tool, &call).await;
+            assert_eq!(
+                answer.get("result").is_some(),
+                tool == expected,
+                "{principal} {tool}: {answer}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_state_of_a_tool_is_that_of_its_name_for_all_clients() {
+    let source = Changing::new(&["shared"]);
+    let gateway = gateway(&source);
+    let plane = gateway.plane();
+    let tool = |name: &str, client: &ClientIdentity| {
+        plane
+            .known_tool_for(name, || client.clone())
+            .expect("the client has it")
+    };
+    let (anna, otto) = (group("anna", ASKABLE), group("otto", ASKABLE));
+    let shared = plane.known_tool("shared").expect("it is there");
+    source.set_own(&anna, &["grown", "shared"]);
+    let of_anna = tool("grown", &anna.identity);
+    assert!(Arc::ptr_eq(
+        tool("shared", &anna.identity).state(),
+        shared.state()
+    ));
+    // Also while the lists change, and for another client.
+    source.set_own(&anna, &["grown"]);
+    assert!(Arc::ptr_eq(
+        tool("grown", &anna.identity).state(),
+        of_anna.state()
+    ));
+    source.set_own(&otto, &["grown"]);
+    assert!(Arc::ptr_eq(
+        tool("grown", &otto.identity).state(),
+        of_anna.state()
+    ));
+    // And once everyone has it.
+    source.set(&["grown"]);
+    plane.list(&Caller::local()).await;
+    let everyones = plane.known_tool("grown").expect("it is there");
+    assert!(Arc::ptr_eq(everyones.state(), of_anna.state()));
+}
