@@ -28,9 +28,12 @@ pub(crate) struct ClientSnapshots {
     sources: Mutex<HashSet<Arc<str>>>,
     resolved: Mutex<HashMap<ClientIdentity, Resolved>>,
     /// The state of each tool that only clients' own lists have: all clients share it, as they share that of any tool.
-    states: Mutex<HashMap<(Feature, Arc<str>), Weak<ToolState>>>,
+    states: Mutex<HashMap<Key, Weak<ToolState>>>,
     n_resolved: AtomicU64,
 }
+
+/// The feature of a tool, and what it is found by.
+type Key = (Feature, Arc<str>);
 
 /// The snapshot of one client, and the lists that it was made of.
 struct Resolved {
