@@ -262,6 +262,9 @@ fn serve(configuration: &Path) -> Command {
     let mut command = Command::new(binary());
     // A log level that is set in the environment of the tests is none of the gateway's.
     command.env_clear().envs(base_environment());
+    // What another test has kept of the same servers is none of its business either.
+    let cache = format!("toolplane-tests-{}", std::process::id());
+    command.env("XDG_CACHE_HOME", std::env::temp_dir().join(cache));
     command
         .args(["serve", "--drain", "2s", "--config"])
         .arg(configuration);
