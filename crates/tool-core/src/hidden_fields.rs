@@ -133,7 +133,13 @@ impl Fields {
         // How much is written, and where to look next.
         let (mut end, mut at) = (0, 0);
         let mut work = text.len().saturating_mul(WORK);
-        while let Some(start) = text[at..].find(['{', '[']).map(|start| start + at) {
+        while let Some(start) = text[at..].find(['{', '[', '"']).map(|start| start + at) {
+            let is_string = text[start..].starts_with('"');
+            // A string in which there may be JSON.
+            if is_string && !text[start + 1..].starts_with(['{', '[', '\\']) {
+                at = start + 1;
+                continue;
+            }
             let Some(length) = value_length(&text.as_bytes()[start..], &mut work) else {
                 if work > 0 {
                     at = start + 1;
@@ -152,9 +158,11 @@ impl Fields {
                 at = start + 1;
                 continue;
             };
-            at = start + length;
             let without = self.hide(&value);
-            if without != value {
+            let is_same = without == value;
+            // The quote of a string without anything to hide may as well end another one.
+            at = start + if is_string && is_same { 1 } else { length };
+            if !is_same {
                 hidden.push_str(&text[end..start]);
                 hidden.push_str(without.as_str());
                 end = at;
@@ -186,7 +194,7 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// How long the object or list is that a text begins with, by its brackets; `None` if it does not end or the work is used
+/// How long the string, object or list is that a text begins with, by its quotes and brackets; `None` if it does not end or the work is used
 /// up.
 fn value_length(text: &[u8], work: &mut usize) -> Option<usize> {
     let (mut depth, mut is_in_string, mut at) = (0_usize, false, 0);
@@ -197,6 +205,7 @@ fn value_length(text: &[u8], work: &mut usize) -> Option<usize> {
         }
         match text[at] {
             b'\\' if is_in_string => at += 1,
+            b'"' if is_in_string && depth == 0 => return Some(at + 1),
             b'"' => is_in_string = !is_in_string,
             _ if is_in_string => {}
             b'{' | b'[' => depth += 1,
