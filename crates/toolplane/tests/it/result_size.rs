@@ -20,7 +20,7 @@ async fn the_limit_of_the_defaults_holds_for_every_executor() {
 tools:
   own: {{description: d, executor: {{kind: scripted}}}}
   fixed: {{description: d, executor: {{kind: mock, result: {text}}}}}
-  rendered: {{description: d, executor: {{kind: mock, template: '"{text}"'}}}}"
+  rendered: {{description: d, executor: {{kind: mock, template: '\"{text}\"'}}}}"
         );
         let loaded = load(&LoadOptions::new().text("c", Syntax::Yaml, yaml)).expect("usable");
         let plane = Toolplane::builder()
