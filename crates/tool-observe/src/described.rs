@@ -149,7 +149,7 @@ impl Details {
             n_bytes,
             degraded: is_call.then(|| conventions::degraded(result)).flatten(),
             instead_of: is_call.then(|| cx.instead_of.clone()).flatten(),
-            may_have_run: result.is_some_and(|result| result.is_err()) && cx.may_have_run(),
+            may_have_run: result.is_some_and(Result::is_err) && cx.may_have_run(),
             reason,
         }
     }

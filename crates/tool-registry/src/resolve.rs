@@ -176,7 +176,7 @@ impl Resolver<'_> {
             kinds.sort();
             let known = kinds.join(", ");
             Refused {
-                missing_kind: Some(kind.clone()),
+                missing_kind: Some(kind.as_str().into()),
                 ..refused(
                     format!("there is no executor `{kind}` here; there are {known}"),
                     Vec::new(),

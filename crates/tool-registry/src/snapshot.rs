@@ -53,7 +53,7 @@ pub struct Refused {
     /// The problems in its executor's settings, if it is those: a loader knows their lines.
     pub problems: Vec<PrepareError>,
     /// The kind of executor that it needs, if there is none.
-    pub missing_kind: Option<String>,
+    pub missing_kind: Option<Box<str>>,
 }
 
 impl Snapshot {

@@ -189,12 +189,7 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reloading.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
-        let mut observers: Vec<Arc<dyn Observe>> = vec![
-            watch.book.clone(),
-            Arc::new(AlertLog),
-            Arc::new(BreakerLog),
-            Arc::new(SourceLog),
-        ];
+        let mut observers = own_observers(&watch);
         let hooks = Hooks::new(outbound, clock.clone());
         hooks.adopt(hooks.of(&configuration)?);
         observers.push(hooks.of_alerts());
@@ -259,6 +254,16 @@ impl Builder {
         });
         Ok(gate.open(plane))
     }
+}
+
+/// The observers that there always are: the book of health, and those that write the log.
+fn own_observers(watch: &Watch) -> Vec<Arc<dyn Observe>> {
+    vec![
+        watch.book.clone(),
+        Arc::new(AlertLog),
+        Arc::new(BreakerLog),
+        Arc::new(SourceLog),
+    ]
 }
 
 /// Has observers told of every state that a source comes into.
