@@ -11,6 +11,7 @@ mod dispatch;
 mod encode;
 mod executor;
 mod failure;
+mod fixed;
 mod header;
 mod json_path;
 mod mapping;

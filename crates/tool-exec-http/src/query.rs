@@ -92,6 +92,19 @@ impl Pair {
         }
     }
 
+    /// The name, if no argument is in a value: the caller has nothing to say of this parameter.
+    pub(crate) fn fixed_name(&self) -> Option<&str> {
+        let mut pieces = self.values.iter().flat_map(|text| &text.0);
+        let is_fixed = !pieces.any(|piece| matches!(piece, Piece::Argument(_)));
+        is_fixed.then_some(&self.name)
+    }
+
+    /// The name, and the argument that alone is its value.
+    pub(crate) fn of_caller(&self) -> Option<(&str, &str)> {
+        let argument = self.values.iter().find_map(Text::sole_argument)?;
+        Some((&self.name, argument))
+    }
+
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
         self.values.iter()
     }

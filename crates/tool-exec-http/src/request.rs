@@ -10,6 +10,7 @@ use url::Url;
 use crate::{
     address::AddressError,
     encode,
+    fixed::FixedNames,
     header::HeaderError,
     mapping::MappingError,
     plan::{Content, Plan},
@@ -67,18 +68,30 @@ impl Plan {
             AddressError::Arguments(unusable) => refused(&unusable),
             AddressError::Values(reason) => operator(format!("the tool's address {reason}")),
         })?;
+        let mut fixed = FixedNames::default();
+        // An address from a `${…}` value may bring parameters of its own.
+        url.query_pairs().for_each(|(name, _)| fixed.add(&name));
+        let pairs = self.address.query.iter().chain(&self.query);
+        pairs
+            .filter_map(Pair::fixed_name)
+            .for_each(|name| fixed.add(name));
         let mut query = String::new();
+        for (name, argument) in self.query.iter().filter_map(Pair::of_caller) {
+            if scope.argument(argument).is_some() {
+                fixed.refuse(argument, name)?;
+            }
+        }
         for pair in self.address.query.iter().chain(&self.query) {
             pair.push_to(&mut query, scope).map_err(|error| refused(&error))?;
         }
         if let Content::RestAsQuery { used } = &self.content {
             for (name, _) in scope.arguments.iter().filter(|(name, _)| !used.contains(&**name)) {
+                fixed.refuse(name, name)?;
                 let pair = Pair::of_argument(name);
                 pair.push_to(&mut query, scope).map_err(|error| refused(&error))?;
             }
         }
         if !query.is_empty() {
-            // An address from a `${…}` value may bring parameters of its own.
             let query = match url.query() {
                 Some(given) => format!("{given}&{query}"),
                 None => query,
@@ -129,6 +142,13 @@ impl Plan {
             Content::Rest { used, fixed, mapping } => {
                 let mut rest = rest(scope, used)?;
                 if !fixed.is_empty() {
+                    let mut names = FixedNames::default();
+                    fixed.iter().for_each(|(name, _)| names.add(name));
+                    // One of the very name is replaced below.
+                    let is_fixed = |name: &str| fixed.iter().any(|(key, _)| key == name);
+                    for (name, _) in rest.members().filter(|(name, _)| !is_fixed(name)) {
+                        names.refuse(&name, &name)?;
+                    }
                     let fixed: Vec<(&str, RawJson)> = fixed
                         .iter()
                         .map(|(key, value)| (key.as_str(), value.clone()))
