@@ -107,7 +107,7 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Whether an operator gave this name to one of its tools.
+    /// Returns `true` if an operator gave this name to one of its tools.
     fn is_renamed(&self, name: &str) -> bool {
         let _ = name;
         false

@@ -230,7 +230,7 @@ impl Entry<'_> {
         }
     }
 
-    /// Whether the configuration leaves the entry out.
+    /// Returns `true` if the configuration leaves the entry out.
     pub(crate) fn is_left_out(&self) -> bool {
         let own = self.text(self.key());
         own.is_some_and(|own| !self.settings.takes(&own))

@@ -97,9 +97,9 @@ pub struct ServerSettings {
     pub idle_timeout: Option<Duration>,
     /// Where it takes the idempotency key of a call, and does once what it is told twice; nowhere if absent.
     pub key_place: Option<KeyPlace>,
-    /// What is done with entries of its lists that hold suspicious text.
+    /// Policy for entries of its lists that hold suspicious text.
     pub definitions: DefinitionPolicy,
-    /// How long its lists and their entries may be.
+    /// Limits of its lists and their entries.
     pub list_limits: ListLimits,
     /// The instructions to give in place of its own; its own if absent, and none if empty.
     pub instructions: Option<String>,

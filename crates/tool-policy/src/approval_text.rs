@@ -157,7 +157,7 @@ pub fn harmless_text(text: &str) -> String {
     safe
 }
 
-/// Whether a character of a line shows nothing, or changes how others are shown.
+/// Returns `true` if a character of a line shows nothing, or changes how others are shown.
 fn is_deceptive(character: char) -> bool {
     matches!(character, '\n' | '\t') || tool_scan::is_hidden(character)
 }

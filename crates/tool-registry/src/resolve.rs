@@ -24,7 +24,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) generation: u64,
     pub(crate) shared: &'a Shared,
     pub(crate) namespaces: &'a Namespaces,
-    /// Whether an operator gave a name to something of the source of this name.
+    /// Returns `true` if an operator gave the name (second) to a tool of the source (first).
     pub(crate) is_renamed: &'a dyn Fn(&str, &str) -> bool,
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,

@@ -77,8 +77,8 @@ fn is_visible_format(c: char) -> bool {
     )
 }
 
-/// Whether a character shows nothing, or changes how others are shown, wherever it stands. Tab and line feed are not
-/// hidden; [`hidden_chars`] leaves out characters that their neighbours need.
+/// Returns `true` if a character shows nothing, or changes how others are shown, wherever it stands. Tab and line
+/// feed are not hidden; [`hidden_chars`] leaves out characters that their neighbours need.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     class_of(c).is_some()

@@ -17,7 +17,7 @@ pub struct Finding {
     /// JSON pointer (RFC 6901) of the text, with hidden characters escaped; that of a member whose name is
     /// suspicious. Empty for a text alone.
     pub place: String,
-    /// What a rule says of it, such as `tells a model to ignore its instructions`.
+    /// Description by its rule, such as `tells a model to ignore its instructions`.
     pub what: &'static str,
     /// Part of the text, escaped, on one line.
     pub excerpt: String,

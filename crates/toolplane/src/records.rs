@@ -44,7 +44,7 @@ impl Toolplane {
         records.collect()
     }
 
-    /// What operators should know of what each source lists: entries that are not offered, then other warnings.
+    /// Warnings about what each source lists: entries that are not offered, then other warnings.
     fn source_warnings(&self) -> HashMap<String, Vec<String>> {
         let refused = self.refused().into_iter().map(|refused| {
             let kind = refused.feature.as_str();

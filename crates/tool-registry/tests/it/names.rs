@@ -138,7 +138,7 @@ fn names_belong_to_the_server_with_the_longest_prefix() {
     }
 }
 
-/// What an operator writes counts: a new name, and a tool of the configuration.
+/// An operator may give any name: by renaming, and to a tool of the configuration.
 #[test]
 fn operators_give_any_name() {
     let mut bare = Server::with("bare", "", &["a__echo", "a__x"]);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a foreign text holds, a terminal is given no character of it that hides, moves or commands.
+        /// A terminal receives no character of a foreign text that hides, moves or commands.
         #[test]
         fn no_foreign_text_reaches_a_terminal_raw(text in "(?s)[a-z\\x00-\\x1f\\x7f-\\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{feff}\u{e0000}-\u{e007f}\\[;m]{0,40}") {
             let is_plain = |c: char| c.is_ascii() && !c.is_ascii_control();

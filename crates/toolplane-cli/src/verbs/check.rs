@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options, check: &Check, console: Console) -> Result<
     })
 }
 
-/// Whether the lists of servers that earlier runs kept are looked at.
+/// Use of the lists of servers that earlier runs kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeptLists {
     /// They are read.
