@@ -116,10 +116,7 @@ fn check_name(cx: Cx<'_>, at: NodeId, name: &str) -> bool {
 fn warn_of(cx: Cx<'_>, at: NodeId, name: &str) {
     let begins = |beginning: &&str| name.starts_with(*beginning);
     let is_npm = |other: &&str| other.starts_with("npm_") && other.eq_ignore_ascii_case(name);
-    if DANGEROUS.contains(&name)
-        || DANGEROUS.iter().any(is_npm)
-        || DANGEROUS_BEGINNINGS.iter().any(begins)
-    {
+    if DANGEROUS.contains(&name) || DANGEROUS.iter().any(is_npm) || DANGEROUS_BEGINNINGS.iter().any(begins) {
         cx.warning(
             at,
             format!("`{}` decides which code the server runs", suggest::shown(name)),

@@ -314,6 +314,8 @@ impl Changing {
     /// Has tools of these names for these clients alone, and tells of it; none but the shared ones if there are no names.
     pub(crate) fn set_own(&self, clients: &ClientGroup, names: &[&str]) {
         let catalogue = Arc::new(Catalogue {
+            is_kept: false,
+            warnings: Vec::new(),
             revision: 1,
             tools: names.iter().map(|name| Arc::new(acting(name))).collect(),
             others: vec![Arc::new(beside(Feature::Prompt, "own_prompt"))],
