@@ -24,6 +24,7 @@ use crate::{
     ServerSettings,
     calls::Working,
     connections::{Checkout, Connections, Unreachable},
+    definitions,
     describe::{describe, replaced},
     fault::{no_resource, request_error},
     freshness::Freshness,
@@ -572,7 +573,7 @@ impl Source for ServerSource {
                 .instructions
                 .as_ref()?
                 .string()
-                .map(Into::into),
+                .and_then(|text| definitions::instructions(&text, self.0.settings.definitions)),
         };
         given.filter(|text: &String| !text.trim().is_empty())
     }
