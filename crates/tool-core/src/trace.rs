@@ -15,6 +15,8 @@ pub struct TraceContext {
 
 /// How long a `tracestate` may be: the least that the standard has everyone pass on. A longer one is left out.
 const MAX_STATE: usize = 512;
+/// How many members a `tracestate` may have.
+const MAX_STATE_MEMBERS: usize = 32;
 
 impl TraceContext {
     /// The flag of a trace that is recorded.
@@ -70,7 +72,11 @@ fn hex(digits: &str, length: usize) -> Option<u128> {
 
 fn is_state(state: &str) -> bool {
     let can_be_sent = state.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    !state.trim().is_empty() && state.len() <= MAX_STATE && can_be_sent
+    let n_members = state
+        .split(',')
+        .filter(|member| !member.trim().is_empty())
+        .count();
+    !state.trim().is_empty() && state.len() <= MAX_STATE && can_be_sent && n_members <= MAX_STATE_MEMBERS
 }
 
 /// As a `traceparent`.

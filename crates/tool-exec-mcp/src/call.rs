@@ -5,7 +5,7 @@ use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
     CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target,
-    TaskHandle, TaskWish, Tool, ToolError,
+    TaskHandle, TaskWish, Tool, ToolError, TraceContext,
 };
 
 use crate::{
@@ -393,19 +393,34 @@ fn beside(cx: &CallContext) -> Option<RawJson> {
     beside.members().next().is_some().then_some(beside)
 }
 
-/// Adds what goes with the call beside its arguments: what the caller sent, and its trace.
+/// Adds what goes with the call beside its arguments: what the caller sent, and its trace, which is read before it goes on.
 fn add_meta(params: &mut Params, cx: &CallContext) {
     let sent = cx.meta.as_ref().filter(|meta| meta.kind() == Kind::Object);
-    let sent = sent.map(|meta| meta.without_members(&OF_ONE_HOP).expect("an object"));
+    let of_caller = || {
+        let text = |key| sent?.get(key)?.string();
+        let state = text(meta_key::TRACE_STATE);
+        TraceContext::parse(&text(meta_key::TRACE_PARENT)?, state.as_deref())
+    };
+    let context = cx.trace.clone().or_else(of_caller);
+    let state = context.as_ref().and_then(|context| context.tracestate.as_deref());
+    // What is said anew below takes the place of the caller's.
+    let unread = [
+        context.is_none().then_some(meta_key::TRACE_PARENT),
+        state.is_none().then_some(meta_key::TRACE_STATE),
+    ];
+    let left_out: Vec<&str> = OF_ONE_HOP
+        .into_iter()
+        .chain(unread.into_iter().flatten())
+        .collect();
+    let sent = sent.map(|meta| meta.without_members(&left_out).expect("an object"));
     let sent = sent.filter(|meta| meta.members().next().is_some());
     let is_alone = sent.is_none();
     if let Some(sent) = sent {
         params.push("_meta", sent);
     }
-    let Some(context) = &cx.trace else { return };
+    let Some(context) = &context else { return };
     // In the place of the caller's: the server's spans belong to the attempt.
     let parent = RawJson::from(context.to_string().as_str());
-    let state = context.tracestate.as_deref();
     let state = state.map(|state| (meta_key::TRACE_STATE, RawJson::from(state)));
     let said = [(meta_key::TRACE_PARENT, parent)].into_iter().chain(state);
     if is_alone {

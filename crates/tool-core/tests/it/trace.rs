@@ -54,6 +54,8 @@ fn what_is_no_parent_is_none() {
 fn a_state_that_cannot_be_passed_on_is_left_out() {
     let state = |state: &str| TraceContext::parse(PARENT, Some(state)).unwrap().tracestate;
     assert!(state(&"a".repeat(512)).is_some());
+    assert!(state(&"a=b,".repeat(32)).is_some());
+    assert_eq!(state(&"a=b,".repeat(33)), None);
     for bad in [&*"a".repeat(513), "", "a=b\r\nx: y", "a=\u{7f}", "a=é"] {
         assert_eq!(state(bad), None, "{bad}");
     }

@@ -394,6 +394,18 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
                 r#""tracestate":"a=b"}"#
             )),
         ),
+        // A trace that is none does not go on, nor does a state without one or beyond the limits.
+        (
+            r#"{"traceparent":"00-0-0-0\r\n","tracestate":"a=b","baggage":"u=1","v":1}"#,
+            None,
+            Some(r#"{"v":1}"#),
+        ),
+        (r#"{"tracestate":"a=b"}"#, None, None),
+        (
+            r#"{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"a=b\r\nx","v":1}"#,
+            None,
+            Some(r#"{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","v":1}"#),
+        ),
         // The server's spans belong to the attempt, not to whatever the caller's did.
         (
             r#"{"traceparent":"own", "v": 1}"#,
@@ -403,11 +415,11 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
                 r#""tracestate":"a=b"}"#
             )),
         ),
-        // What is no trace is the caller's own business; its baggage is nobody's here.
+        // The caller's baggage goes no further.
         (
-            r#"{"traceparent":"own","baggage":"user=alice"}"#,
+            r#"{"v":1,"baggage":"user=alice"}"#,
             None,
-            Some(r#"{"traceparent":"own"}"#),
+            Some(r#"{"v":1}"#),
         ),
     ];
     let uri: Arc<str> = "box:a".into();

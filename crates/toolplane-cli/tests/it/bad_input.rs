@@ -314,7 +314,7 @@ policy:
     assert!(run.stderr.contains(message), "{}", run.stderr);
     assert!(run.stderr.contains("did you mean `send`?"), "{}", run.stderr);
     assert!(run.stderr.contains("toolplane.yaml:6:"), "{}", run.stderr);
-    assert!(!run.stderr.contains("files__"), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("matches no tool").count(), 1, "{}", run.stderr);
     assert_eq!(place.run(&["check", "--strict"]).code, 2);
 }
 
