@@ -14,10 +14,40 @@ use crate::{
     series::{Breaker, Firing, Series, Starts, cache, scopes, steps},
 };
 
-/// A page in the text format of Prometheus. The names on it are a promise: dashboards are built on them.
+/// The figures that are shown, by name: on the page of Prometheus, and to the meters of a host program. The names are a
+/// promise: dashboards are built on them.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    text: String,
+    families: Vec<Family>,
+    /// The only family whose samples are read, if not all are.
+    only: Option<String>,
+}
+
+/// A metric: all samples of one name.
+#[derive(Debug)]
+pub(crate) struct Family {
+    /// Its name without [`PREFIX`].
+    pub(crate) name: String,
+    pub(crate) kind: FamilyKind,
+    pub(crate) help: String,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// The kinds of metrics, in the words of Prometheus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FamilyKind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// One figure of a metric.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    /// The part of a histogram that it is of, such as `_sum`; empty otherwise.
+    part: &'static str,
+    pub(crate) labels: Vec<(String, String)>,
+    pub(crate) value: f64,
 }
 
 type Tools = [(Arc<str>, Arc<Series>)];
@@ -37,10 +67,10 @@ impl Page {
         self.histogram(tools, "call_duration_seconds", help, &SECONDS, |one| {
             &one.call_seconds
         });
-        self.head("calls_running", "gauge", "Calls that run now.");
+        self.head("calls_running", FamilyKind::Gauge, "Calls that run now.");
         for (tool, one) in tools {
             let running = one.running.load(Ordering::Relaxed);
-            self.line("calls_running", &[("tool", tool)], running as f64);
+            self.line(&[("tool", tool)], running as f64);
         }
         let help = "Attempts that have ended, by outcome.";
         self.each(tools, "attempts_total", help, "outcome", |one| {
@@ -60,11 +90,11 @@ impl Page {
         self.histogram(tools, "queue_wait_seconds", help, &SECONDS, |one| {
             &one.queue_seconds
         });
-        self.head("queue_length", "gauge", "Attempts that wait for their turn now.");
+        self.head("queue_length", FamilyKind::Gauge, "Attempts that wait for their turn now.");
         for (tool, one) in tools {
             let waiting = one.queueing.load(Ordering::Relaxed);
             if waiting != 0 || one.queue_seconds.shown(&SECONDS).is_some() {
-                self.line("queue_length", &[("tool", tool)], waiting as f64);
+                self.line(&[("tool", tool)], waiting as f64);
             }
         }
         let help = "Calls of tools with a cache, by where their answers came from.";
@@ -104,20 +134,20 @@ impl Page {
         let changes = "source_changes_total";
         self.head(
             changes,
-            "counter",
+            FamilyKind::Counter,
             "How often a source of tools came into a state.",
         );
         for (source, one) in sources {
             for (state, count) in one.changes() {
-                self.line(changes, &[("source", source), ("state", state)], count as f64);
+                self.line(&[("source", source), ("state", state)], count as f64);
             }
         }
         let name = "source_start_seconds";
         let help = "How long starts of a source of tools took, those that failed included.";
-        self.head(name, "histogram", help);
+        self.head(name, FamilyKind::Histogram, help);
         for (source, one) in sources {
             if let Some(shown) = one.seconds.shown(&SECONDS) {
-                self.parts(name, ("source", source), &shown);
+                self.parts(("source", source), &shown);
             }
         }
     }
@@ -126,11 +156,11 @@ impl Page {
     pub(crate) fn unresolved(&mut self, kinds: impl Iterator<Item = (&'static str, u64)>) {
         self.head(
             "unresolved_calls_total",
-            "counter",
+            FamilyKind::Counter,
             "Calls of what is not there, by why.",
         );
         for (kind, count) in kinds {
-            self.line("unresolved_calls_total", &[("kind", kind)], count as f64);
+            self.line(&[("kind", kind)], count as f64);
         }
     }
 
@@ -138,13 +168,13 @@ impl Page {
     pub(crate) fn alerts(&mut self, counts: &[[AtomicU64; AlertPhase::ALL.len()]; AlertKind::ALL.len()]) {
         let name = "alerts_total";
         let help = "Alerts, by what they are about and whether they begin or are over.";
-        self.head(name, "counter", help);
+        self.head(name, FamilyKind::Counter, help);
         for (kind, counts) in AlertKind::ALL.iter().zip(counts) {
             for (phase, count) in AlertPhase::ALL.iter().zip(counts) {
                 let count = count.load(Ordering::Relaxed);
                 if count > 0 {
                     let labels = [("kind", kind.as_str()), ("phase", phase.as_str())];
-                    self.line(name, &labels, count as f64);
+                    self.line(&labels, count as f64);
                 }
             }
         }
@@ -154,11 +184,11 @@ impl Page {
     pub(crate) fn firing(&mut self, subjects: &[(&str, Subjects)]) {
         let name = "alert_firing";
         let help = "Whether an alert fires that ends by itself; absent if it never did.";
-        self.head(name, "gauge", help);
+        self.head(name, FamilyKind::Gauge, help);
         for (label, subjects) in subjects {
             for (subject, one) in subjects {
                 for (kind, count) in one.shown() {
-                    self.line(name, &[("kind", kind), (label, subject)], count as f64);
+                    self.line(&[("kind", kind), (label, subject)], count as f64);
                 }
             }
         }
@@ -168,17 +198,34 @@ impl Page {
     pub(crate) fn gauge(&mut self, gauge: &Gauge) {
         let name = gauge.name.strip_prefix(PREFIX).unwrap_or(gauge.name);
         let is_counter = name.ends_with("_total");
-        self.head(name, if is_counter { "counter" } else { "gauge" }, gauge.help);
+        self.head(name, if is_counter { FamilyKind::Counter } else { FamilyKind::Gauge }, gauge.help);
         for (value, figure) in (gauge.read)() {
             match gauge.label {
-                Some(label) => self.line(name, &[(label, &value)], figure),
-                None => self.line(name, &[], figure),
+                Some(label) => self.line(&[(label, &value)], figure),
+                None => self.line(&[], figure),
             }
         }
     }
 
-    pub(crate) fn text(self) -> String {
-        self.text
+    /// Reads the samples of one family alone.
+    pub(crate) fn only(name: &str) -> Self {
+        Self {
+            families: Vec::new(),
+            only: Some(name.to_owned()),
+        }
+    }
+
+    pub(crate) fn families(self) -> Vec<Family> {
+        self.families
+    }
+
+    /// Returns all families in the text format of Prometheus, version 0.0.4.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for family in &self.families {
+            family.write(&mut text);
+        }
+        text
     }
 
     fn breakers(&mut self, prefix: &str, label: &str, whose: &str, breakers: &[(&Arc<str>, &Breaker)]) {
@@ -191,29 +238,29 @@ impl Page {
         let help = format!(
             "The circuit breaker of {whose}: 0 closed, 1 half open, 2 open; absent if it never moved, or if there is no such tool or server any more."
         );
-        self.head(&state, "gauge", &help);
+        self.head(&state, FamilyKind::Gauge, &help);
         for (name, _, number) in moved() {
-            self.line(&state, &[(label, name)], number as f64);
+            self.line(&[(label, name)], number as f64);
         }
         let changes = format!("{prefix}_changes_total");
         self.head(
             &changes,
-            "counter",
+            FamilyKind::Counter,
             &format!("How often the circuit breaker of {whose} went into a state."),
         );
         for (name, one) in breakers.iter().filter(|(_, one)| one.has_moved()) {
             for (word, count) in one.changes() {
-                self.line(&changes, &[(label, name), ("state", word)], count as f64);
+                self.line(&[(label, name), ("state", word)], count as f64);
             }
         }
     }
 
     fn counter(&mut self, tools: &Tools, name: &str, help: &str, of: impl Fn(&Series) -> &AtomicU64) {
-        self.head(name, "counter", help);
+        self.head(name, FamilyKind::Counter, help);
         for (tool, one) in tools {
             let count = of(one).load(Ordering::Relaxed);
             if count > 0 {
-                self.line(name, &[("tool", tool)], count as f64);
+                self.line(&[("tool", tool)], count as f64);
             }
         }
     }
@@ -226,10 +273,10 @@ impl Page {
         label: &str,
         of: impl Fn(&'a Series) -> I,
     ) {
-        self.head(name, "counter", help);
+        self.head(name, FamilyKind::Counter, help);
         for (tool, one) in tools {
             for (value, count) in of(one) {
-                self.line(name, &[("tool", tool), (label, value)], count as f64);
+                self.line(&[("tool", tool), (label, value)], count as f64);
             }
         }
     }
@@ -242,50 +289,85 @@ impl Page {
         bounds: &Bounds,
         of: impl Fn(&Series) -> &Histogram,
     ) {
-        self.head(name, "histogram", help);
+        self.head(name, FamilyKind::Histogram, help);
         for (tool, one) in tools {
             if let Some(shown) = of(one).shown(bounds) {
-                self.parts(name, ("tool", tool), &shown);
+                self.parts(("tool", tool), &shown);
             }
         }
     }
 
     /// The parts of a histogram.
-    fn parts(&mut self, name: &str, of: (&str, &str), shown: &Shown) {
-        let bucket = format!("{name}_bucket");
+    fn parts(&mut self, of: (&str, &str), shown: &Shown) {
         for (bound, count) in &shown.up_to {
-            self.line(&bucket, &[of, ("le", &bound.to_string())], *count as f64);
+            self.part("_bucket", &[of, ("le", &bound.to_string())], *count as f64);
         }
-        self.line(&bucket, &[of, ("le", "+Inf")], shown.count as f64);
-        self.line(&format!("{name}_sum"), &[of], shown.sum);
-        self.line(&format!("{name}_count"), &[of], shown.count as f64);
+        self.part("_bucket", &[of, ("le", "+Inf")], shown.count as f64);
+        self.part("_sum", &[of], shown.sum);
+        self.part("_count", &[of], shown.count as f64);
     }
 
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(
-            self.text,
-            "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}"
-        );
+    fn head(&mut self, name: &str, kind: FamilyKind, help: &str) {
+        self.families.push(Family {
+            name: name.to_owned(),
+            kind,
+            help: help.to_owned(),
+            samples: Vec::new(),
+        });
     }
 
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let _ = write!(self.text, "{PREFIX}{name}");
-        for (index, (label, value)) in labels.iter().enumerate() {
-            self.text.push_str(if index == 0 { "{" } else { "," });
-            let _ = write!(self.text, "{label}=\"");
-            for letter in value.chars() {
-                match letter {
-                    '\\' | '"' => self.text.extend(['\\', letter]),
-                    '\n' => self.text.push_str("\\n"),
-                    _ => self.text.push(letter),
+    /// Adds a sample to the last family.
+    fn line(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.part("", labels, value);
+    }
+
+    fn part(&mut self, part: &'static str, labels: &[(&str, &str)], value: f64) {
+        let Some(family) = self.families.last_mut() else {
+            return;
+        };
+        if self.only.as_ref().is_some_and(|only| *only != family.name) {
+            return;
+        }
+        let labels = labels
+            .iter()
+            .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()));
+        family.samples.push(Sample {
+            part,
+            labels: labels.collect(),
+            value,
+        });
+    }
+}
+
+impl Family {
+    /// Writes the family in the text format of Prometheus, version 0.0.4.
+    fn write(&self, text: &mut String) {
+        let Self { name, help, .. } = self;
+        let word = match self.kind {
+            FamilyKind::Counter => "counter",
+            FamilyKind::Gauge => "gauge",
+            FamilyKind::Histogram => "histogram",
+        };
+        let _ = writeln!(text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {word}");
+        for sample in &self.samples {
+            let _ = write!(text, "{PREFIX}{name}{}", sample.part);
+            for (index, (label, value)) in sample.labels.iter().enumerate() {
+                text.push_str(if index == 0 { "{" } else { "," });
+                let _ = write!(text, "{label}=\"");
+                for letter in value.chars() {
+                    match letter {
+                        '\\' | '"' => text.extend(['\\', letter]),
+                        '\n' => text.push_str("\\n"),
+                        _ => text.push(letter),
+                    }
                 }
+                text.push('"');
             }
-            self.text.push('"');
+            text.push_str(if sample.labels.is_empty() { " " } else { "} " });
+            let _ = writeln!(text, "{}", sample.value);
         }
-        self.text.push_str(if labels.is_empty() { " " } else { "} " });
-        let _ = writeln!(self.text, "{value}");
     }
 }
 
 /// What all names begin with.
-const PREFIX: &str = "toolplane_";
+pub(crate) const PREFIX: &str = "toolplane_";

@@ -103,6 +103,12 @@ impl Metrics {
     #[must_use]
     pub fn render(&self) -> String {
         let mut page = Page::default();
+        self.read(&mut page);
+        page.text()
+    }
+
+    /// Reads all figures onto a page.
+    pub(crate) fn read(&self, page: &mut Page) {
         page.series(&self.tools.all());
         page.upstreams(&self.upstreams.all());
         page.sources(&self.sources.all());
@@ -115,7 +121,6 @@ impl Metrics {
         for gauge in self.gauges.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             page.gauge(gauge);
         }
-        page.text()
     }
 
     fn count(&self, cx: &CallContext, event: &Event<'_>) {
