@@ -90,7 +90,11 @@ impl Page {
         self.histogram(tools, "queue_wait_seconds", help, &SECONDS, |one| {
             &one.queue_seconds
         });
-        self.head("queue_length", FamilyKind::Gauge, "Attempts that wait for their turn now.");
+        self.head(
+            "queue_length",
+            FamilyKind::Gauge,
+            "Attempts that wait for their turn now.",
+        );
         for (tool, one) in tools {
             let waiting = one.queueing.load(Ordering::Relaxed);
             if waiting != 0 || one.queue_seconds.shown(&SECONDS).is_some() {
@@ -198,7 +202,15 @@ impl Page {
     pub(crate) fn gauge(&mut self, gauge: &Gauge) {
         let name = gauge.name.strip_prefix(PREFIX).unwrap_or(gauge.name);
         let is_counter = name.ends_with("_total");
-        self.head(name, if is_counter { FamilyKind::Counter } else { FamilyKind::Gauge }, gauge.help);
+        self.head(
+            name,
+            if is_counter {
+                FamilyKind::Counter
+            } else {
+                FamilyKind::Gauge
+            },
+            gauge.help,
+        );
         for (value, figure) in (gauge.read)() {
             match gauge.label {
                 Some(label) => self.line(&[(label, &value)], figure),
@@ -208,6 +220,7 @@ impl Page {
     }
 
     /// Reads the samples of one family alone.
+    #[cfg(feature = "otel")]
     pub(crate) fn only(name: &str) -> Self {
         Self {
             families: Vec::new(),
@@ -215,6 +228,7 @@ impl Page {
         }
     }
 
+    #[cfg(feature = "otel")]
     pub(crate) fn families(self) -> Vec<Family> {
         self.families
     }

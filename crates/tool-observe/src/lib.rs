@@ -36,6 +36,8 @@ mod vitals;
 mod watch;
 mod webhook;
 
+#[cfg(feature = "otel")]
+pub use self::otel::OtelMetrics;
 #[cfg(feature = "otlp")]
 pub use self::otlp::{Otlp, OtlpEnvironment, OtlpSettings};
 pub use tool_core::sanitised;

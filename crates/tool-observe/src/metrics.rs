@@ -118,9 +118,20 @@ impl Metrics {
         page.alerts(&self.alerts);
         let [tools, upstreams] = &self.firing;
         page.firing(&[("tool", tools.all()), ("upstream", upstreams.all())]);
-        for gauge in self.gauges.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        self.read_gauges(page, 0);
+    }
+
+    /// Reads the figures of others, without the first `n_known`.
+    pub(crate) fn read_gauges(&self, page: &mut Page, n_known: usize) {
+        let gauges = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        for gauge in gauges.iter().skip(n_known) {
             page.gauge(gauge);
         }
+    }
+
+    #[cfg(feature = "otel")]
+    pub(crate) fn n_gauges(&self) -> usize {
+        self.gauges.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn count(&self, cx: &CallContext, event: &Event<'_>) {

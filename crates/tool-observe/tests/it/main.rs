@@ -7,6 +7,8 @@ mod logs;
 mod metrics;
 #[cfg(feature = "otel")]
 mod otel;
+#[cfg(feature = "otel")]
+mod otel_metrics;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod sanitised;

@@ -1,0 +1,300 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Histogram, Meter, MeterProvider},
+};
+use tool_core::{CallContext, Event, Observe, Outcome, SourceState, Target};
+
+use crate::{
+    Metrics, conventions,
+    exposition::{Family, FamilyKind, Page},
+    histogram::{BYTES, Bounds, SECONDS},
+};
+
+/// Pause between two looks at the global provider.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const SCOPE: &str = "toolplane";
+
+/// [`Metrics`] that also reach the meters of the host program, by the API of OpenTelemetry.
+///
+/// Counters and gauges are read from the metrics when the host's SDK collects; durations and sizes are recorded as they
+/// happen. An instrument has the name that `/metrics` shows, without its unit: `toolplane.call_duration` in seconds is
+/// `toolplane_call_duration_seconds` there, with the same attributes as labels.
+///
+/// # Cardinality
+/// The SDK keeps 2,000 sets of attributes for each instrument by default and counts the rest together. A view of the host
+/// raises that, for programs with more than about 300 tools.
+pub struct OtelMetrics {
+    metrics: Arc<Metrics>,
+    provider: Provider,
+    instruments: RwLock<Option<Arc<Recorder>>>,
+    /// Number of figures of others that have an instrument.
+    n_gauges: AtomicUsize,
+    /// When changes are looked for next, in milliseconds of the clock of calls.
+    next_look: AtomicU64,
+}
+
+enum Provider {
+    Given,
+    /// The global one, as it was at the last look.
+    Global(Mutex<Option<Arc<dyn MeterProvider + Send + Sync>>>),
+}
+
+/// The instruments of one meter. Counters and gauges are read by callbacks; histograms have no such form and are recorded.
+struct Recorder {
+    meter: Meter,
+    call_seconds: Histogram<f64>,
+    attempt_seconds: Histogram<f64>,
+    queue_seconds: Histogram<f64>,
+    start_seconds: Histogram<f64>,
+    argument_bytes: Histogram<u64>,
+    result_bytes: Histogram<u64>,
+}
+
+impl OtelMetrics {
+    /// Creates instruments by the meter that this provider gives.
+    #[must_use]
+    pub fn from_provider(metrics: Arc<Metrics>, provider: &dyn MeterProvider) -> Self {
+        let this = Self::new(metrics, Provider::Given);
+        this.instrument(provider.meter(SCOPE));
+        this
+    }
+
+    /// Creates instruments by the global provider. A provider that the host sets later gets them within a second of the next
+    /// call.
+    #[must_use]
+    pub fn global(metrics: Arc<Metrics>) -> Self {
+        let this = Self::new(metrics, Provider::Global(Mutex::default()));
+        this.look();
+        this
+    }
+
+    fn new(metrics: Arc<Metrics>, provider: Provider) -> Self {
+        Self {
+            metrics,
+            provider,
+            instruments: RwLock::default(),
+            n_gauges: AtomicUsize::new(0),
+            next_look: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes all instruments by this meter, in the place of those before.
+    fn instrument(&self, meter: Meter) {
+        self.n_gauges.store(self.metrics.n_gauges(), Ordering::Relaxed);
+        let mut page = Page::default();
+        self.metrics.read(&mut page);
+        for family in page.families() {
+            observe(&meter, &family, Arc::downgrade(&self.metrics));
+        }
+        *self.instruments.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::new(Recorder::new(meter)));
+    }
+
+    /// Makes instruments of what was added since the last look: a provider, or figures of others.
+    fn look(&self) {
+        if let Provider::Global(known) = &self.provider {
+            let provider = global::meter_provider();
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if !known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &provider)) {
+                *known = Some(provider.clone());
+                drop(known);
+                return self.instrument(provider.meter(SCOPE));
+            }
+        }
+        let n_gauges = self.metrics.n_gauges();
+        let n_known = self.n_gauges.swap(n_gauges, Ordering::Relaxed);
+        if let Some(recorder) = self.recorder().filter(|_| n_known < n_gauges) {
+            let mut page = Page::default();
+            self.metrics.read_gauges(&mut page, n_known);
+            for family in page.families() {
+                observe(&recorder.meter, &family, Arc::downgrade(&self.metrics));
+            }
+        }
+    }
+
+    fn look_if_due(&self, cx: &CallContext) {
+        let now = cx.clock.now().since(tool_core::Instant::default());
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        if now >= self.next_look.load(Ordering::Relaxed) {
+            let next = now.saturating_add(LOOK_INTERVAL.as_millis() as u64);
+            self.next_look.store(next, Ordering::Relaxed);
+            self.look();
+        }
+    }
+
+    fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.instruments
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Observe for OtelMetrics {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::CallStarted { cx } = event {
+            self.look_if_due(cx);
+        }
+        self.metrics.observe(event);
+        if Recorder::records(event)
+            && let Some(recorder) = self.recorder()
+        {
+            recorder.record(event);
+        }
+    }
+}
+
+/// Makes the observable instrument of a counter or a gauge.
+fn observe(meter: &Meter, family: &Family, metrics: Weak<Metrics>) {
+    let (name, unit) = instrument(&family.name);
+    let source = family.name.clone();
+    let samples = move |tell: &mut dyn FnMut(f64, &[KeyValue])| {
+        let Some(metrics) = metrics.upgrade() else { return };
+        let mut page = Page::only(&source);
+        metrics.read(&mut page);
+        for family in page.families().iter().filter(|family| family.name == source) {
+            for sample in &family.samples {
+                let labels = sample.labels.iter();
+                let attributes: Vec<_> = labels
+                    .map(|(label, value)| KeyValue::new(label.clone(), value.clone()))
+                    .collect();
+                tell(sample.value, &attributes);
+            }
+        }
+    };
+    let help = family.help.clone();
+    match family.kind {
+        FamilyKind::Counter => {
+            let _ = meter
+                .u64_observable_counter(name)
+                .with_description(help)
+                .with_unit(unit)
+                .with_callback(move |observer| {
+                    samples(&mut |value, attributes| observer.observe(value as u64, attributes));
+                })
+                .build();
+        }
+        FamilyKind::Gauge => {
+            let _ = meter
+                .f64_observable_gauge(name)
+                .with_description(help)
+                .with_unit(unit)
+                .with_callback(move |observer| {
+                    samples(&mut |value, attributes| observer.observe(value, attributes));
+                })
+                .build();
+        }
+        FamilyKind::Histogram => {}
+    }
+}
+
+/// Returns the name of the instrument that Prometheus shows under this name, and its unit.
+fn instrument(family: &str) -> (String, &'static str) {
+    let name = family.strip_suffix("_total").unwrap_or(family);
+    let (name, unit) = if let Some(name) = name.strip_suffix("_seconds") {
+        (name, "s")
+    } else if let Some(name) = name.strip_suffix("_bytes") {
+        (name, "By")
+    } else {
+        (name, "")
+    };
+    (format!("{SCOPE}.{name}"), unit)
+}
+
+impl Recorder {
+    fn new(meter: Meter) -> Self {
+        let bounds = |bounds: &Bounds| {
+            bounds
+                .of
+                .iter()
+                .map(|bound| *bound as f64 / bounds.scale)
+                .collect()
+        };
+        let seconds = |family: &str| {
+            let (name, unit) = instrument(family);
+            meter
+                .f64_histogram(name)
+                .with_unit(unit)
+                .with_boundaries(bounds(&SECONDS))
+                .build()
+        };
+        let bytes = |family: &str| {
+            let (name, unit) = instrument(family);
+            meter
+                .u64_histogram(name)
+                .with_unit(unit)
+                .with_boundaries(bounds(&BYTES))
+                .build()
+        };
+        Self {
+            call_seconds: seconds("call_duration_seconds"),
+            attempt_seconds: seconds("attempt_duration_seconds"),
+            queue_seconds: seconds("queue_wait_seconds"),
+            start_seconds: seconds("source_start_seconds"),
+            argument_bytes: bytes("argument_bytes"),
+            result_bytes: bytes("result_bytes"),
+            meter,
+        }
+    }
+
+    /// Whether an event says how long or how large something was.
+    fn records(event: &Event<'_>) -> bool {
+        matches!(
+            event,
+            Event::CallStarted { .. }
+                | Event::CallFinished { .. }
+                | Event::AttemptFinished { .. }
+                | Event::Queued { .. }
+                | Event::SourceChanged { .. }
+        )
+    }
+
+    fn record(&self, event: &Event<'_>) {
+        let tool = |cx: &CallContext| [tool(&cx.target)];
+        match event {
+            Event::CallStarted { cx } => {
+                self.argument_bytes
+                    .record(cx.arguments.raw().len() as u64, &tool(cx));
+            }
+            Event::CallFinished { cx, result, elapsed } => {
+                let attributes = tool(cx);
+                self.call_seconds.record(elapsed.as_secs_f64(), &attributes);
+                if let Some(Ok(Outcome::Reply(reply))) = result {
+                    self.result_bytes.record(reply.raw().len() as u64, &attributes);
+                }
+            }
+            Event::AttemptFinished { cx, elapsed, .. } => {
+                self.attempt_seconds.record(elapsed.as_secs_f64(), &tool(cx));
+            }
+            Event::Queued { cx, waited } => self.queue_seconds.record(waited.as_secs_f64(), &tool(cx)),
+            Event::SourceChanged { change } if change.from == SourceState::Starting => {
+                let source = [KeyValue::new("source", change.source.to_string())];
+                self.start_seconds.record(change.after.as_secs_f64(), &source);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the attribute that says of which tool a figure is; for what is no tool, the method.
+fn tool(target: &Target) -> KeyValue {
+    match target {
+        Target::Tool(tool) => KeyValue::new("tool", tool.name().clone()),
+        target => KeyValue::new("tool", conventions::method(target)),
+    }
+}
+
+impl fmt::Debug for OtelMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OtelMetrics").finish_non_exhaustive()
+    }
+}
