@@ -57,7 +57,7 @@ async fn run(follows: Follows, metadata: Metadata, step: &Step) -> (Result<Outco
         Follows::Fallback => tool.settings.on_failure = ladder(FailureStep::Fallback("other".into())),
         Follows::Default => tool.settings.on_failure = ladder(given(json!("given"))),
         Follows::Stale => {
-            tool.settings.cache = Some(cached(SECOND * 0));
+            tool.settings.cache = Some(cached(std::time::Duration::ZERO));
             tool.settings.on_failure = ladder(FailureStep::Stale(3600 * SECOND));
         }
         Follows::StaleIfError => tool.settings.cache = Some(cached(3600 * SECOND)),
