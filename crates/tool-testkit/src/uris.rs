@@ -20,6 +20,58 @@ impl Choices<'_> {
     }
 }
 
+/// What may follow the scheme.
+const AUTHORITIES: &[&str] = &[
+    "",
+    "//",
+    "//",
+    "//",
+    "//",
+    "//localhost",
+    "//LocalHost",
+    "//127.0.0.1",
+    "//[::1]",
+    "//127.1",
+    "//0x7f.0.0.1",
+    "//[::ffff:127.0.0.1]",
+    "//u:p@localhost",
+    "//localhost.",
+    "//localhost:80",
+    "////",
+    "//%6cocalhost",
+    "//\u{ff4c}ocalhost",
+    "//elsewhere",
+    "\\\\",
+    "/\\",
+    "//.",
+];
+
+/// What may follow the path.
+const ENDS: &[&str] = &[
+    "",
+    "",
+    "",
+    "",
+    "?",
+    "?a=/../b",
+    "#x",
+    "#/../../x",
+    ";p=1",
+    "/",
+    "//",
+    ".",
+    " ",
+    "%20",
+    "%00.png",
+    "\0",
+    "\n",
+    "/.",
+    "/x/..",
+    "%23x",
+    "%3fx",
+    "::$DATA",
+];
+
 /// Spells the URI of a file with this absolute path in a way that these bytes choose. Many spellings are of this file to
 /// some reader, and some to none.
 #[must_use]
@@ -35,30 +87,7 @@ pub fn file_spelling(path: &str, choices: &[u8]) -> String {
         "file", "file", "file", "file", "file", "FILE", "FiLe", "fi\tle", "f\nile",
     ]);
     uri += ":";
-    uri += choices.pick(&[
-        "",
-        "//",
-        "//",
-        "//",
-        "//",
-        "//localhost",
-        "//LocalHost",
-        "//127.0.0.1",
-        "//[::1]",
-        "//127.1",
-        "//0x7f.0.0.1",
-        "//[::ffff:127.0.0.1]",
-        "//u:p@localhost",
-        "//localhost.",
-        "//localhost:80",
-        "////",
-        "//%6cocalhost",
-        "//\u{ff4c}ocalhost",
-        "//elsewhere",
-        "\\\\",
-        "/\\",
-        "//.",
-    ]);
+    uri += choices.pick(AUTHORITIES);
     let mut is_first = true;
     for segment in path.trim_start_matches('/').split('/') {
         let usual = [
@@ -101,30 +130,7 @@ pub fn file_spelling(path: &str, choices: &[u8]) -> String {
         uri += choices.pick(&["", "", "", "", "", "", ";v=1", "\t", "%09"]);
         is_first = false;
     }
-    uri += choices.pick(&[
-        "",
-        "",
-        "",
-        "",
-        "?",
-        "?a=/../b",
-        "#x",
-        "#/../../x",
-        ";p=1",
-        "/",
-        "//",
-        ".",
-        " ",
-        "%20",
-        "%00.png",
-        "\0",
-        "\n",
-        "/.",
-        "/x/..",
-        "%23x",
-        "%3fx",
-        "::$DATA",
-    ]);
+    uri += choices.pick(ENDS);
     uri
 }
 

@@ -150,7 +150,7 @@ impl Servers {
     pub(crate) fn own_rules(&self) -> Vec<OwnRules> {
         let _ = self;
         #[cfg(feature = "exec-mcp")]
-        let rules = self.list.iter().map(|known| known.own_rules()).collect();
+        let rules = self.list.iter().map(Server::own_rules).collect();
         #[cfg(not(feature = "exec-mcp"))]
         let rules = Vec::new();
         rules
@@ -334,7 +334,7 @@ fn add_mcp(
     starts.set_max(most);
     primitives.running.servers.starts = Some(starts.clone());
     let disabled = configuration.servers.iter().filter(|spec| spec.disabled);
-    primitives.running.servers.disabled_prefixes = disabled.map(|spec| spec.prefix()).collect();
+    primitives.running.servers.disabled_prefixes = disabled.map(tool_manifest::ServerSpec::prefix).collect();
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
         let settings = server_settings(spec, configuration);
         let known = before
