@@ -62,7 +62,9 @@ fn instructions_of_servers_come_after_those_of_the_gateway() {
         ),
         ("instructions: Ask first.", ", instructions: ''", "Ask first."),
     ] {
-        let served = Served::start(&place(gateway, server));
+        // Its folder must outlive the server, which may start later.
+        let place = place(gateway, server);
+        let served = Served::start(&place);
         let mut seen = Value::Null;
         eventually("the instructions", || {
             seen = initialize(&served)["result"]["instructions"].clone();
@@ -79,7 +81,8 @@ fn instructions_of_servers_come_after_those_of_the_gateway() {
 
 #[test]
 fn members_of_an_error_are_relayed_without_secrets() {
-    let served = Served::start(&place("", ""));
+    let place = place("", "");
+    let served = Served::start(&place);
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "kind__p"}});
     let text = served.post("localhost", &request);
     let error = &answer(&text)["error"];
