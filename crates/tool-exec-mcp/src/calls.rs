@@ -120,7 +120,8 @@ impl Calls {
         let _ = self.on_free.set(Box::new(tell));
     }
 
-    fn is_free(&self) {
+    /// Tells the listener of [`on_free`](Self::on_free) that a call may be seated, as when nothing runs any more.
+    pub(crate) fn tell_free(&self) {
         if let Some(tell) = self.on_free.get() {
             tell();
         }
@@ -332,7 +333,7 @@ impl Drop for Seat {
         drop(running);
         self.calls.ended.notify_waiters();
         if is_free {
-            self.calls.is_free();
+            self.calls.tell_free();
         }
     }
 }
@@ -347,7 +348,7 @@ impl Drop for Kept {
         let is_free = running.is_free();
         drop(running);
         if is_free {
-            self.0.is_free();
+            self.0.tell_free();
         }
     }
 }

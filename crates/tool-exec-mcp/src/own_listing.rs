@@ -208,6 +208,8 @@ impl OwnListReader {
         if let Some(line) = self.line.upgrade() {
             line.listing.set_entries(Some(entries(&read)));
             line.listing.note_read(features, counted);
+            // Calls may wait for a connection that is known to list what they call.
+            line.calls.tell_free();
         }
         unread
     }

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// How long the first list of tools waits for the lists beside it, which are tried again without hurry.
-const LONGEST_BESIDE: Duration = Duration::from_secs(5);
+const LONGEST_BESIDE: Duration = Duration::from_secs(3);
 
 /// An MCP server with its tools, prompts and resources: started when first needed, started again when it has failed.
 pub struct McpServer {

@@ -350,7 +350,6 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
             arguments: body.health_check_arguments,
         },
     );
-    let refresh_interval = refresh_interval(cx, body.refresh_interval);
     let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
     let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
@@ -405,7 +404,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         max_connections,
         health,
         required,
-        refresh_interval,
+        refresh_interval: refresh_interval(cx, body.refresh_interval),
         start,
         idle_timeout,
         keep_lists: body.keep_lists.get(),

@@ -7,6 +7,7 @@ mod clients;
 mod first_loads;
 mod fixed;
 mod follow;
+mod log;
 mod look_alikes;
 mod namespaces;
 mod registry;

@@ -15,7 +15,10 @@ use tool_core::{
     SourceState, SourceStatus, Target, Tool, Trust, Update, Upstream,
 };
 
-use crate::{Snapshot, clients::ClientSnapshots, first_loads::FirstLoads, follow, namespaces::Namespaces};
+use crate::{
+    Snapshot, clients::ClientSnapshots, first_loads::FirstLoads, follow, log::log_news,
+    namespaces::Namespaces,
+};
 
 /// All tools of all sources. Cloning shares it.
 #[derive(Clone)]
@@ -440,26 +443,7 @@ impl Registry {
         let is_renamed = |source: &str, name: &str| parts.is_renamed(source, name);
         let resolver = Self::resolver(shared, &parts, &before, cause, &is_renamed);
         let snapshot = resolver.resolve(&catalogues);
-        for refused in &snapshot.refused {
-            if !before.refused.contains(refused) {
-                tracing::warn!(
-                    source = refused.source,
-                    name = refused.name,
-                    "{} not offered: {}",
-                    refused.feature.as_str(),
-                    refused.reason
-                );
-            }
-        }
-        for (source, warning) in &snapshot.warnings {
-            if !before
-                .warnings
-                .iter()
-                .any(|(known, before)| known == source && before == warning)
-            {
-                tracing::warn!(source, kind = warning.kind, "{warning}");
-            }
-        }
+        log_news(&before, &snapshot);
         if let Cause::Parts { .. } = cause {
             shared.forget_upstreams(&parts, &snapshot);
         }

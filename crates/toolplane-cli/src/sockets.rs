@@ -2,7 +2,7 @@
 //!
 //! Each gateway has a Unix socket in one directory of its user: `~/.local/state/toolplane/run`. The directory depends on
 //! `$HOME` alone, which MCP clients hand to the servers that they start; most hand down none of the `XDG_*` variables. A
-//! gateway without a usable home has its socket in `/tmp/toolplane-UID`, as tmux does.
+//! gateway without a usable home has its socket in the directory `toolplane-UID` of `/tmp`, as tmux does.
 
 use std::{
     fs::{self, DirBuilder},
@@ -54,7 +54,7 @@ fn home() -> Option<PathBuf> {
 }
 
 fn temporary() -> PathBuf {
-    PathBuf::from(format!("/tmp/toolplane-{}", geteuid().as_raw()))
+    Path::new("/tmp").join(format!("toolplane-{}", geteuid().as_raw()))
 }
 
 /// Every directory that may have sockets of this user's gateways, those of earlier versions included.

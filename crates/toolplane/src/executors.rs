@@ -360,17 +360,13 @@ fn add_mcp(
 fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
 
 #[cfg(feature = "exec-mcp")]
-fn server_settings(
-    spec: &tool_manifest::ServerSpec,
-    configuration: &Configuration,
-) -> tool_exec_mcp::ServerSettings {
-    use tool_exec_mcp::{
-        EraChoice, HttpTransport, Isolation, KeyPlace, NETWORK_VARIABLES, ServerSettings, ServerTarget,
-    };
-    use tool_manifest::Era;
+fn server_target(
+    transport: &ServerTransport,
+    defaults: &tool_manifest::Defaults,
+) -> tool_exec_mcp::ServerTarget {
+    use tool_exec_mcp::{HttpTransport, NETWORK_VARIABLES, ServerTarget};
 
-    let defaults = &configuration.defaults;
-    let target = match spec.transport.clone() {
+    match transport.clone() {
         ServerTransport::Stdio {
             command,
             args,
@@ -400,7 +396,19 @@ fn server_settings(
                 tool_manifest::HttpTransport::WebSocket => HttpTransport::WebSocket,
             },
         },
-    };
+    }
+}
+
+#[cfg(feature = "exec-mcp")]
+fn server_settings(
+    spec: &tool_manifest::ServerSpec,
+    configuration: &Configuration,
+) -> tool_exec_mcp::ServerSettings {
+    use tool_exec_mcp::{EraChoice, Isolation, KeyPlace, ServerSettings};
+    use tool_manifest::Era;
+
+    let defaults = &configuration.defaults;
+    let target = server_target(&spec.transport, defaults);
     let mut settings = ServerSettings::new(spec.name.as_str(), target);
     // What the operator says of the whole call goes before what is said of one attempt.
     let call_timeout = spec.overrides.call_timeout.unwrap_or(std::time::Duration::MAX);

@@ -416,11 +416,7 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
             )),
         ),
         // The caller's baggage goes no further.
-        (
-            r#"{"v":1,"baggage":"user=alice"}"#,
-            None,
-            Some(r#"{"v":1}"#),
-        ),
+        (r#"{"v":1,"baggage":"user=alice"}"#, None, Some(r#"{"v":1}"#)),
     ];
     let uri: Arc<str> = "box:a".into();
     let read = |resource| Target::Resource {

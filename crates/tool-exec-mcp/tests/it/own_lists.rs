@@ -25,7 +25,7 @@ fn server(fixture: &Fixture, isolation: Isolation) -> Arc<McpServer> {
 }
 
 /// The identity of a client of a caller.
-fn identity(key: ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
+pub(crate) fn identity(key: ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
     let declared = raw_json::RawJson::parse(declared.to_owned()).unwrap();
     ClientIdentity::new(None, Some(&key), ClientCapabilities::of(&declared), caller)
 }

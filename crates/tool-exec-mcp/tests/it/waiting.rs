@@ -7,12 +7,13 @@ use std::{
 
 use serde_json::json;
 use tokio::{task::JoinHandle, time::advance};
-use tool_core::{ErrorKind, ToolError};
+use tool_core::{Caller, ClientKey, ErrorKind, ToolError};
 use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
     client::{Client, asker},
     fixture::{Fixture, LIMIT, NoSecrets},
+    own_lists::identity,
 };
 
 const ASKABLE: &str = r#"{"elicitation":{}}"#;
@@ -55,16 +56,19 @@ async fn join<T>(task: JoinHandle<T>) -> T {
 /// A call in the middle of which the server waits for the client's answer.
 async fn parked(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<()> {
     let n = client.asked().len();
-    let task = tokio::spawn({
-        let (client, server) = (client.clone(), server.clone());
-        async move {
-            let mut call = client.call(&server, "ask", json!({"method": "elicitation/create"}));
-            let executor = call.cx.tool().executor().clone();
-            executor.invoke_boxed(&mut call.cx).await.unwrap();
-        }
-    });
+    let task = begin_asking(client, server);
     until(|| client.asked().len() > n).await;
     task
+}
+
+/// A call that ends when the client has answered a question of the server.
+fn begin_asking(client: &Arc<Client>, server: &Arc<McpServer>) -> JoinHandle<()> {
+    let (client, server) = (client.clone(), server.clone());
+    tokio::spawn(async move {
+        let mut call = client.call(&server, "ask", json!({"method": "elicitation/create"}));
+        let executor = call.cx.tool().executor().clone();
+        executor.invoke_boxed(&mut call.cx).await.unwrap();
+    })
 }
 
 /// A call whose result is the process that it reached.
@@ -184,7 +188,7 @@ async fn a_connection_that_is_free_is_taken_while_another_one_is_opened() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_given_up_takes_no_connection() {
     let fixture = Fixture::new(&[]);
-    let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
+    let (server, client) = (server(&fixture, "waits 2", Isolation::Auto, 16), client());
     let held = parked(&client, &server).await;
     let given_up = waiting(&client, &server).await;
     let next = waiting(&client, &server).await;
@@ -198,12 +202,36 @@ async fn a_call_that_is_given_up_takes_no_connection() {
     let held = parked(&client, &server).await;
     let given_up = waiting(&client, &server).await;
     advance(PATIENCE).await;
-    settle().await;
+    until(|| fixture.notes("starts").len() == 3).await;
     given_up.abort();
-    join(begin(&client, &server)).await.unwrap();
+    let next = waiting(&client, &server).await;
+    std::fs::write(fixture.path("go"), "").unwrap();
+    assert_eq!(join(next).await.unwrap(), fixture.notes("starts")[2]);
     assert_eq!(server.n_own_connections(), 2);
     client.clone().answers(1);
     join(held).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_to_another_connection_once_that_is_known_to_list_its_tool() {
+    let fixture = Fixture::new(&[]);
+    let (server, client) = (server(&fixture, "lists 2", Isolation::Auto, 16), client());
+    let held = parked(&client, &server).await;
+    let source = server.source();
+    let identity = identity(ClientKey::Principal("local".into()), ASKABLE, &Caller::local());
+    until(|| source.snapshot_for(&identity).is_some()).await;
+    let n_asked = client.asked().len();
+    let call = begin_asking(&client, &server);
+    settle().await;
+    advance(PATIENCE).await;
+    until(|| fixture.notes("starts").len() == 3).await;
+    settle().await;
+    assert_eq!(client.asked().len(), n_asked);
+    std::fs::write(fixture.path("go"), "").unwrap();
+    until(|| client.asked().len() > n_asked).await;
+    client.clone().answers(2);
+    join(held).await;
+    join(call).await;
 }
 
 #[tokio::test(start_paused = true)]

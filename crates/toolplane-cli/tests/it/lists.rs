@@ -371,8 +371,7 @@ fn the_last_line_of_a_server_cannot_write_to_the_terminal() {
     );
     let run = place.run(&["servers", "ls"]);
     assert!(
-        run.stdout
-            .contains("; stderr: \u{fffd}[2Jwhy \u{fffd}]0;x\u{fffd}"),
+        run.stdout.contains(r"; stderr: \u{1b}[2Jwhy \u{1b}]0;x\u{7}"),
         "{run:?}"
     );
 }

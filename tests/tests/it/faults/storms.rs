@@ -207,12 +207,12 @@ fn a_call_that_may_not_run_twice_is_not_tried_again_in_a_storm() {
         .server("mcp", with(json!({"url": mcp.url("/mcp")}), &retry));
     let mut gateway = Gateway::stdio(&configuration);
     gateway.client.tools();
-    // An API says what it did with its status. What answers 503 for an MCP server may stand before it.
+    // Either status says that the call was not taken.
     for (tool, proxy, status, kind) in [
         ("api", &api, 429, "rate_limited"),
         ("api", &api, 503, "unavailable"),
         ("mcp__run", &mcp, 429, "rate_limited"),
-        ("mcp__run", &mcp, 503, "outcome_unknown"),
+        ("mcp__run", &mcp, 503, "unavailable"),
     ] {
         proxy.history().clear();
         let fault = format!("status={status};retry-after=0");

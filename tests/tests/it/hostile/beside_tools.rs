@@ -103,14 +103,25 @@ fn lists_that_are_none() {
             server["start_timeout_ms"] = serde_json::json!(SHORT.as_millis() as u64);
             configuration.server(mode, server)
         });
-        let mut gateway = Gateway::stdio_in(era, &configuration);
+        let mut gateway = Gateway::stdio_in(era, &configuration.waiting_for_lists());
         let watch = Stopwatch::start();
         for list in [List::Prompts, List::Resources] {
             let listed = gateway.client.list(list);
             let names: Vec<_> = listed.iter().map(|(name, _)| name.as_str()).collect();
+            // The pages before the cursor that came twice are offered.
             let expected = match list {
-                List::Prompts => ["healthy__act", "healthy__echo"],
-                _ => ["hostile:healthy/act", "hostile:healthy/echo"],
+                List::Prompts => [
+                    "beside-in-circles__act",
+                    "beside-in-circles__echo",
+                    "healthy__act",
+                    "healthy__echo",
+                ],
+                _ => [
+                    "hostile:beside-in-circles/act",
+                    "hostile:beside-in-circles/echo",
+                    "hostile:healthy/act",
+                    "hostile:healthy/echo",
+                ],
             };
             assert_eq!(names, expected, "{carrier:?} {era:?}");
         }

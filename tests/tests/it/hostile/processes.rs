@@ -37,8 +37,9 @@ fn what_a_server_has_started_ends_with_it() {
         let mut gateway = Gateway::stdio_in(era, &configuration);
         gateway.client.call("parent__act", "{}").result();
         eventually("the server's child runs", || stage.noted("child ") == 1);
-        // The healthy server, the hostile one and its child, which outlives its parent if nobody ends it.
         gateway.client.tools();
+        gateway.client.call("healthy__echo", "{}").result();
+        // The healthy server, the hostile one and its child, which outlives its parent if nobody ends it.
         assert_eq!(gateway.client.process.descendants().len(), 3);
         assert_eq!(gateway.end().code(), Some(0));
     }

@@ -104,6 +104,11 @@ impl Configuration {
         }
     }
 
+    /// With lists that wait until every server has been read, however slow the machine is.
+    pub(crate) fn waiting_for_lists(self) -> Self {
+        self.gateway(json!({"list_wait": "90s"}))
+    }
+
     /// With what holds where a server or a tool says nothing.
     pub(crate) fn defaults(self, settings: Value) -> Self {
         Self {
@@ -263,8 +268,8 @@ fn serve(configuration: &Path) -> Command {
     // A log level that is set in the environment of the tests is none of the gateway's.
     command.env_clear().envs(base_environment());
     // What another test has kept of the same servers is none of its business either.
-    let cache = format!("toolplane-tests-{}", std::process::id());
-    command.env("XDG_CACHE_HOME", std::env::temp_dir().join(cache));
+    let folder = configuration.parent().expect("a file is in a folder");
+    command.env("XDG_CACHE_HOME", folder.join("cache"));
     command
         .args(["serve", "--drain", "2s", "--config"])
         .arg(configuration);

@@ -22,18 +22,15 @@ fn main() -> io::Result<()> {
         asked: HashMap::new(),
         held: Vec::new(),
         n_questions: 0,
+        n_starts: 0,
     };
     server.note("starts", &process::id().to_string())?;
     if server.mode == "ends" {
         end();
     }
-    // All processes but the first ones wait for a file before they answer.
-    if let Some(n) = server.mode.strip_prefix("waits ").and_then(|n| n.parse().ok()) {
-        let starts = std::fs::read_to_string(server.folder.join("starts"))?;
-        while starts.lines().count() > n && !server.folder.join("go").exists() {
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
+    let starts = std::fs::read_to_string(server.folder.join("starts"))?;
+    server.n_starts = starts.lines().count();
+    server.hold_up("waits");
     for line in io::stdin().lock().lines() {
         let message = RawJson::parse(line?).map_err(io::Error::other)?;
         let method = message.get("method").and_then(|method| method.string());
@@ -60,9 +57,19 @@ struct Server {
     /// The calls that wait for `release`.
     held: Vec<RawJson>,
     n_questions: u64,
+    /// How many processes have been started, this one included.
+    n_starts: usize,
 }
 
 impl Server {
+    /// Waits for a file where the mode says that all processes but the first ones do so at this step.
+    fn hold_up(&self, step: &str) {
+        let first = self.mode.strip_prefix(step).and_then(|n| n.trim().parse().ok());
+        while first.is_some_and(|first| self.n_starts > first) && !self.folder.join("go").exists() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn request(&mut self, method: &str, id: RawJson, params: &RawJson) -> io::Result<()> {
         match method {
             "initialize" => {
@@ -70,10 +77,13 @@ impl Server {
                 self.note("declared", declared.as_str())?;
                 result(&id, INFO)
             }
-            "tools/list" => result(
-                &id,
-                r#"{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}"#,
-            ),
+            "tools/list" => {
+                self.hold_up("lists");
+                result(
+                    &id,
+                    r#"{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}"#,
+                )
+            }
             "tools/call" => self.call(id, params),
             "resources/subscribe" if self.mode == "no-news" => send(&format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32002,"message":"no such resource"}}}}"#
