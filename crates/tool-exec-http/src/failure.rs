@@ -129,7 +129,7 @@ pub(crate) async fn error_answer(
     let text = decode(&body, &media).0;
     let detail = Some(&text)
         .filter(|_| whole)
-        .and_then(|text| RawJson::parse(text.to_string()).ok())
+        .and_then(|text| RawJson::parse(text.clone()).ok())
         .map(|raw| hide_fields(&masks.detail(&raw).unwrap_or(raw), hidden));
     let text = masks.message(&text);
     let shown = match &detail {

@@ -19,7 +19,10 @@ pub(crate) struct Masks {
 
 /// The masks of the values that were used last, which are nearly always those of the next call.
 #[derive(Default)]
-pub(crate) struct LastMasks(Mutex<Option<(HashMap<Reference, Secret>, Arc<Masks>)>>);
+pub(crate) struct LastMasks(Mutex<Option<Last>>);
+
+/// Values and their masks.
+type Last = (HashMap<Reference, Secret>, Arc<Masks>);
 
 /// A value shorter than this is hidden nowhere: it would be found by chance.
 const MIN_LENGTH: usize = 4;

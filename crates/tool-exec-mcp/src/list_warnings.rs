@@ -47,7 +47,7 @@ impl ListWarnings {
         if known.revision != catalogue.revision {
             known.revision = catalogue.revision;
             let descriptors = catalogue.tools.iter().chain(&catalogue.others);
-            let found = descriptors.flat_map(|descriptor| of_descriptor(descriptor));
+            let found = descriptors.flat_map(of_descriptor);
             let warnings = catalogue.warnings.iter().cloned().chain(found);
             known.warnings = warnings.take(MAX).collect();
         }

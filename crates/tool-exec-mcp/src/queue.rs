@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, pin::pin, sync::Arc, time::Duration};
 
-use mcp_client::{Connection, Error};
+use mcp_client::Error;
 use mcp_wire::Era;
 use tokio::{sync::Notify, time::Instant};
 use tool_core::{Asker, CallContext, Caller};
@@ -221,9 +221,9 @@ impl Pool {
         let (pool, client) = (Arc::downgrade(self), client.clone());
         tokio::spawn(async move {
             let start = Instant::now();
-            let opened = line.upstream.connection().await;
+            let opened = line.upstream.connection().await.map(drop);
             if let Some(pool) = pool.upgrade() {
-                pool.opened(&client, &line, opened, start.elapsed());
+                pool.opened(&client, &line, opened.as_ref(), start.elapsed());
             }
         });
     }
@@ -233,7 +233,7 @@ impl Pool {
         self: &Arc<Self>,
         client: &Client,
         line: &Arc<Line>,
-        opened: Result<Connection, Error>,
+        opened: Result<&(), &Error>,
         took: Duration,
     ) {
         let mut lines = self.lines();
@@ -242,7 +242,7 @@ impl Pool {
             .by_client
             .get(client)
             .is_some_and(|own| own.iter().any(|other| is_other(&other)));
-        match &opened {
+        match opened {
             Ok(_) => lines.last_start = took,
             Err(error) if has_others => {
                 tracing::warn!(server = self.server, %error, "a further connection for a client cannot be opened");
@@ -253,7 +253,7 @@ impl Pool {
         let queue = lines.queues.entry(client.clone()).or_default();
         queue.is_opening = false;
         queue.opened = Some(Instant::now());
-        if let Err(error) = opened.as_ref().map(drop).map_err(Clone::clone)
+        if let Err(error) = opened
             && !has_others
         {
             for waiter in queue.waiters.iter_mut().filter(|waiter| waiter.outcome.is_none()) {

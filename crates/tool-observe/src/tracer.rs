@@ -201,7 +201,7 @@ impl Tracer {
             #[cfg(feature = "otel")]
             Source::Api(_) => {
                 if let Some(span) = begun.api.take() {
-                    span.end(End {
+                    span.end(&End {
                         cx,
                         kind,
                         elapsed,

@@ -61,7 +61,7 @@ impl<S: Invoke> Invoke for Validating<S> {
             && let Err(error) = check(cx)
         {
             cx.note("validate", || format!("refused: {}", masked(&error)));
-            return Err(refusal(cx, error));
+            return Err(refusal(cx, &error));
         }
         cx.note("validate", || "the arguments fit the input schema".to_owned());
         let Some(adapted) = adapted else {
@@ -106,7 +106,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
         cx.note("validate", || {
             format!("refused, though {adapted}: {}", masked(&error))
         });
-        return Err(refusal(cx, error));
+        return Err(refusal(cx, &error));
     }
     cx.note("validate", || adapted.to_string());
     let told = Event::Adapted {
@@ -118,13 +118,13 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
     Ok(Some(adapted))
 }
 
-fn refusal(cx: &CallContext, error: CheckError) -> ToolError {
-    let reason = match &error {
+fn refusal(cx: &CallContext, error: &CheckError) -> ToolError {
+    let reason = match error {
         CheckError::Mismatch(_) => "arguments",
         _ => "schema",
     };
     cx.tell_refused("validate", reason);
-    match &error {
+    match error {
         CheckError::Mismatch(mismatch) => ToolError::new(
             ErrorKind::InvalidArguments,
             format!("the arguments do not fit: {mismatch}"),

@@ -66,7 +66,7 @@ fn read(text: &str) -> f64 {
                 "d" => 86_400.0,
                 _ => panic!("{text}"),
             };
-            number.parse::<f64>().unwrap() * seconds
+            number.parse::<f64>().expect("a number") * seconds
         })
         .sum()
 }

@@ -65,9 +65,9 @@ impl Encoding {
                 let encode = |&byte: &u8| {
                     let chance = chance.next().expect("it goes on");
                     match byte {
-                        b' ' if *is_form && chance % 2 == 0 => "+".to_owned(),
+                        b' ' if *is_form && chance.is_multiple_of(2) => "+".to_owned(),
                         b'%' | b'+' => format!("%{byte:02X}"),
-                        _ if chance % 2 == 0 => char::from(byte)
+                        _ if chance.is_multiple_of(2) => char::from(byte)
                             .to_string()
                             .replace(|c: char| !c.is_ascii(), &format!("%{byte:02x}")),
                         _ if chance % 4 == 1 => format!("%{byte:02x}"),

@@ -72,7 +72,7 @@ async fn suspicious_definitions_pass_with_a_warning() {
 #[tokio::test]
 async fn cleaning_removes_what_is_hidden_and_says_so() {
     let found = found(&tools(), |settings| {
-        settings.definitions = DefinitionPolicy::Clean
+        settings.definitions = DefinitionPolicy::Clean;
     })
     .await;
     assert_eq!(found.names(), ["box__well", "box__hidden", "box__order"]);

@@ -25,14 +25,14 @@ fn server(fixture: &Fixture, isolation: Isolation) -> Arc<McpServer> {
 }
 
 /// The identity of a client of a caller.
-pub(crate) fn identity(key: ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
+pub(crate) fn identity(key: &ClientKey, declared: &str, caller: &Caller) -> ClientIdentity {
     let declared = raw_json::RawJson::parse(declared.to_owned()).unwrap();
-    ClientIdentity::new(None, Some(&key), ClientCapabilities::of(&declared), caller)
+    ClientIdentity::new(None, Some(key), ClientCapabilities::of(&declared), caller)
 }
 
 fn session(name: &str) -> ClientIdentity {
     let key = ClientKey::Session(name.into());
-    identity(key, ASKABLE, &Caller::local())
+    identity(&key, ASKABLE, &Caller::local())
 }
 
 /// The names of the tools that a client sees; `None` where they are the shared ones.
@@ -41,8 +41,11 @@ fn tools(source: &Arc<dyn Source>, client: &ClientIdentity) -> Option<Vec<String
     Some(lists.tools.iter().map(|tool| tool.name.to_string()).collect())
 }
 
+/// A client, and its lists that changed.
+type Told = (ClientKey, Vec<Feature>);
+
 /// What a source says of the lists of single clients.
-fn told(source: &Arc<dyn Source>) -> Arc<Mutex<Vec<(ClientKey, Vec<Feature>)>>> {
+fn told(source: &Arc<dyn Source>) -> Arc<Mutex<Vec<Told>>> {
     let told = Arc::<Mutex<Vec<_>>>::default();
     let keep = told.clone();
     source.on_update(Arc::new(move |update| {
@@ -133,10 +136,10 @@ async fn lists_are_of_one_principal_tenant_and_set_of_capabilities() {
         other_tenant.tenant = "other".into();
         let key = || ClientKey::Session("anna".into());
         for other in [
-            identity(key(), ASKABLE, &Caller::new("otto")),
-            identity(key(), ASKABLE, &other_tenant),
-            identity(key(), r#"{"roots":{}}"#, &Caller::local()),
-            identity(key(), "{}", &Caller::local()),
+            identity(&key(), ASKABLE, &Caller::new("otto")),
+            identity(&key(), ASKABLE, &other_tenant),
+            identity(&key(), r#"{"roots":{}}"#, &Caller::local()),
+            identity(&key(), "{}", &Caller::local()),
         ] {
             assert_eq!(tools(&source, &other), None, "{isolation:?}: {other:?}");
         }
@@ -180,7 +183,7 @@ async fn clients_that_share_have_no_lists_of_their_own() {
         let client = Client::session("anna", declared);
         client.call(&server, "other", json!({})).make().await.unwrap();
         let key = ClientKey::Session("anna".into());
-        let client = identity(key, declared, &Caller::local());
+        let client = identity(&key, declared, &Caller::local());
         source.refresh_for(&client).await;
         assert_eq!((tools(&source, &client), server.n_own_connections()), (None, 0));
         server.shutdown().await;

@@ -33,6 +33,10 @@ fn client() -> Arc<Client> {
 }
 
 /// Waits without letting the clock go on, as it does when nothing else is to be done.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the clock of the runtime stands still here"
+)]
 async fn until(is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
@@ -218,7 +222,7 @@ async fn a_call_goes_to_another_connection_once_that_is_known_to_list_its_tool()
     let (server, client) = (server(&fixture, "lists 2", Isolation::Auto, 16), client());
     let held = parked(&client, &server).await;
     let source = server.source();
-    let identity = identity(ClientKey::Principal("local".into()), ASKABLE, &Caller::local());
+    let identity = identity(&ClientKey::Principal("local".into()), ASKABLE, &Caller::local());
     until(|| source.snapshot_for(&identity).is_some()).await;
     let n_asked = client.asked().len();
     let call = begin_asking(&client, &server);

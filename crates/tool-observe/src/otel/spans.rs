@@ -195,7 +195,7 @@ impl ApiSpan {
     }
 
     /// Ends the span. Its attributes are set only if somebody records them.
-    pub(crate) fn end(&self, end: End<'_>) {
+    pub(crate) fn end(&self, end: &End<'_>) {
         let span = self.context.span();
         let at = self.start.checked_add(end.elapsed).unwrap_or(self.start);
         if span.is_recording() {

@@ -49,11 +49,6 @@ impl Host {
         Self { exporter, provider }
     }
 
-    fn cx(&self, script: &Script) -> CallContext {
-        let tool = TestTool::new("echo").build(script.clone());
-        call(tool, json!({}), Arc::new(TokioClock::new()))
-    }
-
     async fn run(&self, script: &Script, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let tracer = Tracer::from_provider(&self.provider);
         let stack = Layers::outermost(Watch::default().tracer(Some(tracer.clone())))
@@ -68,6 +63,11 @@ impl Host {
     }
 }
 
+fn context(script: &Script) -> CallContext {
+    let tool = TestTool::new("echo").build(script.clone());
+    call(tool, json!({}), Arc::new(TokioClock::new()))
+}
+
 fn attribute(span: &SpanData, key: &str) -> Option<Value> {
     let found = span.attributes.iter().find(|known| known.key.as_str() == key);
     found.map(|known| known.value.clone())
@@ -77,7 +77,7 @@ fn attribute(span: &SpanData, key: &str) -> Option<Value> {
 async fn spans_hang_below_the_active_span_and_those_of_the_tool_below_them() {
     let host = Host::new(Sampler::AlwaysOn);
     let script = Script::new([Step::After(Duration::from_secs(2), json!(1))]);
-    let mut cx = host.cx(&script);
+    let mut cx = context(&script);
     let request = host.provider.tracer("host").start("request");
     let context = Context::current_with_span(request);
     let ran = host.run(&script, &mut cx).with_context(context.clone());
@@ -103,7 +103,7 @@ async fn spans_hang_below_the_active_span_and_those_of_the_tool_below_them() {
 async fn a_span_says_what_was_called_and_how_it_ended() {
     let host = Host::new(Sampler::AlwaysOn);
     let script = Script::new([Step::Fail(ToolError::new(ErrorKind::Unavailable, "gone"))]);
-    let mut cx = host.cx(&script);
+    let mut cx = context(&script);
     cx.trace = TraceContext::parse(PARENT, Some("vendor=1"));
     host.run(&script, &mut cx).await.unwrap_err();
 
@@ -123,7 +123,7 @@ async fn a_span_says_what_was_called_and_how_it_ended() {
 async fn a_dropped_call_ends_its_spans() {
     let host = Host::new(Sampler::AlwaysOn);
     let script = Script::new([Step::Hang(true)]);
-    let mut cx = host.cx(&script);
+    let mut cx = context(&script);
     let ran = timeout(Duration::from_secs(3), host.run(&script, &mut cx));
     ran.await.unwrap_err();
     let call = host.span("tools/call echo");
@@ -136,7 +136,7 @@ async fn a_dropped_call_ends_its_spans() {
 async fn what_the_host_does_not_sample_is_not_exported_and_the_tool_hears_so() {
     let host = Host::new(Sampler::AlwaysOff);
     let script = Script::new([Step::After(Duration::ZERO, json!(1))]);
-    let mut cx = host.cx(&script);
+    let mut cx = context(&script);
     let seen = Arc::new(std::sync::Mutex::new(None));
     let tracer = Tracer::from_provider(&host.provider);
     struct Look(Arc<std::sync::Mutex<Option<TraceContext>>>, Script);

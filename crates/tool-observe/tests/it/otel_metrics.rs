@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry_sdk::metrics::{
     InMemoryMetricExporter, PeriodicReader, SdkMeterProvider,
-    data::{AggregatedMetrics, MetricData},
+    data::{AggregatedMetrics, MetricData, ScopeMetrics},
 };
 use serde_json::json;
 use tool_core::{ErrorKind, Invoke, Layers, Observe, Observers, ToolError};
@@ -31,7 +31,7 @@ impl Host {
         self.provider.force_flush().unwrap();
         let mut points = Vec::new();
         for resource in self.exporter.get_finished_metrics().unwrap() {
-            for metric in resource.scope_metrics().flat_map(|scope| scope.metrics()) {
+            for metric in resource.scope_metrics().flat_map(ScopeMetrics::metrics) {
                 let name = format!("{} {}", metric.name(), metric.unit());
                 match metric.data() {
                     AggregatedMetrics::U64(data) => points.extend(lines(&name, data)),
