@@ -35,14 +35,13 @@ use crate::{
 };
 
 /// The tracer of a [`Builder`] that was given none.
+#[cfg_attr(not(feature = "otel"), derive(Default))]
 struct DefaultTracer(Option<Tracer>);
 
+#[cfg(feature = "otel")]
 impl Default for DefaultTracer {
     fn default() -> Self {
-        #[cfg(feature = "otel")]
-        return Self(Some(Tracer::global()));
-        #[cfg(not(feature = "otel"))]
-        Self(None)
+        Self(Some(Tracer::global()))
     }
 }
 

@@ -74,17 +74,18 @@ pub(crate) struct KeptIn {
 
 impl KeptIn {
     /// The same place, which receives lists without the secrets that are known there.
+    #[cfg(feature = "exec-mcp")]
     pub(crate) fn without_secrets(self, redactor: &Redactor) -> Self {
-        let _ = redactor;
-        #[cfg(feature = "exec-mcp")]
         let store = self.store.map(|inner| {
             let redactor = redactor.clone();
             Arc::new(crate::list_store::WithoutSecrets { inner, redactor }) as _
         });
-        Self {
-            #[cfg(feature = "exec-mcp")]
-            store,
-        }
+        Self { store }
+    }
+
+    #[cfg(not(feature = "exec-mcp"))]
+    pub(crate) fn without_secrets(self, _: &Redactor) -> Self {
+        self
     }
 }
 
