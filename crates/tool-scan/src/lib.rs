@@ -3,7 +3,7 @@
 //! text for people and models, removes it where an operator asks for that, and finds names that look alike.
 //!
 //! Foreign text is never changed in silence: [`scan`] only reports, [`escape_line`] keeps each character readable as
-//! `\u{202e}`, and [`clean`](clean::clean) reports each change.
+//! `\u{202e}`, and callers of [`clean`] learn whether anything was removed.
 //!
 //! # Examples
 //! ```
