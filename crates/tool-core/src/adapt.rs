@@ -52,6 +52,8 @@ pub enum ChangeKind {
     Clamped,
     /// Characters were taken out that only deceive.
     Cleaned,
+    /// It was absent and has the default of the schema.
+    Filled,
 }
 
 impl ArgumentHandling {
@@ -69,6 +71,7 @@ impl ChangeKind {
             Self::Truncated => "truncated",
             Self::Clamped => "clamped",
             Self::Cleaned => "cleaned",
+            Self::Filled => "filled",
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct Overrides {
     pub breaker: Option<BreakerSettings>,
     /// What is done with arguments that do not fit.
     pub arguments: Option<ArgumentHandling>,
+    /// `true` if absent arguments get the default of the tool's schema; decided by `arguments` if it is not given.
+    pub fill_defaults: Option<bool>,
     /// When its answers are kept and shared. Of a server or by default, that is for those tools only which their operator
     /// declared read-only and idempotent.
     pub cache: Option<CacheSettings>,

@@ -27,6 +27,13 @@ pub trait CheckJson: Send + Sync {
         let _ = (arguments, handling);
         None
     }
+
+    /// Fills in the schema's `default` of each member that is absent; `None` if there is nothing to fill in. Members that
+    /// are present keep their values, except that absent members are filled in within them. Filling twice changes nothing.
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+        let _ = arguments;
+        None
+    }
 }
 
 /// Why a value did not pass a check.

@@ -63,6 +63,8 @@ pub struct Settings {
     pub upstream_breaker: BreakerSettings,
     /// What is done with arguments that do not fit.
     pub arguments: ArgumentHandling,
+    /// Setting of its own for defaults: see [`Settings::fills_defaults`].
+    pub fill_defaults: Option<bool>,
     /// When its answers are kept and shared; never if absent.
     pub cache: Option<CacheSettings>,
     /// What is hidden in what it gives back.
@@ -94,6 +96,7 @@ impl Default for Settings {
             breaker: None,
             upstream_breaker: BreakerSettings::default(),
             arguments: ArgumentHandling::Strict,
+            fill_defaults: None,
             cache: None,
             redaction: Redaction::Secrets,
             redact: Arc::default(),
@@ -129,6 +132,7 @@ impl Settings {
             None => {}
         }
         self.arguments = overrides.arguments.unwrap_or(self.arguments);
+        self.fill_defaults = overrides.fill_defaults.or(self.fill_defaults);
         self.disabled_for = overrides.disabled_for.unwrap_or(self.disabled_for);
         self.idempotency.ttl = overrides.key_ttl.unwrap_or(self.idempotency.ttl);
         let cache = overrides.cache.or(self.cache);
@@ -144,6 +148,14 @@ impl Settings {
 }
 
 impl Settings {
+    /// Returns `true` if absent arguments get the default of the tool's schema: when that is switched on, or, where nothing
+    /// is said about it, when arguments are made to fit at all.
+    #[must_use]
+    pub fn fills_defaults(&self) -> bool {
+        self.fill_defaults
+            .unwrap_or(self.arguments != ArgumentHandling::Strict)
+    }
+
     /// How old a kept answer may be that is given when a call fails; nothing if none is.
     #[must_use]
     pub fn longest_stale(&self) -> Option<Duration> {

@@ -71,7 +71,8 @@ pub(crate) enum BreakerScopeWord {
 
 /// What is done with arguments that are not quite what a tool's schema asks for: `strict` refuses them; `coerce` converts
 /// them where nothing is lost, such as `"5"` to 5; `sanitize` does so, drops unknown members, cuts texts and moves numbers
-/// to their bounds. The caller is told of every change.
+/// to their bounds. `coerce` and `sanitize` fill in the defaults of the schema, unless `fill_defaults` says otherwise. The caller is
+/// told of every change.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ArgumentHandling")]
@@ -101,6 +102,7 @@ pub(crate) struct OverrideFields {
     pub(crate) breaker: Field<BreakerBody>,
     pub(crate) cache: Field<CacheBody>,
     pub(crate) arguments: Field<ArgumentsWord>,
+    pub(crate) fill_defaults: Field<bool>,
     pub(crate) redaction: Field<RedactionWord>,
     pub(crate) redact: Field<Vec<Field<String>>>,
     pub(crate) approval: Field<ApprovalWord>,
@@ -132,6 +134,7 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
             ArgumentsWord::Coerce => ArgumentHandling::Coerce,
             ArgumentsWord::Sanitize => ArgumentHandling::Sanitize,
         }),
+        fill_defaults: fields.fill_defaults.get(),
         redaction: fields.redaction.get().map(|word| match word {
             RedactionWord::Off => Redaction::Off,
             RedactionWord::Secrets => Redaction::Secrets,

@@ -65,6 +65,9 @@ pub(crate) struct DefaultsBody {
     /// What is done with arguments that do not fit; they are refused if it is not given. That of a server or tool is in
     /// its place.
     arguments: Field<ArgumentsWord>,
+    /// Fills in the `default` of the input schema for arguments that are absent; on with `arguments: coerce` and `sanitize`
+    /// if it is not given, else off. That of a server or tool is in its place.
+    fill_defaults: Field<bool>,
     /// When answers are kept of tools that are declared `read_only` and `idempotent`; never if it is not given. That of a
     /// server or tool is in its place.
     cache: Field<CacheBody>,
@@ -247,6 +250,7 @@ pub(crate) fn defaults(cx: Cx<'_>, body: DefaultsBody) -> Defaults {
             breaker: body.breaker,
             cache: body.cache,
             arguments: body.arguments,
+            fill_defaults: body.fill_defaults,
             redaction: body.redaction,
             redact: body.redact,
             approval: body.approval,

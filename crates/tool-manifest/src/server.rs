@@ -254,6 +254,8 @@ pub(crate) struct ServerBody {
     pub(crate) breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     pub(crate) arguments: Field<ArgumentsWord>,
+    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    pub(crate) fill_defaults: Field<bool>,
     /// When answers are kept of those of its tools that are declared `read_only` and `idempotent` here, in the place of
     /// what `defaults` say. What the server says of its tools does not count.
     pub(crate) cache: Field<CacheBody>,
@@ -370,6 +372,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         breaker: body.breaker,
         cache: body.cache,
         arguments: body.arguments,
+        fill_defaults: body.fill_defaults,
         redaction: body.redaction,
         redact: body.redact,
         approval: body.approval,

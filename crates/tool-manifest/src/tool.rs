@@ -58,6 +58,8 @@ pub(crate) struct ToolBody {
     breaker: Field<BreakerBody>,
     /// What is done with arguments that do not fit, in the place of what `defaults` say.
     arguments: Field<ArgumentsWord>,
+    /// Fills in the `default` of the input schema for arguments that are absent, in the place of what `defaults` say.
+    fill_defaults: Field<bool>,
     /// When its answers are kept, in the place of what `defaults` say. For a tool that changes nothing, and whose answer
     /// depends on nothing but its arguments and who asks.
     cache: Field<CacheBody>,
@@ -269,6 +271,7 @@ pub(crate) fn tool(cx: Cx<'_>, name: &str, named: NodeId, at: NodeId, body: Tool
                     breaker: body.breaker,
                     cache: body.cache,
                     arguments: body.arguments,
+                    fill_defaults: body.fill_defaults,
                     redaction: body.redaction,
                     redact: body.redact,
                     approval: body.approval,

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tool_core::{
-    Adapted, ArgumentHandling, Arguments, CallContext, CheckError, ErrorKind, Event, Invoke, Layer, Outcome,
-    Reply, Target, ToolError,
+    Adapted, ArgumentHandling, Arguments, CallContext, Change, CheckError, ErrorKind, Event, Invoke, Layer,
+    Outcome, Reply, Target, ToolError,
 };
 
 /// Refuses calls whose arguments do not fit the tool's input schema, or makes them fit first where the operator allows it.
@@ -50,8 +50,9 @@ impl<S: Invoke> Invoke for Validating<S> {
         if matches!(cx.target, Target::Task { .. }) {
             return self.inner.invoke(cx).await;
         }
-        let handling = cx.tool().settings().arguments;
-        let adapted = if handling == ArgumentHandling::Strict {
+        let settings = cx.tool().settings();
+        let handling = settings.arguments;
+        let adapted = if handling == ArgumentHandling::Strict && !settings.fills_defaults() {
             None
         } else {
             adapt(cx, handling)?
@@ -84,30 +85,70 @@ impl<S: Invoke> Invoke for Validating<S> {
 
 /// Checks the arguments of a call. Most fit and need no tree to tell, which costs more than the check.
 fn check(cx: &CallContext) -> Result<(), CheckError> {
-    let input = cx.tool().input();
-    if input.surely_fits(cx.arguments.raw()) {
-        return Ok(());
-    }
-    input.check(cx.arguments.value())
+    check_arguments(cx, &cx.arguments)
 }
 
-/// Makes the arguments fit and puts them into the call; nothing if they stay as they are.
-fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adapted>, ToolError> {
-    // Converting is for what does not fit; sanitizing takes away also from what does.
-    if handling == ArgumentHandling::Coerce && check(cx).is_ok() {
-        return Ok(None);
-    }
+fn check_arguments(cx: &CallContext, arguments: &Arguments) -> Result<(), CheckError> {
     let input = cx.tool().input();
-    let Some(adapted) = input.adapt(cx.arguments.raw(), handling) else {
+    if input.surely_fits(arguments.raw()) {
+        return Ok(());
+    }
+    input.check(arguments.value())
+}
+
+/// Makes the arguments fit, fills in defaults, and puts the result into the call; `None` if the arguments stay as they
+/// are.
+fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adapted>, ToolError> {
+    let tool = cx.tool().clone();
+    // Converting is for what does not fit; sanitizing takes away also from what does.
+    let is_left = match handling {
+        ArgumentHandling::Strict => true,
+        ArgumentHandling::Coerce => check(cx).is_ok(),
+        _ => false,
+    };
+    let converted = if is_left {
+        None
+    } else {
+        tool.input().adapt(cx.arguments.raw(), handling)
+    };
+    let present = converted
+        .as_ref()
+        .map_or(cx.arguments.raw(), |adapted| &adapted.arguments);
+    let filled = if tool.settings().fills_defaults() {
+        tool.input().fill_defaults(present)
+    } else {
+        None
+    };
+    if let Some(filled) = filled {
+        let arguments = Arguments::from_raw(filled.arguments.clone())?;
+        if check_arguments(cx, &arguments).is_ok() {
+            let before = converted.map_or_else(Vec::new, |adapted| adapted.changes);
+            let changes = before.into_iter().chain(filled.changes).collect();
+            return Ok(Some(put(cx, arguments, changes)));
+        }
+        cx.note("validate", || {
+            "defaults were not filled in: with them, the arguments would not fit".to_owned()
+        });
+    }
+    let Some(adapted) = converted else {
         return Ok(None);
     };
     let arguments = Arguments::from_raw(adapted.arguments.clone())?;
-    if let Err(error) = input.check(arguments.value()) {
+    if let Err(error) = check_arguments(cx, &arguments) {
         cx.note("validate", || {
             format!("refused, though {adapted}: {}", masked(&error))
         });
         return Err(refusal(cx, &error));
     }
+    Ok(Some(put(cx, arguments, adapted.changes)))
+}
+
+/// Replaces the arguments of a call and tells observers of the changes.
+fn put(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> Adapted {
+    let adapted = Adapted {
+        arguments: arguments.raw().clone(),
+        changes,
+    };
     cx.note("validate", || adapted.to_string());
     let told = Event::Adapted {
         cx,
@@ -115,7 +156,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
     };
     cx.observers.tell(&told);
     cx.arguments = Arc::new(arguments);
-    Ok(Some(adapted))
+    adapted
 }
 
 fn refusal(cx: &CallContext, error: &CheckError) -> ToolError {

@@ -7,10 +7,10 @@ use raw_json::{Kind, Limits, RawJson};
 use serde_json::{Map, Value};
 use tool_core::{Adapted, ArgumentHandling, Change, ChangeKind};
 
-/// How many subschemas may be looked at for one value before its walk goes no deeper.
-const MAX_IN_PLACE: usize = 32;
+use crate::document::{Document, MAX_IN_PLACE, is_a, list, pointer_step, wants};
+
 /// How many subschemas are looked at in all.
-const MAX_STEPS: usize = 50_000;
+const MAX_STEPS: u64 = 100_000;
 /// How many characters a string keeps whose schema sets no limit, when arguments are sanitized.
 const MAX_TEXT: usize = 10_000;
 
@@ -22,11 +22,10 @@ pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandl
         _ => return None,
     };
     let mut walk = Walk {
-        root: schema,
+        document: Document::new(schema, MAX_STEPS),
         sanitize,
         path: String::new(),
         changes: Vec::new(),
-        n_steps: 0,
     };
     let arguments = walk.value(schema, arguments, 0, true)?;
     Some(Adapted {
@@ -36,26 +35,24 @@ pub(crate) fn adapt(schema: &Value, arguments: &RawJson, handling: ArgumentHandl
 }
 
 struct Walk<'a> {
-    root: &'a Value,
+    document: Document<'a>,
     sanitize: bool,
     /// Where the walk is, as a JSON Pointer.
     path: String,
     changes: Vec<Change>,
-    n_steps: usize,
 }
 
 impl<'a> Walk<'a> {
     /// The value as this subschema asks for it; nothing if it stays. `alone` says that no other subschema speaks of the
     /// same members, so that a member this one does not name is unknown.
     fn value(&mut self, schema: &'a Value, value: &RawJson, in_place: usize, alone: bool) -> Option<RawJson> {
-        self.n_steps += 1;
-        if self.n_steps > MAX_STEPS || in_place > MAX_IN_PLACE {
+        if !self.document.take_step() || in_place > MAX_IN_PLACE {
             return None;
         }
         let keywords = schema.as_object()?;
         let alone = alone && n_naming_members(keywords) <= 1;
         let mut changed = None;
-        if let Some(target) = self.referred(keywords) {
+        if let Some(target) = self.document.referred(keywords) {
             changed = self.value(target, value, in_place + 1, alone);
         }
         for part in list(keywords, "allOf") {
@@ -113,7 +110,7 @@ impl<'a> Walk<'a> {
                 Some(schema)
                     if member.kind() == Kind::Null
                         && !required.contains(&&*key)
-                        && !self.admits(schema, Kind::Null, &member, 0) =>
+                        && !self.document.admits(schema, Kind::Null, &member, 0) =>
                 {
                     self.note(ChangeKind::Dropped, "null for what may be absent".to_owned());
                     dropped.push(key.into_owned());
@@ -228,8 +225,9 @@ impl<'a> Walk<'a> {
         ways.next().or_else(|| {
             // A single item in the place of a list of such.
             let items = keywords.get("items").filter(|_| wanted.contains(&"array"))?;
-            let fits =
-                value.kind() != Kind::Null && items.is_object() && self.admits(items, value.kind(), value, 0);
+            let fits = value.kind() != Kind::Null
+                && items.is_object()
+                && self.document.admits(items, value.kind(), value, 0);
             fits.then(|| RawJson::parse(format!("[{value}]")).ok()).flatten()
         })
     }
@@ -240,79 +238,19 @@ impl<'a> Walk<'a> {
         let kind = value.kind();
         branches
             .iter()
-            .find(|branch| self.admits(branch, kind, value, 0))
+            .find(|branch| self.document.admits(branch, kind, value, 0))
             .or_else(|| {
                 branches.iter().find(|branch| {
-                    let target = self.resolved(branch).as_object();
+                    let target = self.document.resolved(branch).as_object();
                     target.is_some_and(|keywords| self.converted(keywords, value).is_some())
                 })
             })
     }
 
-    /// Whether a subschema takes values of this kind, and, of objects, ones with such constants and required members.
-    fn admits(&self, schema: &'a Value, kind: Kind, value: &RawJson, depth: usize) -> bool {
-        let Some(keywords) = self.resolved(schema).as_object() else {
-            return schema != &Value::Bool(false);
-        };
-        if depth > MAX_IN_PLACE {
-            return true;
-        }
-        let wanted = wants(keywords);
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| is_a(value, wanted)) {
-            return false;
-        }
-        for keyword in ["anyOf", "oneOf"] {
-            let branches = list(keywords, keyword);
-            if !branches.is_empty()
-                && !branches
-                    .iter()
-                    .any(|branch| self.admits(branch, kind, value, depth + 1))
-            {
-                return false;
-            }
-        }
-        if kind != Kind::Object {
-            return true;
-        }
-        let properties = keywords.get("properties").and_then(Value::as_object);
-        let has_required = list(keywords, "required")
-            .iter()
-            .filter_map(Value::as_str)
-            .all(|key| value.get(key).is_some());
-        let has_constants = properties.into_iter().flatten().all(|(key, property)| {
-            let Some(constant) = property.get("const") else {
-                return true;
-            };
-            value
-                .get(key)
-                .is_none_or(|member| member.to::<Value>().is_ok_and(|member| member == *constant))
-        });
-        has_required && has_constants
-    }
-
-    /// What a subschema comes to after following its references.
-    fn resolved(&self, schema: &'a Value) -> &'a Value {
-        let mut schema = schema;
-        for _ in 0..MAX_IN_PLACE {
-            match schema.as_object().and_then(|keywords| self.referred(keywords)) {
-                Some(target) => schema = target,
-                None => break,
-            }
-        }
-        schema
-    }
-
-    /// The subschema that `$ref` leads to, if it stays within this schema and names a place in it.
-    fn referred(&self, keywords: &Map<String, Value>) -> Option<&'a Value> {
-        let pointer = keywords.get("$ref")?.as_str()?.strip_prefix('#')?;
-        self.root.pointer(pointer)
-    }
-
     /// Goes to a member or item, and returns the length of the path to come back to.
     fn enter(&mut self, key: &str) -> usize {
         let length = self.path.len();
-        self.path.push('/');
-        self.path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        pointer_step(&mut self.path, key);
         length
     }
 
@@ -323,14 +261,6 @@ impl<'a> Walk<'a> {
             detail,
         });
     }
-}
-
-/// The elements of a keyword that is a list.
-fn list<'a>(keywords: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
-    keywords
-        .get(keyword)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
 }
 
 /// How many of these keywords may name members: with more than one, none of them alone knows all.
@@ -350,47 +280,6 @@ fn n_naming_members(keywords: &Map<String, Value>) -> usize {
         .iter()
         .filter(|keyword| keywords.contains_key(**keyword))
         .count()
-}
-
-/// The types that a subschema asks for, by `type` or by the values that it lists; none if it does not say.
-fn wants(keywords: &Map<String, Value>) -> Vec<&str> {
-    match keywords.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
-        _ => {
-            let constant = keywords.get("const");
-            let listed = list(keywords, "enum").iter().chain(constant);
-            let mut types: Vec<&str> = listed.map(type_of).collect();
-            types.dedup();
-            types
-        }
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-fn is_a(value: &RawJson, wanted: &str) -> bool {
-    match value.kind() {
-        Kind::Null => wanted == "null",
-        Kind::Bool => wanted == "boolean",
-        Kind::String => wanted == "string",
-        Kind::Array => wanted == "array",
-        Kind::Object => wanted == "object",
-        Kind::Number => wanted == "number" || wanted == "integer" && is_whole(value),
-    }
-}
-
-fn is_whole(number: &RawJson) -> bool {
-    !number.as_str().contains(['.', 'e', 'E']) || number.to::<f64>().is_ok_and(|number| number.fract() == 0.0)
 }
 
 /// A value in another type, if it can be had in that without loss.

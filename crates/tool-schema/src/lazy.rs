@@ -59,6 +59,10 @@ impl CheckJson for LazySchema {
     fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
         self.compiled().ok()?.adapt(arguments, handling)
     }
+
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+        self.compiled().ok()?.fill_defaults(arguments)
+    }
 }
 
 impl From<Schema> for LazySchema {

@@ -23,7 +23,9 @@
 //! or a URI is; the tool behind the schema knows, and a call that we refuse wrongly cannot be made at all.
 
 mod adapt;
+mod defaults;
 mod dialect;
+mod document;
 mod error;
 mod explain;
 mod lazy;
@@ -39,6 +41,7 @@ mod union;
 mod words;
 
 pub use self::{
+    defaults::UnusableDefault,
     error::{SchemaError, SchemaErrorKind},
     lazy::{LazySchema, any_object},
     schema::{Schema, Warning},

@@ -11,6 +11,7 @@ use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson, Mismatch};
 use crate::{
     SchemaError, SchemaErrorKind,
     adapt::adapt,
+    defaults::{Defaults, UnusableDefault},
     dialect::draft_of,
     explain::{explain, too_complex, unexplained},
     meter::with_budget,
@@ -38,6 +39,8 @@ pub struct Schema {
     shape: Option<Shape>,
     // Most schemas never need the counted twin: only a large value or an error asks for it.
     counted: OnceLock<Validator<Metered>>,
+    /// `None` if the schema has no default. Found when they are first asked for.
+    defaults: OnceLock<Option<Defaults>>,
 }
 
 /// Something about a schema that its author should know, though it can be used.
@@ -66,6 +69,8 @@ const MAX_STEPS: u64 = 20_000_000;
 const STEPS_TO_EXPLAIN: u64 = 20_000;
 /// The budget for finding the first problem, where that one did not suffice.
 const STEPS_TO_FIND: u64 = 400_000;
+/// Maximum cost of compiling each subschema of a schema alone, in subschemas.
+const MAX_COST_OF_PARTS: u64 = 20_000;
 /// How deep subschemas and values together may be nested, so that no check exhausts a thread's stack.
 const MAX_NESTING: u64 = 1_024;
 /// How large the automaton of a pattern may be, in bytes.
@@ -119,6 +124,7 @@ impl Schema {
             fast,
             shape,
             counted: OnceLock::new(),
+            defaults: OnceLock::new(),
         })
     }
 
@@ -132,6 +138,46 @@ impl Schema {
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// The defaults of the schema that are never filled in, since they do not fit their own subschemas.
+    #[must_use]
+    pub fn unusable_defaults(&self) -> &[UnusableDefault] {
+        self.defaults().map_or(&[], Defaults::unusable)
+    }
+
+    fn defaults(&self) -> Option<&Defaults> {
+        let found = self.defaults.get_or_init(|| {
+            memchr::memmem::find(self.raw.as_str().as_bytes(), b"default")?;
+            Some(self.find_defaults())
+        });
+        found.as_ref()
+    }
+
+    fn find_defaults(&self) -> Defaults {
+        let is_small = self.survey.cost_of_parts <= MAX_COST_OF_PARTS;
+        let options = || options(self.draft, self.backtracks, jsonschema::options_for::<Metered>());
+        let validators = is_small.then(|| options().build_map(&self.value).ok()).flatten();
+        Defaults::find(&self.value, |pointer, default| {
+            let Some(validators) = &validators else {
+                return Some("the schema is too large to check it".to_owned());
+            };
+            let Some(validator) = validators.get(&fragment(pointer)) else {
+                return Some("it cannot be checked".to_owned());
+            };
+            let (mismatch, lasted) = with_budget(STEPS, self.price(), || {
+                let error = validator.validate(MeteredNode(default)).err()?;
+                let root = self.value.pointer(pointer).unwrap_or(&self.value);
+                Some(explain(std::iter::once(error), default, root))
+            });
+            match mismatch {
+                _ if !lasted => Some("it takes too long to check".to_owned()),
+                Some(mismatch) => {
+                    Some(mismatch.map_or_else(|| "it does not fit".to_owned(), |it| it.to_string()))
+                }
+                None => None,
+            }
+        })
     }
 
     /// The twin that counts its steps.
@@ -229,6 +275,10 @@ impl CheckJson for Schema {
     fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<Adapted> {
         adapt(&self.value, arguments, handling)
     }
+
+    fn fill_defaults(&self, arguments: &RawJson) -> Option<Adapted> {
+        self.defaults()?.fill(arguments)
+    }
 }
 
 impl fmt::Debug for Schema {
@@ -279,6 +329,11 @@ fn read(raw: &RawJson, warnings: &mut Vec<Warning>) -> Result<Value, SchemaError
             "a schema must be an object or a boolean",
         ))
     }
+}
+
+/// A JSON Pointer as the library of validators writes it.
+fn fragment(pointer: &str) -> String {
+    format!("#{pointer}")
 }
 
 fn unreadable(error: &raw_json::Error) -> SchemaError {

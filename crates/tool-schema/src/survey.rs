@@ -40,14 +40,16 @@ pub(crate) struct Survey {
     pub(crate) unbounded: bool,
     /// Whether it asks for distinct items anywhere.
     pub(crate) unique_items: bool,
+    /// Sum of the subschemas that each subschema has with its references written out: the cost of compiling each alone.
+    pub(crate) cost_of_parts: u64,
 }
 
 /// Subschemas that are tried on the same value.
-const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
-const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const IN_PLACE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
+pub(crate) const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
+pub(crate) const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+pub(crate) const IN_PLACE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Subschemas that are tried on parts of the value.
-const BELOW: [&str; 7] = [
+pub(crate) const BELOW: [&str; 7] = [
     "items",
     "additionalItems",
     "additionalProperties",
@@ -56,10 +58,10 @@ const BELOW: [&str; 7] = [
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-const BELOW_LISTS: [&str; 2] = ["items", "prefixItems"];
-const BELOW_MAPS: [&str; 2] = ["properties", "patternProperties"];
+pub(crate) const BELOW_LISTS: [&str; 2] = ["items", "prefixItems"];
+pub(crate) const BELOW_MAPS: [&str; 2] = ["properties", "patternProperties"];
 /// Subschemas that are tried only where something refers to them.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+pub(crate) const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Keywords whose targets, or whose work, are not seen from here.
 const OPAQUE: [&str; 4] = [
     "$dynamicRef",
@@ -284,6 +286,10 @@ impl<'a> Graph<'a> {
             in_place_depth: in_place.path,
             unbounded: cyclic || self.opaque,
             unique_items: self.unique_items,
+            cost_of_parts: measures
+                .iter()
+                .flatten()
+                .fold(0, |sum, measure| sum.saturating_add(measure.expansion)),
         })
     }
 

@@ -102,3 +102,113 @@ async fn what_does_not_change_keeps_its_own_text() {
         &RawJson::parse(r#"{"query" : "\u0061", "limit":4,"id":123456789012345678901234567890 }"#).unwrap()
     );
 }
+
+/// A tool with defaults in its schema.
+fn tool_with_defaults(handling: ArgumentHandling, fill_defaults: Option<bool>) -> TestTool {
+    let mut tool = TestTool::new("search").input(json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "limit": {"type": "integer", "default": 10},
+            "page": {"type": "object", "properties": {"size": {"type": "integer", "default": 5}}},
+        },
+        "required": ["query", "limit"],
+        "maxProperties": 3,
+    }));
+    tool.settings.arguments = handling;
+    tool.settings.fill_defaults = fill_defaults;
+    tool
+}
+
+#[tokio::test]
+async fn defaults_are_filled_in_with_coerce_and_by_their_own_setting() {
+    use ArgumentHandling::{Coerce, Sanitize, Strict};
+    let bare = json!({"query": "a", "page": {}});
+    let filled = json!({"query": "a", "limit": 10, "page": {"size": 5}});
+    for (handling, setting, is_filled) in [
+        (Strict, None, false),
+        (Strict, Some(true), true),
+        (Coerce, None, true),
+        (Coerce, Some(false), false),
+        (Sanitize, None, true),
+        (Sanitize, Some(false), false),
+    ] {
+        let script = Script::new([Step::Echo]);
+        let mut cx = context(tool_with_defaults(handling, setting), &script, bare.clone());
+        cx.explain();
+        let came = Validate.layer(script.clone()).invoke(&mut cx).await;
+        let case = format!("{handling:?} {setting:?}");
+        if !is_filled {
+            let error = came.expect_err(&case);
+            assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{case}");
+            assert!(
+                error.message().contains("missing required property `limit`"),
+                "{error}"
+            );
+            continue;
+        }
+        let Outcome::Reply(reply) = came.expect(&case) else {
+            panic!("a script answers at once")
+        };
+        // Seen by the tool and by each layer below, which make their keys of it.
+        assert_eq!(
+            reply.structured().unwrap().to::<Value>().unwrap(),
+            filled,
+            "{case}"
+        );
+        assert_eq!(cx.arguments.value(), &filled, "{case}");
+        let told = &reply
+            .meta()
+            .iter()
+            .find(|(key, _)| *key == ArgumentHandling::META_KEY);
+        let told: Value = told.expect(&case).1.to().unwrap();
+        let changes: Vec<_> = told["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["path"])
+            .collect();
+        assert_eq!(changes, ["/page/size", "/limit"], "{case}");
+        assert_eq!(told["changes"][0]["change"], "filled", "{case}");
+        // The log tells no value.
+        assert!(
+            cx.notes().iter().all(|note| !note.decision.contains("10")),
+            "{case}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn strict_arguments_are_refused_though_defaults_are_filled_in() {
+    let script = Script::new([Step::Echo]);
+    let tool = tool_with_defaults(ArgumentHandling::Strict, Some(true));
+    let mut cx = context(tool, &script, json!({"query": "a", "limit": "3"}));
+    let error = Validate
+        .layer(script.clone())
+        .invoke(&mut cx)
+        .await
+        .expect_err("a text is no number");
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
+    assert_eq!(script.n_calls(), 0);
+}
+
+#[tokio::test]
+async fn arguments_that_fit_are_never_refused_for_their_defaults() {
+    // With the default there would be one property too many.
+    let arguments = json!({"query": "a", "limit": 1, "x": 2});
+    let mut tool = TestTool::new("search").input(json!({
+        "properties": {"query": {}, "limit": {}, "page": {"default": 1}},
+        "maxProperties": 3,
+    }));
+    tool.settings.fill_defaults = Some(true);
+    let script = Script::new([Step::Echo]);
+    let mut cx = context(tool, &script, arguments.clone());
+    cx.explain();
+    Validate.layer(script).invoke(&mut cx).await.expect("they fit");
+    assert_eq!(cx.arguments.value(), &arguments);
+    let said = cx
+        .notes()
+        .iter()
+        .any(|note| note.decision.starts_with("defaults were not filled in"));
+    assert!(said, "{:?}", cx.notes());
+}

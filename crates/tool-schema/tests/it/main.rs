@@ -4,6 +4,7 @@ mod adapt;
 mod budget;
 mod compile;
 mod corpus;
+mod defaults;
 mod explain;
 mod hostile;
 mod shape;

@@ -310,3 +310,27 @@ tools:
     let wrong = place.run(&["ledger", "show", "no id"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
 }
+
+#[test]
+fn check_names_defaults_that_are_never_filled_in() {
+    let place = Place::with(
+        r#"
+tools:
+  search:
+    description: Searches.
+    input_schema:
+      type: object
+      properties:
+        limit: {type: integer, default: ten}
+        page: {type: integer, default: 1}
+    executor: {kind: mock, result: 1}
+"#,
+    );
+    let run = place.run(&["check"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let said = "the input schema of `search`: the default at `/properties/limit/default` is never filled in";
+    assert!(run.stderr.contains(said), "{run:?}");
+    assert!(run.stderr.contains("toolplane.yaml:8:"), "{run:?}");
+    assert!(!run.stderr.contains("/properties/page"), "{run:?}");
+    assert_eq!(place.run(&["check", "--strict"]).code, 2);
+}

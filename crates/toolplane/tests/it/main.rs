@@ -11,6 +11,8 @@ mod chaos;
 mod configured;
 #[cfg(feature = "exec-http")]
 mod credentials;
+#[cfg(feature = "exec-mock")]
+mod defaults;
 mod events;
 mod health;
 mod hedge;

@@ -138,6 +138,40 @@ pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
         if let Some(schema) = &tool.output_schema {
             check(schema, Part::OutputSchema, "output schema");
         }
+        let input = Schema::compile(&tool.input_schema);
+        for default in input.iter().flat_map(Schema::unusable_defaults) {
+            let place = loaded.locate(&tool.name, Part::InputSchema, &default.pointer);
+            let message = format!("the input schema of `{}`: {default}", tool.name);
+            problems.push(Diagnostic::warning(message).with_location(place));
+        }
+    }
+}
+
+/// Defaults in the schemas of servers that are never filled in, for tools whose defaults are.
+pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    for tool in plane.known(&plane.local_caller()).tools() {
+        let server = tool.descriptor().executor.config.get("server");
+        let (Some(server), true) = (
+            server.and_then(|name| name.as_str()),
+            tool.settings().fills_defaults(),
+        ) else {
+            continue;
+        };
+        // Those of the configuration are told with their lines.
+        if loaded
+            .configuration
+            .tools
+            .iter()
+            .any(|own| own.name == *tool.name())
+        {
+            continue;
+        }
+        let input = Schema::compile(&tool.descriptor().input_schema);
+        for default in input.iter().flat_map(Schema::unusable_defaults) {
+            let message = format!("the input schema of `{}`: {default}", tool.name());
+            let place = loaded.locate_server(server, "");
+            problems.push(Diagnostic::warning(text::line(&message)).with_location(place));
+        }
     }
 }
 

@@ -1,0 +1,229 @@
+//! Subschemas of one document: references between them, and the values that they can take.
+
+use std::cell::{Cell, OnceCell};
+
+use raw_json::{Kind, RawJson};
+use serde_json::{Map, Value};
+
+use crate::{
+    reference::{Target, resolve},
+    survey::{BELOW, BELOW_LISTS, BELOW_MAPS, DEFINITIONS, IN_PLACE, IN_PLACE_LISTS, IN_PLACE_MAPS},
+};
+
+/// Maximum number of subschemas that are followed for one value: references and combinations.
+pub(crate) const MAX_IN_PLACE: usize = 32;
+
+/// A schema whose subschemas are looked at with a budget of steps.
+pub(crate) struct Document<'a> {
+    root: &'a Value,
+    n_steps_left: Cell<u64>,
+    /// Names that subschemas give themselves; collected when the first reference by name is followed.
+    anchors: OnceCell<Vec<(&'a str, &'a Value)>>,
+}
+
+impl<'a> Document<'a> {
+    pub(crate) fn new(root: &'a Value, n_steps: u64) -> Self {
+        Self {
+            root,
+            n_steps_left: Cell::new(n_steps),
+            anchors: OnceCell::new(),
+        }
+    }
+
+    /// Takes a step from the budget; `false` if none was left.
+    pub(crate) fn take_step(&self) -> bool {
+        let left = self.n_steps_left.get();
+        self.n_steps_left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// Returns `true` once the budget is spent.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.n_steps_left.get() == 0
+    }
+
+    /// Returns `true` for a schema resource of its own within the document: its references lead into itself.
+    pub(crate) fn is_embedded(&self, schema: &Value) -> bool {
+        let id = schema.get("$id").and_then(Value::as_str);
+        id.is_some_and(|id| !id.starts_with('#')) && !std::ptr::eq(schema, self.root)
+    }
+
+    /// Whether a subschema takes values of this kind, and, of objects, ones with such constants and required members.
+    pub(crate) fn admits(&self, schema: &'a Value, kind: Kind, value: &RawJson, depth: usize) -> bool {
+        if !self.take_step() {
+            return false;
+        }
+        let Some(keywords) = self.resolved(schema).as_object() else {
+            return schema != &Value::Bool(false);
+        };
+        if depth > MAX_IN_PLACE {
+            return true;
+        }
+        let wanted = wants(keywords);
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| is_a(value, wanted)) {
+            return false;
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            let branches = list(keywords, keyword);
+            if !branches.is_empty()
+                && !branches
+                    .iter()
+                    .any(|branch| self.admits(branch, kind, value, depth + 1))
+            {
+                return false;
+            }
+        }
+        if kind != Kind::Object {
+            return true;
+        }
+        let properties = keywords.get("properties").and_then(Value::as_object);
+        let has_required = list(keywords, "required")
+            .iter()
+            .filter_map(Value::as_str)
+            .all(|key| value.get(key).is_some());
+        let has_constants = properties.into_iter().flatten().all(|(key, property)| {
+            let Some(constant) = property.get("const") else {
+                return true;
+            };
+            // As text in one form: 1 and 1.0 are the same number.
+            let constant = raw_json::canonical(&RawJson::from(constant));
+            value
+                .get(key)
+                .is_none_or(|member| raw_json::canonical(&member) == constant)
+        });
+        has_required && has_constants
+    }
+
+    /// What a subschema comes to after following its references.
+    pub(crate) fn resolved(&self, schema: &'a Value) -> &'a Value {
+        let mut schema = schema;
+        for _ in 0..MAX_IN_PLACE {
+            match schema.as_object().and_then(|keywords| self.referred(keywords)) {
+                Some(target) => schema = target,
+                None => break,
+            }
+        }
+        schema
+    }
+
+    /// The subschema that `$ref` leads to, if it stays within this schema and names a place in it.
+    pub(crate) fn referred(&self, keywords: &Map<String, Value>) -> Option<&'a Value> {
+        let reference = keywords.get("$ref")?.as_str()?;
+        let is_name = reference.len() > 1 && !reference.starts_with("#/");
+        let anchors = match is_name {
+            true => self.anchors.get_or_init(|| anchors(self.root)),
+            false => &Vec::new(),
+        };
+        match resolve(self.root, anchors, reference) {
+            Target::Part(target) => Some(target),
+            Target::Elsewhere => None,
+        }
+    }
+}
+
+fn anchors(root: &Value) -> Vec<(&str, &Value)> {
+    let mut anchors = Vec::new();
+    each_subschema(root, &mut |_, schema| {
+        let names = ["$anchor", "$dynamicAnchor", "$id", "id"].map(|keyword| {
+            let name = schema.get(keyword)?.as_str()?;
+            // Older drafts write an anchor as an identifier.
+            let is_identifier = keyword.ends_with("id");
+            if is_identifier {
+                name.strip_prefix('#')
+            } else {
+                Some(name)
+            }
+        });
+        anchors.extend(names.into_iter().flatten().map(|name| (name, schema)));
+    });
+    anchors
+}
+
+/// Calls `visit` with each subschema of a document and the JSON Pointer to it.
+pub(crate) fn each_subschema<'a>(root: &'a Value, visit: &mut impl FnMut(&str, &'a Value)) {
+    let mut left = vec![(String::new(), root)];
+    while let Some((pointer, schema)) = left.pop() {
+        visit(&pointer, schema);
+        let below = |keyword: &str| {
+            let mut pointer = pointer.clone();
+            pointer_step(&mut pointer, keyword);
+            pointer
+        };
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            let is_in = |known: &[&str]| known.contains(&keyword.as_str());
+            match value {
+                Value::Array(items) if is_in(&IN_PLACE_LISTS) || is_in(&BELOW_LISTS) => {
+                    let pointer = below(keyword);
+                    let items = items.iter().enumerate();
+                    left.extend(items.map(|(index, item)| (format!("{pointer}/{index}"), item)));
+                }
+                Value::Object(members)
+                    if is_in(&IN_PLACE_MAPS) || is_in(&BELOW_MAPS) || is_in(&DEFINITIONS) =>
+                {
+                    for (key, member) in members {
+                        let mut pointer = below(keyword);
+                        pointer_step(&mut pointer, key);
+                        left.push((pointer, member));
+                    }
+                }
+                _ if is_in(&IN_PLACE) || is_in(&BELOW) => left.push((below(keyword), value)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Appends a key to a JSON Pointer (RFC 6901).
+pub(crate) fn pointer_step(pointer: &mut String, key: &str) {
+    pointer.push('/');
+    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+}
+
+/// The elements of a keyword that is a list.
+pub(crate) fn list<'a>(keywords: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
+    keywords
+        .get(keyword)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The types that a subschema asks for, by `type` or by the values that it lists; none if it does not say.
+pub(crate) fn wants(keywords: &Map<String, Value>) -> Vec<&str> {
+    match keywords.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+        _ => {
+            let constant = keywords.get("const");
+            let listed = list(keywords, "enum").iter().chain(constant);
+            let mut types: Vec<&str> = listed.map(type_of).collect();
+            types.dedup();
+            types
+        }
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+pub(crate) fn is_a(value: &RawJson, wanted: &str) -> bool {
+    match value.kind() {
+        Kind::Null => wanted == "null",
+        Kind::Bool => wanted == "boolean",
+        Kind::String => wanted == "string",
+        Kind::Array => wanted == "array",
+        Kind::Object => wanted == "object",
+        Kind::Number => wanted == "number" || wanted == "integer" && is_whole(value),
+    }
+}
+
+fn is_whole(number: &RawJson) -> bool {
+    !number.as_str().contains(['.', 'e', 'E']) || number.to::<f64>().is_ok_and(|number| number.fract() == 0.0)
+}
