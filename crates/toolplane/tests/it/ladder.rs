@@ -509,3 +509,65 @@ async fn a_reload_changes_what_is_given() {
         .await
         .expect_err("nothing is given");
 }
+
+/// Lines of the log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Both ways to an old answer are counted, warned of and marked in the same way.
+#[tokio::test(start_paused = true)]
+async fn an_old_answer_is_counted_and_warned_of_by_whichever_setting_it_is_given() {
+    let of_cache = CacheSettings {
+        stale_if_error: 3600 * SECOND,
+        ..CacheSettings::default()
+    };
+    let of_ladder = [FailureStep::Stale(3600 * SECOND)];
+    for (cache, steps) in [(of_cache, &[][..]), (CacheSettings::default(), &of_ladder[..])] {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let metrics = Arc::new(Metrics::new());
+        let script = Script::new([Step::Value(json!("kept")), down()]);
+        let mut setup = Setup::default().add("a", &script, steps, |tool| tool.overrides.cache = Some(cache));
+        setup.builder = setup.builder.observer(metrics.clone());
+        let plane = setup.build();
+        told(plane.call(CallRequest::new("a")).await);
+        advance(600 * SECOND).await;
+        assert!(!metrics.render().contains("toolplane_degraded_total{"));
+        let (value, said) = told(plane.call(CallRequest::new("a")).await);
+        assert_eq!(
+            (value, &said["step"], &said["age_ms"]),
+            (json!("kept"), &json!("stale"), &json!(600_000))
+        );
+        let line = r#"toolplane_degraded_total{tool="a",step="stale"} 1"#;
+        assert!(metrics.render().contains(line), "{}", metrics.render());
+        let log = String::from_utf8(lines.0.lock().expect("no test panics with it").clone()).expect("text");
+        let warnings: Vec<_> = log
+            .lines()
+            .filter(|line| line.contains("answered in another way"))
+            .collect();
+        assert_eq!(warnings.len(), 1, "{log}");
+        for part in ["WARN", "tool=a", "step=\"stale\"", "age_ms=600000", "unavailable"] {
+            assert!(warnings[0].contains(part), "{part}: {log}");
+        }
+    }
+}
