@@ -113,6 +113,17 @@ impl Params {
             .is_some_and(|object| object.get(META).is_some())
     }
 
+    /// The parameters as they are written: an empty object if there are none.
+    #[must_use]
+    pub fn to_raw(&self) -> RawJson {
+        if self.is_empty() {
+            return RawJson::object();
+        }
+        let mut text = Vec::with_capacity(self.len());
+        self.write(&mut text);
+        RawJson::parse(text).unwrap_or_default()
+    }
+
     /// Their length in bytes, or a little more.
     pub(crate) fn len(&self) -> usize {
         let all = self.members.iter().chain(&self.meta);

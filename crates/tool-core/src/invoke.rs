@@ -1,6 +1,6 @@
 use std::{future::ready, sync::Arc};
 
-use crate::{BoxFuture, CallContext, Outcome, ToolError};
+use crate::{BoxFuture, CallContext, Outcome, Preview, ToolError};
 
 /// Something that can be called: a prepared tool, or a layer around one.
 ///
@@ -37,6 +37,18 @@ pub trait Invoke: Send + Sync {
     fn runner(&self) -> Option<usize> {
         None
     }
+
+    /// Makes the request of a call without sending it: it connects to nothing and starts nothing. `None` if what runs the tool
+    /// cannot tell.
+    ///
+    /// It is asked of what runs a tool; layers do not pass it on.
+    ///
+    /// # Errors
+    /// When the request cannot be made: the error that the call itself would have.
+    fn preview(&self, cx: &CallContext) -> impl Future<Output = Result<Option<Preview>, ToolError>> + Send {
+        let _ = cx;
+        ready(Ok(None))
+    }
 }
 
 /// [`Invoke`] as a trait object: implemented for whatever implements that.
@@ -52,6 +64,9 @@ pub trait DynInvoke: Send + Sync {
 
     /// A number for what runs the tool: see [`Invoke::runner`].
     fn runner_number(&self) -> Option<usize>;
+
+    /// Makes the request of a call without sending it: see [`Invoke::preview`].
+    fn preview_boxed<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Option<Preview>, ToolError>>;
 }
 
 impl<I: Invoke> DynInvoke for I {
@@ -70,6 +85,10 @@ impl<I: Invoke> DynInvoke for I {
     fn runner_number(&self) -> Option<usize> {
         self.runner()
     }
+
+    fn preview_boxed<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Option<Preview>, ToolError>> {
+        Box::pin(self.preview(cx))
+    }
 }
 
 impl<I: Invoke + ?Sized> Invoke for Arc<I> {
@@ -87,6 +106,10 @@ impl<I: Invoke + ?Sized> Invoke for Arc<I> {
 
     fn runner(&self) -> Option<usize> {
         (**self).runner()
+    }
+
+    fn preview(&self, cx: &CallContext) -> impl Future<Output = Result<Option<Preview>, ToolError>> + Send {
+        (**self).preview(cx)
     }
 }
 

@@ -53,6 +53,7 @@ mod outcome;
 mod overrides;
 mod partial;
 mod pattern;
+mod preview;
 mod progress;
 mod retry_after;
 mod sanitise;
@@ -109,6 +110,7 @@ pub use self::{
     overrides::{BreakerScope, BreakerSettings, IdempotencySettings, Overrides, Redaction, RetrySettings},
     partial::{PartialRule, PartialSettings},
     pattern::Pattern,
+    preview::Preview,
     progress::Progress,
     retry_after::{RetryAfter, retry_after},
     sanitise::sanitised,

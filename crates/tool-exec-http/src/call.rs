@@ -19,8 +19,8 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 use tool_core::{
-    CallContext, ErrorKind, Invoke, Outcome, Reference, Reply, Secret, Secrets, ToolError, format_duration,
-    hide_fields, is_status_not_taken, sanitised,
+    CallContext, ErrorKind, Invoke, Outcome, Preview, Reference, Reply, Secret, Secrets, ToolError,
+    format_duration, hide_fields, is_status_not_taken, sanitised,
 };
 use tracing::debug;
 use url::Url;
@@ -112,6 +112,10 @@ impl Invoke for HttpTool {
         let is_fixed = self.plan.references.is_empty();
         is_fixed.then(|| Arc::as_ptr(&self.clients).addr())
     }
+
+    async fn preview(&self, cx: &CallContext) -> Result<Option<Preview>, ToolError> {
+        self.previewed(cx).await.map(Some)
+    }
 }
 
 impl HttpTool {
@@ -120,19 +124,7 @@ impl HttpTool {
         let values = self.values().await?;
         let masks = self.masks.of(&values, &plan.secrets);
         let hidden = plan.hidden_fields(&cx.tool().settings().redact);
-        let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
-        let mut request = plan.request(&Scope {
-            arguments: &arguments,
-            values: &values,
-        })?;
-        if let Some(trace) = &cx.trace {
-            request.belongs_to(trace);
-        }
-        if let (Some(header), Some(key)) = (&plan.key_header, cx.outward_key())
-            && let Ok(key) = HeaderValue::from_str(&key)
-        {
-            request.headers.insert(header.clone(), key);
-        }
+        let request = self.request(cx, &values)?;
         let method = request.method.clone();
         let running = self.flow.begin();
         let (response, was_taken) = self.follow(request, cx).await?;
@@ -182,6 +174,29 @@ impl HttpTool {
         Ok(reply)
     }
 
+    /// Makes the request of a call with these values.
+    pub(crate) fn request(
+        &self,
+        cx: &CallContext,
+        values: &HashMap<Reference, Secret>,
+    ) -> Result<Request, ToolError> {
+        let plan = &*self.plan;
+        let arguments: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
+        let mut request = plan.request(&Scope {
+            arguments: &arguments,
+            values,
+        })?;
+        if let Some(trace) = &cx.trace {
+            request.belongs_to(trace);
+        }
+        if let (Some(header), Some(key)) = (&plan.key_header, cx.outward_key())
+            && let Ok(key) = HeaderValue::from_str(&key)
+        {
+            request.headers.insert(header.clone(), key);
+        }
+        Ok(request)
+    }
+
     fn refused(&self) -> MutexGuard<'_, Option<u64>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,7 +217,7 @@ impl HttpTool {
     }
 
     /// The present value of every reference.
-    async fn values(&self) -> Result<HashMap<Reference, Secret>, ToolError> {
+    pub(crate) async fn values(&self) -> Result<HashMap<Reference, Secret>, ToolError> {
         let mut values = HashMap::new();
         for reference in &self.plan.references {
             let value = reference.resolve(&*self.secrets).await.map_err(|error| {

@@ -9,6 +9,9 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use crate::{Network, Resolve, Traffic, network::Reach, resolve::Guard};
 
+/// Name and version by which APIs know this client.
+pub(crate) const AGENT: &str = concat!("toolplane/", env!("CARGO_PKG_VERSION"));
+
 /// The clients of one executor, each made when first used. Tools share a client, and so its connections, unless they
 /// may reach other networks: a connection made for one tool must not serve another that may not have made it.
 pub(crate) struct Clients {
@@ -95,6 +98,6 @@ impl Clients {
             .tcp_keepalive(Duration::from_secs(30))
             .gzip(true)
             .brotli(true)
-            .user_agent(concat!("toolplane/", env!("CARGO_PKG_VERSION")))
+            .user_agent(AGENT)
     }
 }

@@ -18,6 +18,7 @@ mod mapping;
 mod network;
 mod options;
 mod plan;
+mod preview;
 mod problems;
 mod query;
 mod redact;

@@ -4,8 +4,8 @@ use mcp_client::{Error, Hook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Reply, Target,
-    TaskHandle, TaskWish, Tool, ToolError, TraceContext,
+    CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Preview, Reply,
+    Target, TaskHandle, TaskWish, Tool, ToolError, TraceContext,
 };
 
 use crate::{
@@ -63,7 +63,7 @@ const SAID: [&str; 10] = [
 
 impl McpCall {
     /// The method, and its parameters with the caller's own text in them.
-    fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, Params), ToolError> {
+    pub(crate) fn request(&self, cx: &CallContext, era: Era) -> Result<(&'static str, Params), ToolError> {
         let arguments = self.arguments(cx)?;
         let mut params = Params::from(beside(cx));
         let method = match &cx.target {
@@ -297,6 +297,10 @@ impl Invoke for McpCall {
     /// The server itself: it goes on with the values that it was reached with first.
     fn runner(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.server).addr())
+    }
+
+    async fn preview(&self, cx: &CallContext) -> Result<Option<Preview>, ToolError> {
+        self.previewed(cx).map(Some)
     }
 }
 

@@ -45,6 +45,7 @@ mod own_lists;
 mod pace;
 mod place;
 mod pool;
+mod preview;
 mod queue;
 mod server;
 mod settings;

@@ -75,6 +75,10 @@ struct Tries {
 }
 
 impl McpServer {
+    pub(crate) fn secrets(&self) -> &dyn Secrets {
+        &*self.secrets
+    }
+
     /// A server that is not started yet.
     #[must_use]
     pub fn new(settings: ServerSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {

@@ -10,8 +10,8 @@ use std::{
 use raw_json::RawJson;
 use schemars::schema_for;
 use tool_core::{
-    BoxFuture, CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Reply,
-    ToolError,
+    BoxFuture, CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError,
+    Preview, Reply, ToolError,
 };
 
 use crate::{
@@ -114,6 +114,23 @@ impl Invoke for Mock {
     /// All mocks that are written alike are the same, but for files, which may hold something else.
     fn runner(&self) -> Option<usize> {
         (!matches!(self.answer, Prepared::File(_))).then_some(0)
+    }
+
+    async fn preview(&self, cx: &CallContext) -> Result<Option<Preview>, ToolError> {
+        let (rule, what) = match &self.answer {
+            Prepared::Result(_) => ("result", "a fixed result".to_owned()),
+            Prepared::File(file) => ("result_file", format!("the content of `{}`", file.path.display())),
+            Prepared::Template(template) => {
+                // What the call would fail with, a dry run fails with as well.
+                template.render(cx.arguments.value())?;
+                ("template", "a template rendered from the arguments".to_owned())
+            }
+            Prepared::Error(kind, _) => ("error", format!("an error of the kind `{kind}`")),
+        };
+        Ok(Some(Preview {
+            request: RawJson::from(serde_json::json!({"answered_by": rule})),
+            text: format!("nothing is sent: the mock answers with {what}"),
+        }))
     }
 }
 

@@ -220,7 +220,7 @@ pub(crate) struct Call {
     /// Show what each layer decided
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Go through everything that a call would, and stop where it would be sent
+    /// Go through everything that a call would, and show the request, without secrets, in place of sending it
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Have the call made, whatever is kept of earlier ones

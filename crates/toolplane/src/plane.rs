@@ -216,19 +216,28 @@ impl Toolplane {
 
     /// Makes a call and keeps what each layer decided.
     pub async fn call_explained(&self, request: CallRequest) -> Explained {
-        self.explained(request, &self.0.stack).await
+        self.explained(self.known_context(request), &self.0.stack).await
     }
 
     /// Goes through everything that a call would, and stops where it would be sent: if every layer lets it pass, the
-    /// result is [`Outcome::Pending`].
+    /// result is [`Outcome::Pending`], whose detail is the [`Preview`](tool_core::Preview) of the request, if what runs the tool
+    /// can tell it. Nothing is counted and nobody is asked. A server is started only for a tool of which no list is known.
     pub async fn dry_run(&self, request: CallRequest) -> Explained {
-        self.explained(request, &self.0.dry_stack).await
+        let known = match self.known_context(request) {
+            Ok(cx) => Ok(cx),
+            Err(request) => self.recalled_context(request).await,
+        };
+        self.explained(known, &self.0.dry_stack).await
     }
 
-    async fn explained(&self, request: CallRequest, stack: &Arc<dyn DynInvoke>) -> Explained {
+    async fn explained(
+        &self,
+        known: Result<Box<CallContext>, CallRequest>,
+        stack: &Arc<dyn DynInvoke>,
+    ) -> Explained {
         let now = || self.0.clock.now();
         let start = now();
-        let (cx, is_known) = match self.known_context(request) {
+        let (cx, is_known) = match known {
             Ok(cx) => (Ok(cx), true),
             Err(request) => (self.found_context(request).await, false),
         };
@@ -275,6 +284,19 @@ impl Toolplane {
             }
             None => Err(request),
         }
+    }
+
+    /// The context of a call whose tool is known from the list of an earlier run; gives back any other request.
+    async fn recalled_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
+        let Address::Tool(name) = &request.0.address else {
+            return Err(request);
+        };
+        self.0.registry.recall().await;
+        let Some(tool) = self.0.registry.get(name) else {
+            return Err(request);
+        };
+        let deadline = self.deadline(&request);
+        Ok(self.context(request, Target::Tool(tool), deadline))
     }
 
     /// The context of a call whose server may have to be started first.

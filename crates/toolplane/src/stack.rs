@@ -262,11 +262,15 @@ pub(crate) struct DryRun;
 impl Invoke for DryRun {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let kind = cx.tool().descriptor().executor.kind.clone();
+        let preview = match &cx.target {
+            Target::Task { .. } => None,
+            _ => cx.tool().executor().clone().preview_boxed(cx).await?,
+        };
         cx.note("executor", || format!("`{kind}` would run now"));
         Ok(Outcome::Pending(Box::new(PendingCall {
             handle: "dry-run".into(),
             reason: "a dry run sends nothing".to_owned(),
-            detail: None,
+            detail: preview.map(|preview| preview.to_json()),
         })))
     }
 }

@@ -5,6 +5,7 @@ mod dispatch;
 mod idempotency;
 mod limits;
 mod network;
+mod preview;
 mod promptkit;
 mod request;
 mod response;

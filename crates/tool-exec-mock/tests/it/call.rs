@@ -104,3 +104,26 @@ async fn a_configured_error_has_its_kind_and_words() {
         assert_eq!(cx.dispatch().state(), state);
     }
 }
+
+#[tokio::test]
+async fn a_preview_says_that_nothing_is_sent_and_which_rule_answers() {
+    for (settings, rule) in [
+        (json!({"result": 1}), "result"),
+        (json!({"result_file": "/nowhere.json"}), "result_file"),
+        (json!({"template": "{\"n\": {{ n }}}"}), "template"),
+        (json!({"error": {"kind": "timeout", "message": "m"}}), "error"),
+    ] {
+        let (mock, cx) = context(settings, json!({"n": 1}));
+        let preview = mock.preview_boxed(&cx).await.unwrap().unwrap();
+        assert_eq!(
+            preview.request.to::<serde_json::Value>().unwrap(),
+            json!({"answered_by": rule})
+        );
+        assert!(preview.text.starts_with("nothing is sent: "), "{}", preview.text);
+        assert_eq!(cx.dispatch().state(), DispatchState::NotSent);
+    }
+    // What the template fails with, the preview fails with.
+    let (mock, cx) = context(json!({"template": "{{ n }}"}), json!({}));
+    let error = mock.preview_boxed(&cx).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+}

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{Arguments, ErrorKind, Note, Outcome, Progress, Tool, ToolError},
+    core::{Arguments, ErrorKind, Note, Outcome, Preview, Progress, Tool, ToolError},
     policy::ApprovalVerdict,
 };
 
@@ -111,8 +111,12 @@ async fn make(
         }
     };
     match (result, notes) {
-        (Ok(_), Some(notes)) if call.dry_run => {
-            explain::dry_run(&notes, console)?;
+        (Ok(outcome), Some(notes)) if call.dry_run => {
+            let preview = match &outcome {
+                Outcome::Pending(pending) => pending.detail.as_ref().and_then(Preview::from_json),
+                _ => None,
+            };
+            explain::dry_run(&notes, preview.as_ref(), console)?;
             Ok(Exit::Done)
         }
         (Ok(outcome), notes) => finished(&outcome, notes.as_deref(), console),

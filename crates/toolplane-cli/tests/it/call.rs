@@ -1,5 +1,7 @@
 //! Arguments on their way in, results on their way out.
 
+use std::{io::ErrorKind, net::TcpListener};
+
 use crate::binary::Place;
 
 const TOOLS: &str = r#"
@@ -177,8 +179,59 @@ fn a_dry_run_stops_before_the_tool() {
     assert!(run.data().contains("`mock` would run now"), "{run:?}");
     let run = place.run(&["call", "exact", "--dry-run", "-o", "json"]);
     assert_eq!(run.json()["dry_run"], true);
+    assert_eq!(run.json()["request"]["answered_by"], "result_file");
     let run = place.run(&["call", "echo", "--json", r#"{"count": "x"}"#, "--dry-run"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn a_dry_run_shows_the_request_without_secrets_and_connects_to_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.set_nonblocking(true).expect("it can");
+    let address = listener.local_addr().expect("it listens");
+    let place = Place::with(&format!(
+        r#"
+tools:
+  pay:
+    description: Pays.
+    input_schema: {{type: object, properties: {{id: {{type: string}}, amount: {{type: integer, default: 5}}}}, required: [id, amount]}}
+    arguments: coerce
+    approval: required
+    rate_limit: {{requests: 1, period: 1h}}
+    executor:
+      kind: http
+      method: POST
+      allow_private: true
+      url: http://{address}/pay/{{id}}?key=${{KEY}}
+      headers: {{Authorization: "Bearer ${{TOKEN}}"}}
+      body: {{amount: "{{amount}}", by: "${{TOKEN}}"}}
+"#
+    ))
+    .variable("KEY", "k1")
+    .variable("TOKEN", "a-secret-of-some-length");
+    // More often than the limit allows: a dry run does not count.
+    for _ in 0..3 {
+        let run = place.run(&["call", "pay", "id=a/b", "--dry-run"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        let expected = format!("POST http://{address}/pay/a%2Fb?key=[redacted]\n");
+        assert!(run.data().starts_with(&expected), "{run:?}");
+        for line in [
+            "authorization: Bearer [redacted]",
+            "content-type: application/json",
+            r#"{"amount":5,"by":"[redacted]"}"#,
+            "would ask for approval",
+        ] {
+            assert!(run.data().contains(line), "{line}: {run:?}");
+        }
+        let request = &place
+            .run(&["call", "pay", "id=a/b", "--dry-run", "-o", "json"])
+            .json()["request"];
+        assert_eq!(request["method"], "POST");
+        assert_eq!(request["body"], r#"{"amount":5,"by":"[redacted]"}"#);
+        assert!(!format!("{run:?} {request}").contains("a-secret"), "{run:?}");
+    }
+    let error = listener.accept().expect_err("nobody has connected");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
 #[test]

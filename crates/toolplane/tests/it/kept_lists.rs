@@ -6,7 +6,10 @@ use mcp_mock::{MockHttp, MockServer, Prompt, Resource, Tool};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest, FileListStore, ListStore, MemoryListStore, Toolplane,
-    core::{BoxFuture, Caller, ErrorKind, Feature, Reference, Secret, SecretError, Secrets, SourceState},
+    core::{
+        BoxFuture, Caller, ErrorKind, Feature, Outcome, Preview, Reference, Secret, SecretError, Secrets,
+        SourceState,
+    },
     manifest::{LoadOptions, Loaded, Syntax, load},
 };
 
@@ -342,4 +345,26 @@ async fn no_known_secret_is_written() {
         assert_eq!(written.contains("plain"), is_written, "{written}");
         assert!(!written.contains(LONG) && !written.contains(SHORT), "{written}");
     }
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_the_request_and_starts_no_server_whose_list_is_kept() {
+    let world = World::new(&["a"]).await;
+    world.first_run().await;
+    let plane = world.plane();
+    let request = CallRequest::new("s__a").json(r#"{"n": 1.0}"#).expect("JSON");
+    let dry = plane.dry_run(request).await;
+    let Ok(Outcome::Pending(pending)) = dry.result else {
+        panic!("{dry:?}")
+    };
+    let preview = Preview::from_json(&pending.detail.expect("a preview")).expect("a preview");
+    let expected = r#"{"server":"s","method":"tools/call","params":{"name":"a","arguments":{"n": 1.0}}}"#;
+    assert_eq!(preview.request.as_str(), expected);
+    assert!(
+        preview.text.starts_with("tools/call to the server `s`"),
+        "{}",
+        preview.text
+    );
+    assert!(world.server.received().is_empty(), "nobody has asked it");
+    assert_eq!(plane.sources()[1].1.state, SourceState::NotStarted);
 }

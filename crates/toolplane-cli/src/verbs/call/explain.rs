@@ -1,7 +1,10 @@
 //! What the layers decided about a call.
 
 use serde_json::{Value, json};
-use toolplane::{LAYERS, RawJson, core::Note};
+use toolplane::{
+    LAYERS, RawJson,
+    core::{Note, Preview},
+};
 
 use super::elapsed;
 use crate::{
@@ -54,12 +57,18 @@ pub(super) fn json(notes: &[Note]) -> RawJson {
     RawJson::from(&rows.collect::<Value>())
 }
 
-/// Prints what a dry run came to: here the notes are the data.
-pub(super) fn dry_run(notes: &[Note], console: Console) -> Result<(), Failure> {
+/// Prints what a dry run came to: the request that would be sent, if it can be told, and the notes, which are the data here.
+pub(super) fn dry_run(notes: &[Note], preview: Option<&Preview>, console: Console) -> Result<(), Failure> {
     if console.format == Format::Table {
-        return console.data(&table(notes));
+        let table = table(notes);
+        return match preview {
+            Some(preview) => console.data(&format!("{}\n\n{table}", text::lines(&preview.text))),
+            None => console.data(&table),
+        };
     }
-    let value = json!({"dry_run": true, "explain": serde_json::from_str::<Value>(json(notes).as_str()).unwrap_or_default()});
+    let value = |raw: &RawJson| serde_json::from_str::<Value>(raw.as_str()).unwrap_or_default();
+    let request = preview.map(|preview| value(&preview.request));
+    let value = json!({"dry_run": true, "request": request, "explain": value(&json(notes))});
     console.value(&value, String::new)
 }
 

@@ -1,0 +1,36 @@
+use raw_json::RawJson;
+
+/// Request that an executor would send for a call. It holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The request as one object, for programs. Its members are those of what runs the tool.
+    pub request: RawJson,
+    /// The request as lines of text, for people.
+    pub text: String,
+}
+
+impl Preview {
+    /// Marker in the place of a secret.
+    pub const HIDDEN: &'static str = "[redacted]";
+
+    /// The preview as one object with the members `request` and `text`.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        let members = [
+            ("request", self.request.clone()),
+            ("text", RawJson::from(self.text.as_str())),
+        ];
+        RawJson::object()
+            .with_members(&members)
+            .expect("an empty object is an object")
+    }
+
+    /// Reads what [`Preview::to_json`] wrote.
+    #[must_use]
+    pub fn from_json(json: &RawJson) -> Option<Self> {
+        Some(Self {
+            request: json.get("request")?,
+            text: json.get("text")?.string()?,
+        })
+    }
+}
