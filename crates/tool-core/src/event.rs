@@ -33,6 +33,15 @@ pub enum Event<'a> {
         /// When it ended, by the call's clock.
         at: Instant,
     },
+    /// An operator switched a tool off or on by hand.
+    Switched {
+        /// The tool's name.
+        tool: &'a str,
+        /// `true` if it is on now.
+        is_on: bool,
+        /// The operator's reason.
+        reason: Option<&'a str>,
+    },
     /// An operator should know something, whatever call it was that showed it.
     Alert {
         /// What.

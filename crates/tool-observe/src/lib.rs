@@ -1,7 +1,7 @@
 //! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
 //! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
-//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`BreakerLog`] tells of circuit breakers, [`SourceLog`] tells the
+//! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`BreakerLog`] tells of circuit breakers, [`SwitchLog`] of tools that are switched off by hand, [`SourceLog`] tells the
 //! log how servers fare. [`Metrics`] is another, for Prometheus.
 //!
 //! # Features
@@ -30,6 +30,7 @@ mod record;
 mod series;
 mod signature;
 mod source_log;
+mod switch_log;
 mod times;
 mod tracer;
 mod vitals;
@@ -55,6 +56,7 @@ pub use self::{
     record::health_record,
     signature::BadWebhookSecret,
     source_log::SourceLog,
+    switch_log::SwitchLog,
     tracer::{EndedSpan, Sampler, SpanKind, Spans, Tracer},
     webhook::{Post, PostError, Webhook, WebhookMessage, webhook},
 };

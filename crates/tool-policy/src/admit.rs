@@ -1,4 +1,4 @@
-use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, ToolError};
+use tool_core::{CallContext, Invoke, Layer, Outcome, ToolError};
 
 use crate::SharedRules;
 
@@ -42,7 +42,7 @@ impl<S: Invoke> Invoke for Admitting<S> {
         if let Err(refusal) = self.rules.load().admit_call(&cx.target, &cx.caller) {
             cx.note("admit", || format!("refused: {refusal}"));
             cx.tell_refused("admit", refusal.word());
-            return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()));
+            return Err(refusal.into());
         }
         let principal = cx.caller.principal.clone();
         cx.note("admit", || format!("`{principal}` may call it"));

@@ -54,7 +54,7 @@ pub use self::{
     rate_limit::{RateLimit, RateLimiting},
     redact::{Redact, Redacting},
     redactor::Redactor,
-    rules::{ApprovalRules, Refusal, Rules, ToolChoice},
+    rules::{ApprovalRules, Refusal, Rules, SwitchedOff, ToolChoice},
     shared_rules::SharedRules,
     surface::{Surface, Surfacing},
     validate::{Validate, ValidateResult, Validating, ValidatingResult},

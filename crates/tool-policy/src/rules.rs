@@ -1,6 +1,11 @@
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, SystemTime},
+};
 
-use tool_core::{ApprovalRule, Caller, Feature, Pattern, ResourceUri, Target, Tool};
+use tool_core::{ApprovalRule, Caller, ErrorKind, Feature, Pattern, ResourceUri, Target, Tool, ToolError};
 
 use crate::CallLimits;
 
@@ -23,6 +28,28 @@ pub struct Rules {
     pub limits: CallLimits,
     /// Which calls somebody must approve.
     pub approval: ApprovalRules,
+    /// Tools that operators switched off by hand, by name. No configuration says this: a reload carries it over.
+    pub switched_off: BTreeMap<String, SwitchedOff>,
+}
+
+/// A tool that an operator switched off by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchedOff {
+    /// The operator's reason, in words that callers are told.
+    pub reason: Option<String>,
+    /// Time at which it was switched off.
+    pub since: SystemTime,
+}
+
+impl fmt::Display for SwitchedOff {
+    /// The reason as a sentence without its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an operator switched it off")?;
+        match &self.reason {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether a model may, must or must not call tools.
@@ -85,6 +112,14 @@ pub enum Refusal {
         /// The resource.
         resource: String,
     },
+    /// An operator switched the tool off by hand.
+    #[error("`{tool}` is switched off: {off}")]
+    SwitchedOff {
+        /// The tool.
+        tool: String,
+        /// Why and since when.
+        off: SwitchedOff,
+    },
     /// The tool asks for permissions that the caller does not have.
     #[error("`{principal}` lacks the permission `{permission}` that `{tool}` requires")]
     Lacks {
@@ -106,7 +141,20 @@ impl Refusal {
             Self::Blocked { .. } => "blocklist",
             Self::NotAllowed { .. } => "allowlist",
             Self::Unclear { .. } => "unclear_uri",
+            Self::SwitchedOff { .. } => "switched_off",
             Self::Lacks { .. } => "permission",
+        }
+    }
+}
+
+impl From<Refusal> for ToolError {
+    /// A tool that is switched off cannot be used now; all other rules forbid the call.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::SwitchedOff { .. } => {
+                Self::new(ErrorKind::Unavailable, refusal.to_string()).with_no_retry()
+            }
+            _ => Self::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal),
         }
     }
 }
@@ -115,15 +163,34 @@ impl Rules {
     /// Decides whether a caller may see and call a tool, or see a resource or template.
     ///
     /// # Errors
-    /// The first rule that speaks against it: tool choice, blocklist, allow-list, permissions.
+    /// The first rule that speaks against it: tool choice, blocklist, allow-list, permissions, an operator's switch.
     pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
         if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
             return Err(Refusal::NoTools);
         }
+        // Last: who may not see a tool does not hear that it is off either.
+        self.admit_switched_on(tool, caller)?;
+        self.switched_on(tool)
+    }
+
+    fn admit_switched_on(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
         let subject = self.subject(tool.name(), tool, uri_of(tool))?;
         self.not_blocked(&subject)?;
         self.allowed(&subject)?;
         self.permitted(&subject, caller)
+    }
+
+    fn switched_on(&self, tool: &Tool) -> Result<(), Refusal> {
+        if self.switched_off.is_empty() || tool.feature() != Feature::Tool {
+            return Ok(());
+        }
+        match tool.names().find_map(|name| self.switched_off.get(name)) {
+            Some(off) => Err(Refusal::SwitchedOff {
+                tool: tool.name().to_string(),
+                off: off.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Decides whether a caller may make a call of this target. A resource must be admitted by its own name, in every
@@ -133,8 +200,13 @@ impl Rules {
     /// As [`Rules::admit`].
     pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Refusal> {
         let tool = target.tool();
-        let Target::Resource { uri, .. } = target else {
-            return self.admit(tool, caller);
+        let uri = match target {
+            Target::Resource { uri, .. } => uri,
+            // What has begun ends as it began, and may be asked about.
+            Target::Task { .. } if self.tool_choice != ToolChoice::None => {
+                return self.admit_switched_on(tool, caller);
+            }
+            _ => return self.admit(tool, caller),
         };
         let name = target.name();
         if *name != **tool.name() {

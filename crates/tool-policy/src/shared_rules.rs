@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use crate::Rules;
+use crate::{Rules, SwitchedOff};
 
 /// Rules that can be put in the place of others while calls are made. Clones share them.
 #[derive(Clone)]
@@ -21,9 +21,31 @@ impl SharedRules {
         self.0.load()
     }
 
-    /// Puts others in their place. A call that was admitted stays so.
+    /// Puts others in their place, but for what operators switched off by hand. A call that was admitted stays so.
     pub fn store(&self, rules: Rules) {
-        self.0.store(Arc::new(rules));
+        self.0.rcu(|present| Rules {
+            switched_off: present.switched_off.clone(),
+            ..rules.clone()
+        });
+    }
+
+    /// Switches a tool off by hand, and replaces the reason of one that is off already.
+    pub fn switch_off(&self, tool: &str, off: &SwitchedOff) {
+        self.0.rcu(|present| {
+            let mut rules = Rules::clone(present);
+            rules.switched_off.insert(tool.to_owned(), off.clone());
+            rules
+        });
+    }
+
+    /// Switches a tool on again that was switched off by hand; `false` if it was not.
+    pub fn switch_on(&self, tool: &str) -> bool {
+        let before = self.0.rcu(|present| {
+            let mut rules = Rules::clone(present);
+            rules.switched_off.remove(tool);
+            rules
+        });
+        before.switched_off.contains_key(tool)
     }
 }
 

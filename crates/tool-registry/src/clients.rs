@@ -256,8 +256,8 @@ impl Registry {
             namespaces: &parts.namespaces,
             is_renamed,
             before,
-            keeps_tools: cause == Cause::Sources,
-            lists_changed: cause == Cause::Parts { lists_changed: true },
+            keeps_tools: !matches!(cause, Cause::Parts { .. }),
+            lists_changed: matches!(cause, Cause::Admission | Cause::Parts { lists_changed: true }),
         }
     }
 }

@@ -97,6 +97,8 @@ impl From<RegistryParts> for Parts {
 pub(crate) enum Cause {
     /// A source may have changed.
     Sources,
+    /// Other rules say who may see what.
+    Admission,
     /// The parts are others: every tool is prepared anew.
     Parts {
         /// Whether lists count as changed that hold the same.
@@ -162,6 +164,11 @@ impl Registry {
                 .filter(is_new)
                 .for_each(|source| self.follow_one(source));
         }
+    }
+
+    /// Counts all lists as changed though they hold the same: who may see what has changed.
+    pub fn lists_changed(&self) {
+        self.resolve(Cause::Admission);
     }
 
     /// What is known now.

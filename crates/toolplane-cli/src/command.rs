@@ -163,8 +163,18 @@ pub(crate) enum Tools {
         #[arg(value_name = "TOOL")]
         name: String,
     },
-    /// Switch a tool on again, in the gateways that you run on this machine, that was switched off since its credentials
-    /// were refused
+    /// Switch a tool off in the gateways that you run on this machine: it is not offered and not called until `tools enable`
+    /// or the end of the gateway
+    Disable {
+        /// The tool's name
+        #[arg(value_name = "TOOL")]
+        name: String,
+        /// Why, in words that callers are told
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Switch a tool on again, in the gateways that you run on this machine, that was switched off by `tools disable` or since
+    /// its credentials were refused
     Enable {
         /// The tool's name
         #[arg(value_name = "TOOL")]

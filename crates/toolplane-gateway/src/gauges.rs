@@ -1,6 +1,6 @@
 //! What the gateway, its servers and its cache know of themselves, read whenever somebody looks at the metrics.
 
-use std::sync::Weak;
+use std::{collections::BTreeSet, sync::Weak};
 
 use toolplane::{
     CacheUse, ConnectionUse, HttpUse, Toolplane,
@@ -128,13 +128,16 @@ pub(crate) fn add(metrics: &Metrics, plane: &Toolplane, parked: Weak<Parked>) {
             running.map(|(upstream, n)| (upstream, n as f64)).collect()
         },
     ));
-    let help = "Tools that are switched off since their credentials were refused: 1 for each.";
+    let help =
+        "Tools that are switched off, by an operator or since their credentials were refused: 1 for each.";
     metrics.gauge(gauge(
         plane,
         ("toolplane_tool_disabled", help, Some("tool")),
         |plane| {
-            let disabled = plane.disabled().into_iter().take(MAX_NAMES);
-            disabled.map(|(tool, _)| (tool.to_string(), 1.0)).collect()
+            let refused = plane.disabled().into_iter().map(|(tool, _)| tool);
+            let by_hand = plane.switched_off_by_hand().into_iter().map(|(tool, _)| tool);
+            let names: BTreeSet<_> = by_hand.chain(refused).take(MAX_NAMES).collect();
+            names.iter().map(|tool| (tool.to_string(), 1.0)).collect()
         },
     ));
 }

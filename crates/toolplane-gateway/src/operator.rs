@@ -36,6 +36,8 @@ impl Gateway {
     /// - `GET /disabled`: the tools that are switched off, as `{"tools": [..]}`: see
     ///   [`Toolplane::disabled_records`](toolplane::Toolplane::disabled_records)
     /// - `POST /enable`, with `{"tool": "search"}`: switches that tool on again
+    /// - `POST /disable`, with `{"tool": "search", "reason": ".."}`, of which the latter may be left out: switches that tool
+    ///   off, see [`Toolplane::disable`](toolplane::Toolplane::disable)
     /// - `GET /ledger`: the calls of which nobody knows whether the tool ran, the latest 1,000, as `{"calls": [..]}`: see
     ///   [`Toolplane::ledger_record`](toolplane::Toolplane::ledger_record)
     /// - `GET /ledger/ID`: what is remembered of the call with this id
@@ -118,6 +120,7 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> Answered {
             Ok(object(&[("tools", tools)]))
         }
         (&Method::POST, ["enable"]) => enable(plane, &read(body).await?),
+        (&Method::POST, ["disable"]) => disable(plane, &read(body).await?).await,
         (&Method::GET, ["ledger"]) => {
             let calls = plane.unknown_outcomes(MAX_CALLS).await;
             let calls: Vec<_> = calls.iter().map(|call| plane.ledger_record(call)).collect();
@@ -130,7 +133,7 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> Answered {
         (method, ["approvals", rest @ ..]) => {
             approvals::answer(plane.approvals(), method, rest, read(body).await?).await
         }
-        (_, ["servers" | "disabled" | "enable"] | ["ledger", ..]) => Err(no_such_method()),
+        (_, ["servers" | "disabled" | "enable" | "disable"] | ["ledger", ..]) => Err(no_such_method()),
         _ => Err(fault(StatusCode::NOT_FOUND, "not_found", "there is nothing here")),
     }
 }
@@ -149,12 +152,26 @@ async fn remembered(plane: &Toolplane, id: &str) -> Answered {
     }
 }
 
-fn enable(plane: &Toolplane, said: &RawJson) -> Answered {
+/// The tool that a request names.
+fn named(said: &RawJson) -> Result<String, (StatusCode, RawJson)> {
     let tool = said.get("tool").and_then(|tool| tool.string());
-    let Some(tool) = tool.filter(|tool| !tool.is_empty()) else {
+    tool.filter(|tool| !tool.is_empty()).ok_or_else(|| {
         let message = "the body names no `tool`";
-        return Err(fault(StatusCode::BAD_REQUEST, "usage", message));
-    };
+        fault(StatusCode::BAD_REQUEST, "usage", message)
+    })
+}
+
+async fn disable(plane: &Toolplane, said: &RawJson) -> Answered {
+    let tool = named(said)?;
+    let reason = said.get("reason").and_then(|reason| reason.string());
+    match plane.disable(&tool, reason.as_deref()).await {
+        Ok(()) => Ok(object(&[("tool", RawJson::from(tool.as_str()))])),
+        Err(error) => Err(fault(StatusCode::NOT_FOUND, "not_found", error.message())),
+    }
+}
+
+fn enable(plane: &Toolplane, said: &RawJson) -> Answered {
+    let tool = named(said)?;
     if plane.enable(&tool) {
         return Ok(object(&[("tool", RawJson::from(tool.as_str()))]));
     }

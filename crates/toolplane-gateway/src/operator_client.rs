@@ -62,6 +62,18 @@ impl OperatorClient {
         Ok(answer.get("tools").unwrap_or_default().items().collect())
     }
 
+    /// Switches a tool off: see [`Toolplane::disable`](toolplane::Toolplane::disable).
+    ///
+    /// # Errors
+    /// When the gateway knows no such tool.
+    pub async fn disable(self, tool: &str, reason: Option<&str>) -> Result<(), OperatorClientError> {
+        let mut said = vec![("tool", RawJson::from(tool))];
+        said.extend(reason.map(|reason| ("reason", RawJson::from(reason))));
+        self.send(Method::POST, "/disable", Some(object(&said)))
+            .await
+            .map(drop)
+    }
+
     /// Switches a tool on again.
     ///
     /// # Errors

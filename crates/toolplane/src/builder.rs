@@ -13,7 +13,9 @@ use tool_core::{
     Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, Tracer};
+use tool_observe::{
+    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog, Tracer,
+};
 use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules, Surface};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
@@ -260,6 +262,7 @@ fn own_observers(watch: &Watch) -> Vec<Arc<dyn Observe>> {
     vec![
         watch.book.clone(),
         Arc::new(AlertLog),
+        Arc::new(SwitchLog),
         Arc::new(BreakerLog),
         Arc::new(SourceLog),
     ]

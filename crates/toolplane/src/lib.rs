@@ -50,6 +50,7 @@ mod reload;
 mod request;
 mod required;
 mod stack;
+mod switches;
 mod turn;
 mod usage;
 mod view;

@@ -16,7 +16,7 @@ use tool_core::{
     PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::{ApprovalDesk, Credentials, Redactor, SharedRules, Surface};
+use tool_policy::{ApprovalDesk, Credentials, Redactor, Refusal, SharedRules, Surface};
 use tool_registry::{Refused, Registry, Snapshot};
 use tool_runtime::Share;
 
@@ -147,12 +147,19 @@ impl Toolplane {
     /// The tool of this name.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`], with the nearest name there is, if there is none that this caller may see.
+    /// [`ErrorKind::NotFound`], with the nearest name there is, if there is none that this caller may see;
+    /// [`ErrorKind::Unavailable`] if an operator switched it off.
     pub async fn describe(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
         let tool = self.0.registry.find(name).await;
-        match tool.filter(|tool| self.0.rules.load().admit(tool, caller).is_ok()) {
-            Some(tool) => Ok(tool),
-            None => Err(self.not_found(Feature::Tool, name, caller)),
+        let Some(tool) = tool else {
+            return Err(self.not_found(Feature::Tool, name, caller));
+        };
+        let admitted = self.0.rules.load().admit(&tool, caller);
+        match admitted {
+            Ok(()) => Ok(tool),
+            Err(refusal @ Refusal::SwitchedOff { .. }) => Err(refusal.into()),
+            // What the caller may not see is not there.
+            Err(_) => Err(self.not_found(Feature::Tool, name, caller)),
         }
     }
 
@@ -504,19 +511,20 @@ impl Toolplane {
         off
     }
 
-    /// Switches on again what is [switched off](Self::disabled) under this name, for example when its credentials were
-    /// renewed elsewhere; false if nothing was.
+    /// Switches on again what is switched off under this name, by [an operator](Self::disable) or since its
+    /// [credentials were refused](Self::disabled); `false` if nothing was.
     #[expect(
         clippy::must_use_candidate,
         reason = "it does something, whatever it was before"
     )]
     pub fn enable(&self, tool: &str) -> bool {
         let inner = &*self.0;
+        let was_off_by_hand = inner.switch_on(tool);
         let why = "an operator says so";
         let off = self.switched_off().into_iter();
         // A tool and a prompt may have the same name.
         off.filter(|(off, _)| **off.name() == *tool)
-            .fold(false, |was_off, (tool, _)| {
+            .fold(was_off_by_hand, |was_off, (tool, _)| {
                 Credentials::enable(&tool, why, &inner.observers, inner.clock.wall()) || was_off
             })
     }

@@ -1,6 +1,6 @@
 //! The policy of a configuration, as the layers want it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
@@ -26,6 +26,7 @@ pub(crate) fn rules(configuration: &Configuration) -> Rules {
             .collect(),
         limits: limits(&spec.limits),
         approval: approval(&spec.approval),
+        switched_off: BTreeMap::new(),
     }
 }
 

@@ -79,23 +79,24 @@ impl Toolplane {
         Some(Value::Object(record))
     }
 
-    /// The tools that are switched off since their credentials were refused, as JSON objects for their operators: `tool`,
-    /// `digest` of its definition in hexadecimal digits, `reason`, `since`, and `retry_in_ms`: in how long a call is let
-    /// through to try it out.
+    /// The tools that are switched off, as JSON objects for their operators: `tool`, `digest` of its definition in
+    /// hexadecimal digits, `reason`, `since`, and `by`: `operator` for one that was switched off by hand, or `credentials` for
+    /// one whose credentials were refused. The latter has `retry_in_ms`: in how long a call is let through to try it out.
     #[must_use]
     pub fn disabled_records(&self) -> Vec<Value> {
         let now = self.0.clock.now();
-        let disabled = self.disabled().into_iter().map(|(tool, disabled)| {
-            let digest = self.known_tool(&tool).map(|tool| raw_json::hex(tool.digest()));
-            json!({
-                "tool": *tool,
-                "digest": digest,
-                "reason": disabled.reason,
-                "since": rfc3339(disabled.since),
-                "retry_in_ms": milliseconds(disabled.until.since(now)),
-            })
+        let record = |tool: &str, reason: String, since: SystemTime, by: &str| {
+            let digest = self.known_tool(tool).map(|tool| raw_json::hex(tool.digest()));
+            json!({"tool": tool, "digest": digest, "reason": reason, "since": rfc3339(since), "by": by})
+        };
+        let by_hand = self.switched_off_by_hand().into_iter();
+        let by_hand = by_hand.map(|(tool, off)| record(&tool, off.to_string(), off.since, "operator"));
+        let refused = self.disabled().into_iter().map(|(tool, disabled)| {
+            let mut record = record(&tool, disabled.reason, disabled.since, "credentials");
+            record["retry_in_ms"] = milliseconds(disabled.until.since(now)).into();
+            record
         });
-        disabled.collect()
+        by_hand.chain(refused).collect()
     }
 
     /// What is remembered of a call, as a JSON object for operators: `id`, `state` (`running`, `open`, `answered`, `failed`

@@ -84,7 +84,7 @@ impl Toolplane {
     /// tool (its limits, its breaker, its health) is kept as long as it has the same name and is run by the same
     /// upstream. So are alerts that fire, approvals that are asked for, what waits for a webhook, and the cached answers of
     /// tools that stay as they were. Calls that have begun end as they began; a server that is gone from the configuration
-    /// ends with the last of its calls. If this fails, everything stays as it was.
+    /// ends with the last of its calls. A tool that an operator [switched off](Toolplane::disable) stays off. If this fails, everything stays as it was.
     ///
     /// How much is remembered counts from the start: `defaults.cache_bytes`, and `max_entries` and `max_bytes` of
     /// `defaults.idempotency`. The section `gateway` is for whoever serves.
@@ -109,7 +109,8 @@ impl Toolplane {
             .present
             .store(Arc::new(Arc::new(loaded.secrets())));
         let_go.add(&before.servers, &running.servers);
-        let rules = rules(configuration);
+        let mut rules = rules(configuration);
+        rules.switched_off.clone_from(&inner.rules.load().switched_off);
         let callers = callers(configuration);
         let known = inner.callers.load();
         let lists_changed = **inner.rules.load() != rules

@@ -32,6 +32,7 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             let disabled = disabled::of(&disabled::all(console).await, &tool);
             show::show(&tool, plane.server_record_of(&tool), &disabled, console)
         }),
+        Tools::Disable { name, reason } => block_on(disabled::disable(&name, reason.as_deref(), console)),
         Tools::Enable { name } => block_on(disabled::enable(&name, console)),
     }
 }

@@ -12,6 +12,7 @@ fn help() {
         "doctor",
         "tools ls",
         "tools show",
+        "tools disable",
         "tools enable",
         "servers ls",
         "call",

@@ -1,15 +1,17 @@
 //! What the operator of a running gateway sees of it and does there: servers, and tools that are switched off.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
     thread,
 };
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
-    binary::{BINARY, Place, eventually},
+    binary::{BINARY, Place, eventually, signal},
     serve::{Served, call},
 };
 
@@ -333,4 +335,154 @@ tools:
     assert!(run.stderr.contains("toolplane.yaml:8:"), "{run:?}");
     assert!(!run.stderr.contains("/properties/page"), "{run:?}");
     assert_eq!(place.run(&["check", "--strict"]).code, 2);
+}
+
+/// A gateway over stdio.
+struct Spoken {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Spoken {
+    fn start(place: &Place) -> Self {
+        let mut child = place
+            .command(&["serve", "--stdio", "--no-reload"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut spoken = Self {
+            child,
+            stdin,
+            stdout: BufReader::new(stdout),
+        };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        spoken.ask("initialize", &hello);
+        spoken.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        spoken
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.stdin, "{message}").unwrap();
+    }
+
+    /// Reads until a message holds this under that key.
+    fn until(&mut self, key: &str, value: &Value) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(
+                self.stdout.read_line(&mut line).unwrap() > 0,
+                "it ended before {value}"
+            );
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message[key] == *value {
+                return message;
+            }
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.say(&json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}));
+        self.until("id", &json!(method))
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let list = self.ask("tools/list", &json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn until_lists_change(&mut self) {
+        self.until("method", &json!("notifications/tools/list_changed"));
+    }
+}
+
+impl Drop for Spoken {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_operator_switches_a_tool_off_and_on_in_a_running_gateway() {
+    let tools = "
+tools:
+  search: {description: Searches, executor: {kind: mock, result: found}}
+  free: {description: Needs nothing, executor: {kind: mock, result: 1}}
+";
+    let place = Place::with(tools);
+    let none = place.run(&["tools", "disable", "search"]);
+    assert_eq!(none.code, 6, "no gateway runs: {none:?}");
+    let mut spoken = Spoken::start(&place);
+    assert_eq!(spoken.names(), ["free", "search"]);
+    let unknown = place.run(&["tools", "disable", "serch"]);
+    assert_eq!(unknown.code, 3, "{unknown:?}");
+
+    let disabled = place.run(&["tools", "disable", "search", "--reason", "broken upstream"]);
+    assert_eq!(disabled.code, 0, "{disabled:?}");
+    spoken.until_lists_change();
+    assert_eq!(spoken.names(), ["free"]);
+    let refused = spoken.ask("tools/call", &json!({"name": "search", "arguments": {}}));
+    let said = "`search` is switched off: an operator switched it off: broken upstream";
+    assert!(refused.to_string().contains(said), "{refused}");
+    assert!(refused.to_string().contains("unavailable"), "{refused}");
+
+    let table = place.run(&["tools", "ls"]);
+    let row = table
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("search"))
+        .unwrap()
+        .to_owned();
+    assert!(row.contains("switched off"), "{table:?}");
+    assert!(table.stderr.contains("broken upstream"), "{table:?}");
+    let list = place.run(&["tools", "ls", "-o", "json"]).json();
+    let shown = &list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["name"] == "search")
+        .unwrap()["disabled"][0];
+    assert_eq!(
+        (&shown["by"], shown.get("retry_in_ms")),
+        (&json!("operator"), None),
+        "{shown}"
+    );
+
+    // A reload keeps it.
+    place.write(
+        "toolplane.yaml",
+        format!("{tools}  third: {{description: New, executor: {{kind: mock, result: 3}}}}\n"),
+    );
+    signal(spoken.child.id(), Signal::HUP);
+    spoken.until_lists_change();
+    assert_eq!(spoken.names(), ["free", "third"]);
+
+    let enabled = place.run(&["tools", "enable", "search"]);
+    assert_eq!(enabled.code, 0, "{enabled:?}");
+    spoken.until_lists_change();
+    assert_eq!(spoken.names(), ["free", "search", "third"]);
+    let answer = spoken.ask("tools/call", &json!({"name": "search", "arguments": {}}));
+    assert!(answer.to_string().contains("found"), "{answer}");
+
+    // The log has both.
+    signal(spoken.child.id(), Signal::TERM);
+    let mut log = String::new();
+    spoken
+        .child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut log)
+        .unwrap();
+    assert!(
+        log.contains("an operator disabled `search`") && log.contains("an operator enabled `search`"),
+        "{log}"
+    );
 }

@@ -51,5 +51,7 @@ mod spans;
 #[cfg(feature = "exec-mock")]
 mod spans_refused;
 mod stack;
+#[cfg(feature = "exec-mock")]
+mod switches;
 mod turns;
 mod unknown_credentials;

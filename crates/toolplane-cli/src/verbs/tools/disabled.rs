@@ -1,4 +1,4 @@
-//! Tools that are switched off in gateways that run here, since their credentials were refused.
+//! Tools that are switched off in gateways that run here, by operators or since their credentials were refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,8 +21,12 @@ pub(super) struct Disabled {
     digest: Option<String>,
     pub(super) reason: String,
     pub(super) since: String,
-    /// In how long a call is let through to try it out.
-    retry_in_ms: u64,
+    /// `operator` or `credentials`.
+    #[serde(default)]
+    by: String,
+    /// In how long a call is let through to try it out; `None` if an operator switched it off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_in_ms: Option<u64>,
 }
 
 /// All that there are. Whoever lists tools wants those, and goes without this if it is not to be had.
@@ -57,6 +61,25 @@ pub(super) fn warn(name: &str, disabled: &[Disabled], console: Console) {
             one.since
         ));
     }
+}
+
+/// Switches a tool off, in each gateway that has it.
+pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) -> Result<Exit, Failure> {
+    let answers = gateways::ask(console, async |client: OperatorClient| {
+        client.disable(name, reason).await
+    })
+    .await?;
+    if answers.is_empty() {
+        let message = format!("no gateway of this user that runs here has a tool `{name}`");
+        let failure = Failure::new(Exit::NotFound, "not_found", message);
+        return Err(failure.with_hint("`toolplane tools ls` lists the names"));
+    }
+    let gateways: Vec<_> = answers.iter().map(|(gateway, ())| gateway.process()).collect();
+    let disabled = json!({"tool": name, "gateways": gateways});
+    console.value(&disabled, || {
+        format!("disabled {name} in the gateway {}", gateways.join(", "))
+    })?;
+    Ok(Exit::Done)
 }
 
 /// Switches a tool on again, wherever it is off.
