@@ -10,7 +10,7 @@ use mcp_wire::{
 use raw_json::RawJson;
 use tokio::time::sleep;
 
-use super::{client::HttpAnswer, listen::is_final, shared::HttpShared};
+use super::{listen::is_final, response::HttpAnswer, shared::HttpShared};
 use crate::{Error, ErrorKind, exchange::Exchange, incoming};
 
 /// How much of a body of an error is read, and how much of it is told.

@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{answer::is_stream, client::HttpAnswer, shared::HttpShared};
+use super::{answer::is_stream, response::HttpAnswer, shared::HttpShared};
 use crate::pauses;
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);

@@ -1,25 +1,23 @@
 //! The Streamable HTTP transport: each request is one POST, made and read in the caller's own future.
 
 mod answer;
-mod arrived;
-mod chunk;
 mod client;
+mod connection;
 mod deadlines;
 mod endpoint;
-mod framing;
 mod listen;
 mod params;
-mod plain;
-mod sending;
+mod pool;
+mod response;
 mod shared;
 mod sse;
+mod stream;
 mod tls;
 #[cfg(feature = "websocket")]
 mod websocket;
 #[cfg(not(feature = "websocket"))]
 #[path = "websocket_absent.rs"]
 mod websocket;
-mod wire;
 
 use std::{
     pin::pin,

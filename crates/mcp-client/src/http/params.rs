@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use mcp_wire::{MirroredParam, MirroredParams, Params, header};
 use raw_json::RawJson;
 
-use super::client::Headers;
+use super::pool::Headers;
 
 /// Which arguments of which tools are mirrored, as the last list of tools said.
 #[derive(Debug, Default)]

@@ -20,10 +20,12 @@ use tokio::{
 
 use super::{
     answer,
-    client::{Headers, HttpAnswer, HttpClient, TransportError},
+    client::HttpClient,
     deadlines::Deadlines,
     listen::is_final,
     params::{MirroredTools, header_value},
+    pool::{Headers, TransportError},
+    response::HttpAnswer,
 };
 use crate::{Error, ErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming};
 

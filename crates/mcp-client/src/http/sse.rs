@@ -24,7 +24,9 @@ use url::Url;
 
 use super::{
     HttpEndpoint, answer,
-    client::{Headers, HttpAnswer, HttpClient, has_user},
+    client::{HttpClient, has_user},
+    pool::Headers,
+    response::HttpAnswer,
 };
 use crate::{ConnectionOptions, Error, ErrorKind};
 

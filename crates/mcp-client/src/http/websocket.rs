@@ -37,7 +37,8 @@ use tower_service::Service as _;
 
 use super::{
     HttpEndpoint,
-    client::{has_user, innermost, tcp_connector},
+    client::{has_user, tcp_connector},
+    pool::innermost,
     tls,
 };
 use crate::{ConnectionOptions, Error, ErrorKind};

@@ -173,34 +173,34 @@ async fn answers_that_cannot_be_trusted() {
     let end = "0\r\n\r\n";
     let mut cases = vec![
         // No digits are no size.
-        (chunked("1.1", &format!("{data}\r\n\r\n")), "size of a chunk"),
-        (chunked("1.1", &format!("{data};x\r\n\r\n")), "size of a chunk"),
-        (chunked("1.1", &format!("{data} \r\n\r\n")), "size of a chunk"),
-        (
-            chunked("1.1", &format!("{:x};\n{json}\r\n{end}", json.len())),
-            "size of a chunk",
-        ),
-        (
-            chunked("1.1", &format!("{:x}\n{json}\r\n{end}", json.len())),
-            "size of a chunk",
-        ),
-        (chunked("1.0", &format!("{data}{end}")), "HTTP/1.0"),
-        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(200), "interim"),
-        ("\r\n".repeat(200), "interim"),
+        chunked("1.1", &format!("{data}\r\n\r\n")),
+        chunked("1.1", &format!("{data};x\r\n\r\n")),
+        chunked("1.1", &format!("{data} \r\n\r\n")),
+        chunked("1.1", &format!("{:x};\n{json}\r\n{end}", json.len())),
+        chunked("1.1", &format!("{:x}\n{json}\r\n{end}", json.len())),
+        chunked("1.0", &format!("{data}{end}")),
+        "HTTP/1.1 100 Continue\r\n\r\n".repeat(2000),
+        "\r\n".repeat(20_000),
     ];
     for line in ["099 OK", "999 OK", "600 OK", "0200 OK", "20 OK"] {
-        let head = format!("HTTP/1.1 {line}\r\ncontent-length: {}\r\n\r\n{json}", json.len());
-        cases.push((head, "its status is none"));
+        cases.push(format!(
+            "HTTP/1.1 {line}\r\ncontent-length: {}\r\n\r\n{json}",
+            json.len()
+        ));
     }
     for era in [Era::Legacy, Era::Modern] {
-        for (answer, says) in cases.clone() {
+        for answer in cases.clone() {
+            let start = answer[..40].to_owned();
             let (_server, connection) =
                 serving_in(era, move |_| Reply::Bytes(vec![answer.clone().into_bytes()])).await;
             let error = call(&connection, within(20)).await.unwrap_err();
             let ErrorKind::Protocol(text) = error.kind() else {
-                panic!("{says}: {error:?}");
+                panic!("{start:?}: {error:?}");
             };
-            assert!(text.contains(says) && error.was_sent(), "{says}: {text}");
+            assert!(
+                text.contains("no valid HTTP/1.1") && error.was_sent(),
+                "{start:?}: {text}"
+            );
             call(&connection, within(20)).await.unwrap();
         }
     }
