@@ -6,7 +6,6 @@ mod body;
 mod cors;
 mod endpoint;
 mod exchange;
-mod gated;
 mod guard;
 mod headers;
 mod news;

@@ -16,7 +16,6 @@ use tokio::{
 };
 
 use super::{
-    gated::Gate,
     repoll::Repoll,
     watch::{Patience, Phase, RequestBody, TICK, WatchedBody, WatchedIo},
 };
@@ -140,13 +139,12 @@ async fn serve_connection<S, B>(
         phase: Arc::clone(&phase),
     });
     let entered = Arc::clone(&phase);
-    let gate = Arc::new(Gate::new());
     let service = service_fn(move |request: Request<Incoming>| {
         let busy = entered.busy();
         let request = request.map(|body| RequestBody::new(body, Arc::clone(&entered)));
-        let (answer, gate) = (service.call(request), Arc::clone(&gate));
+        let answer = service.call(request);
         async move {
-            let answer = gate.before(pin!(answer)).await?;
+            let answer = answer.await?;
             Ok::<_, S::Error>(answer.map(|body| WatchedBody { body, _busy: busy }))
         }
     });
@@ -161,11 +159,11 @@ async fn serve_connection<S, B>(
         idle: options.idle_timeout,
         write: options.write_timeout,
     };
-    let stop = pin!(async {
+    let mut stop = pin!(async {
         // It changes once, or its sender is dropped: either way the server stops.
         let _ = stopped.changed().await;
     });
-    let overdue = pin!(async {
+    let mut overdue = pin!(async {
         let mut ticks = interval(TICK);
         // The first tick comes at once.
         ticks.reset();
@@ -176,9 +174,6 @@ async fn serve_connection<S, B>(
             }
         }
     });
-    let (stop_gate, tick_gate) = (Gate::new(), Gate::new());
-    let mut stop = stop_gate.before(stop);
-    let mut overdue = tick_gate.before(overdue);
     let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
