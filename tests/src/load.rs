@@ -17,8 +17,11 @@ use anyhow::{Context, Result, bail, ensure};
 const TRIES: usize = 2000;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// What a request of 2026-07-28 says of its client.
-const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}"#;
+/// The metadata of a request of 2026-07-28, around the capabilities of its client.
+const META: [&str; 2] = [
+    r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":"#,
+    r#","io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}"#,
+];
 
 /// A process that listens, ended when it is dropped.
 #[derive(Debug)]
@@ -83,6 +86,18 @@ impl Server {
         Ok(Duration::from_millis(10 * (user + system)))
     }
 
+    /// Returns the number of processes that it has started and that still run, their own children among them.
+    #[must_use]
+    pub fn n_descendants(&self) -> usize {
+        let (mut n, mut parents) = (0, vec![self.child.id()]);
+        while let Some(parent) = parents.pop() {
+            let children = children(parent);
+            n += children.len();
+            parents.extend(children);
+        }
+        n
+    }
+
     /// Asks it to end, and waits until it has: what it writes at its end is written then.
     ///
     /// # Errors
@@ -109,6 +124,17 @@ impl Drop for Server {
     }
 }
 
+/// The children of a process: those that each of its threads has started.
+fn children(parent: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
+        return Vec::new();
+    };
+    let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    let lists: Vec<String> = threads.flatten().filter_map(of_thread).collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// Which revision of MCP a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
@@ -125,6 +151,8 @@ pub enum Era {
 pub struct Client {
     stream: BufReader<TcpStream>,
     era: Era,
+    /// The capabilities that requests of 2026-07-28 declare, as JSON.
+    capabilities: &'static str,
     /// The header lines of every request, each with its end.
     headers: String,
     body: Vec<u8>,
@@ -147,6 +175,7 @@ impl Client {
         let mut client = Self {
             stream: BufReader::new(stream),
             era,
+            capabilities: "{}",
             headers,
             body: Vec::new(),
         };
@@ -161,13 +190,24 @@ impl Client {
         Ok(client)
     }
 
+    /// Declares these capabilities, as JSON, in the requests of 2026-07-28 that are made from now on.
+    #[must_use]
+    pub fn declaring(self, capabilities: &'static str) -> Self {
+        Self { capabilities, ..self }
+    }
+
     /// Makes a request, to be sent as often as one likes: `params` are the members of the parameters, without braces.
     #[must_use]
     pub fn request(&self, method: &str, name: Option<&str>, params: &str) -> Vec<u8> {
         let named = name.map(|name| format!(r#""name":"{name}""#));
-        let meta = (self.era == Era::Modern).then_some(META);
+        let meta = (self.era == Era::Modern).then(|| META.join(self.capabilities));
         let given = Some(params).filter(|params| !params.is_empty());
-        let params: Vec<&str> = named.as_deref().into_iter().chain(given).chain(meta).collect();
+        let params: Vec<&str> = named
+            .as_deref()
+            .into_iter()
+            .chain(given)
+            .chain(meta.as_deref())
+            .collect();
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{}}}}}"#,
             params.join(",")

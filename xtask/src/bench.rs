@@ -15,6 +15,9 @@ const MEASURED: [&[&str]; 2] = [
     &["--package", "mcp-server", "--example", "echo"],
 ];
 
+/// The benchmarks that measure those programs.
+const WHOLE_PROCESS: [&str; 2] = ["gateway", "own_connections"];
+
 /// The benchmark that is no member of the workspace, since it needs a peer's crates: our MCP client against others.
 const CLIENT: &str = "client";
 const CLIENT_FOLDER: &str = "benches";
@@ -45,7 +48,7 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
         .filter(|(_, bench)| named.is_none_or(|named| named == *bench))
     {
         say(format_args!("bench: `{bench}` of `{package}`"));
-        if *bench == "gateway" {
+        if WHOLE_PROCESS.contains(bench) {
             for program in MEASURED {
                 run(cargo(repository.root())
                     .args(["build", "--release"])

@@ -171,7 +171,10 @@ fn fifty_calls_at_once_take_two_processes() {
     let Some(peer) = installed(Peers::time) else {
         return;
     };
-    let configuration = Configuration::default().peer_with("peer", &peer, &json!({"era": "legacy"}));
+    let configuration = Configuration::default()
+        .peer_with("peer", &peer, &json!({"era": "legacy"}))
+        // A list waits for the server, however slow the machine is.
+        .gateway(json!({"list_wait": "60s"}));
     let gateway = Gateway::http(&configuration);
     let offer = || Offer::new(r#"{"elicitation":{}}"#, |_, _| None);
     let mut client = gateway.client_offering(Era::Modern, offer());
@@ -189,6 +192,9 @@ fn fifty_calls_at_once_take_two_processes() {
         let servers = gateway.process.descendants().len();
         assert!(servers <= 2, "{servers} processes");
     }
+    let log = gateway.process.stderr();
+    let opened = log.matches("a connection for a single client is opened: the client has none");
+    assert_eq!(opened.count(), 1, "{log}");
     assert_eq!(gateway.terminate().code(), Some(0));
 }
 

@@ -1,6 +1,7 @@
 //! Calls that wait for a connection which serves one call at a time. The clock stands still unless a test moves it.
 
 use std::{
+    io,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -310,4 +311,72 @@ async fn calls_that_wait_when_the_server_is_shut_down_are_told() {
     held.abort();
     join(shutdown).await;
     assert_eq!(fixture.notes("starts").len(), 1, "none is started again");
+}
+
+/// A log that a test reads.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// The lines that tell of connections for single clients.
+    fn openings(&self) -> Vec<String> {
+        let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let lines = log
+            .lines()
+            .filter_map(|line| line.split_once("a connection for a single client is opened: "));
+        lines.map(|(_, reason)| reason.to_owned()).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_opening_is_logged_with_its_reason() {
+    let log = Log::default();
+    let written = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || written.clone())
+        .finish();
+    // The runtime has one thread, which is this one.
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let fixture = Fixture::new(&[]);
+    let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
+    let held = parked(&client, &server).await;
+    let call = waiting(&client, &server).await;
+    advance(PATIENCE + Duration::from_millis(7)).await;
+    join(call).await.unwrap();
+    client.clone().answers(1);
+    join(held).await;
+    // One of the two ends, and is opened again by a call that finds no other.
+    advance(Duration::from_secs(31)).await;
+    until(|| server.n_own_connections() == 1).await;
+    let exit = tokio::spawn({
+        let (client, server) = (client.clone(), server.clone());
+        async move { client.call(&server, "exit", json!({})).make().await.is_err() }
+    });
+    assert!(join(exit).await);
+    until(|| server.n_own_connections_used() == 0).await;
+    let again = begin(&client, &server);
+    settle().await;
+    // A server that has just ended is left alone for a moment.
+    advance(Duration::from_secs(5)).await;
+    until(|| again.is_finished()).await;
+    let reasons = log.openings();
+    let expected = [
+        "the client has none server=\"box\" n_open=1",
+        "a call waited 257 ms for one that is ready server=\"box\" n_open=2",
+        "the one before has ended server=\"box\" n_open=1",
+    ];
+    assert_eq!(reasons, expected);
+    server.shutdown().await;
 }
