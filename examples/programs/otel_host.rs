@@ -1,5 +1,5 @@
-//! A program that brings its own OpenTelemetry SDK: spans of calls are children of its own spans, with nothing to set up
-//! in toolplane.
+//! A program that brings its own OpenTelemetry SDK: spans of calls are children of its own spans, and calls are counted by
+//! its meters, with nothing to set up in toolplane.
 //!
 //! Run it with `cargo run -p toolplane-examples --example otel-host`.
 
@@ -9,7 +9,10 @@ use opentelemetry::{
     Context, global,
     trace::{FutureExt, TraceContextExt, Tracer},
 };
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
+use opentelemetry_sdk::{
+    metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider},
+    trace::{InMemorySpanExporter, SdkTracerProvider},
+};
 use toolplane::{CallRequest, Toolplane};
 
 const CONFIGURATION: &str = r"
@@ -21,12 +24,17 @@ tools:
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A real program exports to its collector; this one keeps the spans to print them.
+    // A real program exports to its collector; this one keeps spans and metrics to print them.
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder()
         .with_simple_exporter(exporter.clone())
         .build();
-    global::set_tracer_provider(provider.clone());
+    global::set_tracer_provider(provider);
+    let figures = InMemoryMetricExporter::default();
+    let meters = SdkMeterProvider::builder()
+        .with_reader(PeriodicReader::builder(figures.clone()).build())
+        .build();
+    global::set_meter_provider(meters.clone());
 
     let plane = Toolplane::from_yaml(CONFIGURATION)?;
     let turn = global::tracer("agent").start("turn");
@@ -44,5 +52,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} below {parent}", span.name);
     }
     assert_eq!(spans.len(), 3, "an attempt, its call, and the turn of the agent");
+
+    meters.force_flush()?;
+    let collected = figures.get_finished_metrics()?;
+    let scopes = collected.iter().flat_map(|collected| collected.scope_metrics());
+    let mut names: Vec<_> = scopes
+        .flat_map(|scope| scope.metrics())
+        .map(|metric| metric.name())
+        .collect();
+    names.sort_unstable();
+    println!("metrics: {}", names.join(", "));
+    assert!(names.contains(&"toolplane.calls"), "the call was counted");
     Ok(())
 }

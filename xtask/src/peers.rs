@@ -40,6 +40,10 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<Part>> {
             "`mcp-server-sqlite` from PyPI",
             python(&pins, "requirements-sqlite.txt", &folder.join("python-sqlite")),
         ),
+        part(
+            "gRPC and the definitions of OTLP from PyPI",
+            python(&pins, "requirements-otel.txt", &folder.join("python-otel")),
+        ),
         part("git", program("git", "git")),
     ])
 }

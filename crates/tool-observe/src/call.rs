@@ -65,7 +65,7 @@ impl<S: Invoke> Invoke for Watching<S> {
         let result = if span.is_disabled() {
             watched.run(&self.inner).await
         } else {
-            span.in_scope(|| log::start(watched.cx));
+            span.in_scope(|| watched.log_start());
             watched.run(&self.inner).instrument(span.clone()).await
         };
         span.in_scope(|| watched.end(&result));

@@ -1,12 +1,19 @@
 //! The names under which telemetry says things.
 //!
-//! Those of `gen_ai.*`, `mcp.*` and `error.type` are OpenTelemetry's, as the file `docs/gen-ai/mcp.md` of
-//! `open-telemetry/semantic-conventions-genai` has them at commit 0393513 (status: development). They are written here
-//! by hand since the crate of conventions deprecates them. What begins with `toolplane.` is ours.
+//! Those of `gen_ai.*`, `mcp.*` and `error.type` are OpenTelemetry's, at [`SEMANTIC_CONVENTIONS`]. They are written here by
+//! hand since the crate of conventions deprecates them. What begins with `toolplane.` is ours.
 
 use tool_core::{
     CallContext, Degraded, DegradedStep, DispatchState, Outcome, Target, TaskRequest, ToolError,
 };
+
+/// The version of OpenTelemetry's conventions for MCP and GenAI that spans follow: a repository, and a revision of it since no
+/// release has them yet (status: development). The file is `docs/gen-ai/mcp.md`.
+pub const SEMANTIC_CONVENTIONS: &str = "open-telemetry/semantic-conventions-genai@0393513";
+
+/// The attribute of the instrumentation scope that says which conventions its spans and metrics follow.
+#[cfg(feature = "otel")]
+pub(crate) const CONVENTIONS: &str = "toolplane.semantic_conventions";
 
 pub(crate) const MCP_METHOD: &str = "mcp.method.name";
 pub(crate) const OPERATION: &str = "gen_ai.operation.name";
@@ -36,6 +43,9 @@ pub(crate) const INSTEAD_OF: &str = "toolplane.instead_of";
 /// After a failure: whether a tool may have run that must not run twice.
 pub(crate) const MAY_HAVE_RUN: &str = "toolplane.may_have_run";
 pub(crate) const RESULT_BYTES: &str = "toolplane.result.bytes";
+/// Number of events that a span does not have, since there were too many.
+#[cfg(feature = "otel")]
+pub(crate) const MORE_EVENTS: &str = "toolplane.more_events";
 
 /// The names of what happens to a call while it runs, and what is said of it.
 pub(crate) mod events {

@@ -114,24 +114,6 @@ impl Form {
     }
 }
 
-/// Two versions of a tool are two tools.
-impl PartialEq for Form {
-    fn eq(&self, other: &Self) -> bool {
-        let parts = |form: &Self| {
-            let words = (form.method, form.outcome, form.dispatch);
-            (
-                form.kind,
-                words,
-                form.error_type,
-                form.protocol,
-                form.has_client,
-                form.names_subject,
-            )
-        };
-        Arc::ptr_eq(&self.tool, &other.tool) && parts(self) == parts(other)
-    }
-}
-
 impl Details {
     pub(crate) fn of(cx: &CallContext, kind: SpanKind, result: Option<&Result<Outcome, ToolError>>) -> Self {
         let n_bytes = match result {

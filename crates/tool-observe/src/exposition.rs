@@ -1,9 +1,6 @@
-use std::{
-    fmt::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use tool_core::{AlertKind, AlertPhase};
@@ -44,10 +41,15 @@ pub(crate) enum FamilyKind {
 /// One figure of a metric.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    /// The part of a histogram that it is of, such as `_sum`; empty otherwise.
-    part: &'static str,
     pub(crate) labels: Vec<(String, String)>,
-    pub(crate) value: f64,
+    pub(crate) value: SampleValue,
+}
+
+/// The value of a [`Sample`].
+#[derive(Debug)]
+pub(crate) enum SampleValue {
+    Number(f64),
+    Histogram(Shown),
 }
 
 type Tools = [(Arc<str>, Arc<Series>)];
@@ -151,7 +153,7 @@ impl Page {
         self.head(name, FamilyKind::Histogram, help);
         for (source, one) in sources {
             if let Some(shown) = one.seconds.shown(&SECONDS) {
-                self.parts(("source", source), &shown);
+                self.sample(&[("source", source)], SampleValue::Histogram(shown));
             }
         }
     }
@@ -228,18 +230,8 @@ impl Page {
         }
     }
 
-    #[cfg(feature = "otel")]
     pub(crate) fn families(self) -> Vec<Family> {
         self.families
-    }
-
-    /// Returns all families in the text format of Prometheus, version 0.0.4.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        for family in &self.families {
-            family.write(&mut text);
-        }
-        text
     }
 
     fn breakers(&mut self, prefix: &str, label: &str, whose: &str, breakers: &[(&Arc<str>, &Breaker)]) {
@@ -306,19 +298,9 @@ impl Page {
         self.head(name, FamilyKind::Histogram, help);
         for (tool, one) in tools {
             if let Some(shown) = of(one).shown(bounds) {
-                self.parts(("tool", tool), &shown);
+                self.sample(&[("tool", tool)], SampleValue::Histogram(shown));
             }
         }
-    }
-
-    /// The parts of a histogram.
-    fn parts(&mut self, of: (&str, &str), shown: &Shown) {
-        for (bound, count) in &shown.up_to {
-            self.part("_bucket", &[of, ("le", &bound.to_string())], *count as f64);
-        }
-        self.part("_bucket", &[of, ("le", "+Inf")], shown.count as f64);
-        self.part("_sum", &[of], shown.sum);
-        self.part("_count", &[of], shown.count as f64);
     }
 
     fn head(&mut self, name: &str, kind: FamilyKind, help: &str) {
@@ -332,10 +314,10 @@ impl Page {
 
     /// Adds a sample to the last family.
     fn line(&mut self, labels: &[(&str, &str)], value: f64) {
-        self.part("", labels, value);
+        self.sample(labels, SampleValue::Number(value));
     }
 
-    fn part(&mut self, part: &'static str, labels: &[(&str, &str)], value: f64) {
+    fn sample(&mut self, labels: &[(&str, &str)], value: SampleValue) {
         let Some(family) = self.families.last_mut() else {
             return;
         };
@@ -346,40 +328,9 @@ impl Page {
             .iter()
             .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()));
         family.samples.push(Sample {
-            part,
             labels: labels.collect(),
             value,
         });
-    }
-}
-
-impl Family {
-    /// Writes the family in the text format of Prometheus, version 0.0.4.
-    fn write(&self, text: &mut String) {
-        let Self { name, help, .. } = self;
-        let word = match self.kind {
-            FamilyKind::Counter => "counter",
-            FamilyKind::Gauge => "gauge",
-            FamilyKind::Histogram => "histogram",
-        };
-        let _ = writeln!(text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {word}");
-        for sample in &self.samples {
-            let _ = write!(text, "{PREFIX}{name}{}", sample.part);
-            for (index, (label, value)) in sample.labels.iter().enumerate() {
-                text.push_str(if index == 0 { "{" } else { "," });
-                let _ = write!(text, "{label}=\"");
-                for letter in value.chars() {
-                    match letter {
-                        '\\' | '"' => text.extend(['\\', letter]),
-                        '\n' => text.push_str("\\n"),
-                        _ => text.push(letter),
-                    }
-                }
-                text.push('"');
-            }
-            text.push_str(if sample.labels.is_empty() { " " } else { "} " });
-            let _ = writeln!(text, "{}", sample.value);
-        }
     }
 }
 

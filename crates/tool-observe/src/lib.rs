@@ -5,8 +5,7 @@
 //! log how servers fare. [`Metrics`] is another, for Prometheus.
 //!
 //! # Features
-//! `otel` has spans made by the SDK that the host program brings: see `Tracer::global`. `otlp` exports spans to an
-//! OpenTelemetry collector: see `Otlp`.
+//! `otel` has spans and metrics made by the SDK that the host program brings: see `Tracer::global` and `OtelMetrics`.
 
 mod alert_log;
 mod alerts;
@@ -24,13 +23,12 @@ mod metrics;
 mod milliseconds;
 #[cfg(feature = "otel")]
 mod otel;
-#[cfg(feature = "otlp")]
-mod otlp;
 mod record;
 mod series;
 mod signature;
 mod source_log;
 mod switch_log;
+mod text_format;
 mod times;
 mod tracer;
 mod vitals;
@@ -38,9 +36,7 @@ mod watch;
 mod webhook;
 
 #[cfg(feature = "otel")]
-pub use self::otel::OtelMetrics;
-#[cfg(feature = "otlp")]
-pub use self::otlp::{Otlp, OtlpEnvironment, OtlpSettings};
+pub use self::otel::{OtelMetrics, trace_id_of_call};
 pub use tool_core::sanitised;
 
 pub use self::{
@@ -49,6 +45,7 @@ pub use self::{
     attempt::{WatchAttempt, WatchingAttempt},
     breaker_log::BreakerLog,
     call::{Watch, Watching},
+    conventions::SEMANTIC_CONVENTIONS,
     described::AttributeValue,
     health_book::HealthBook,
     journal::SpanEvent,

@@ -15,6 +15,7 @@ use crate::{
     conventions,
     exposition::Page,
     series::{Breaker, Firing, Series, Starts},
+    text_format,
 };
 
 /// Counts what happens to calls, for Prometheus: [`Metrics::render`] gives the text that it reads.
@@ -104,7 +105,7 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut page = Page::default();
         self.read(&mut page);
-        page.text()
+        text_format::render(page)
     }
 
     /// Reads all figures onto a page.

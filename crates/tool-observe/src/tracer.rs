@@ -207,6 +207,7 @@ impl Tracer {
                         elapsed,
                         result,
                         events,
+                        n_more_events,
                     });
                 }
             }

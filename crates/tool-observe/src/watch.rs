@@ -47,6 +47,20 @@ impl<'a> Watched<'a> {
         inner.invoke(self.cx).await
     }
 
+    /// Logs the start, in the context of the span.
+    pub(crate) fn log_start(&self) {
+        #[cfg(feature = "otel")]
+        let _active = self.attach();
+        log::start(self.cx);
+    }
+
+    /// Makes the span of the host's SDK the active one on this thread, so that log records have its ids.
+    #[cfg(feature = "otel")]
+    fn attach(&self) -> Option<opentelemetry::ContextGuard> {
+        let context = self.span.as_ref()?.1.api_context()?;
+        Some(context.clone().attach())
+    }
+
     pub(crate) fn end(mut self, result: &Result<Outcome, ToolError>) {
         self.over = true;
         self.tell(Some(result));
@@ -63,6 +77,8 @@ impl<'a> Watched<'a> {
         };
         let elapsed = at.since(self.start);
         if is_logged {
+            #[cfg(feature = "otel")]
+            let _active = self.attach();
             log::end(self.cx, self.kind, result, elapsed);
         }
         if !self.observers.is_empty() {

@@ -163,6 +163,14 @@ impl Peers {
         Ok(self.python_program("python-sqlite", "python")?.arg(script))
     }
 
+    /// Starts a Python script that imports `grpc` and `opentelemetry.proto`.
+    ///
+    /// # Errors
+    /// When they are not installed.
+    pub fn otel_script(&self, script: &Path) -> Result<PeerCommand, Skip> {
+        Ok(self.python_program("python-otel", "python")?.arg(script))
+    }
+
     /// Starts the MCP Inspector's command line, an independent client: append the server's command or address.
     ///
     /// It writes below `HOME`: give it a temporary one.

@@ -78,7 +78,7 @@ pub(crate) fn open(
     console: Console,
 ) -> Result<(Loaded, Toolplane), Failure> {
     let loaded = read(files(options)?, console)?;
-    let plane = telemetry.of(builder(&loaded).chaos(chaos)).build()?;
+    let plane = telemetry.of(builder(&loaded).chaos(chaos), None).build()?;
     warn(&loaded, &plane, console);
     Ok((loaded, plane))
 }

@@ -7,13 +7,14 @@ use std::{
 use tool_scan::escape_json;
 use toolplane::policy::Redactor;
 use tracing::{Level, Metadata};
-use tracing_subscriber::{EnvFilter, fmt, fmt::MakeWriter, util::SubscriberInitExt};
+use tracing_subscriber::{EnvFilter, fmt, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     command::{Format, LogFormat, Options},
     config::variable,
     failure::Failure,
     output::Console,
+    telemetry::ExportLayer,
     text,
 };
 
@@ -41,10 +42,7 @@ impl Write for Stderr {
     /// Writes a whole event, which is how they come.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        let text = match self.hides_credentials {
-            true => SECRETS.text(&text),
-            false => SECRETS.known(&text),
-        };
+        let text = hidden(&text, self.hides_credentials);
         let line = text.strip_suffix('\n').unwrap_or(&text);
         let line = if self.is_json {
             escape_json(line).into_owned()
@@ -76,15 +74,31 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 
     fn make_writer_for(&'a self, event: &Metadata<'_>) -> Stderr {
-        // Those with arguments have masked them already, and say so in words that must stay.
-        let is_masked = ["tool_observe", "tool_exec_http"]
-            .iter()
-            .any(|own| event.target().starts_with(own));
         Stderr {
             is_json: self.is_json,
-            hides_credentials: *event.level() > Level::INFO && !is_masked,
+            hides_credentials: *event.level() > Level::INFO && !is_masked(event.target()),
         }
     }
+}
+
+/// Returns `true` if lines of this target have masked their arguments already, and say so in words that must stay.
+fn is_masked(target: &str) -> bool {
+    ["tool_observe", "tool_exec_http"]
+        .iter()
+        .any(|own| target.starts_with(own))
+}
+
+fn hidden(text: &str, hides_credentials: bool) -> Cow<'_, str> {
+    match hides_credentials {
+        true => SECRETS.text(text),
+        false => SECRETS.known(text),
+    }
+}
+
+/// Hides secrets in a part of a log line, as they are hidden in the lines on stderr. `is_verbose` is for levels below
+/// `info`.
+pub(crate) fn line_without_secrets<'a>(text: &'a str, target: &str, is_verbose: bool) -> Cow<'a, str> {
+    hidden(text, is_verbose && !is_masked(target))
 }
 
 /// Sends logs to stderr, which is never protocol or data.
@@ -100,9 +114,10 @@ pub(crate) fn start(options: &Options, default_level: &str, console: Console) ->
         .with_writer(Lines { is_json: json })
         .with_ansi(console.stderr_color());
     let started = if json {
-        builder.json().flatten_event(true).finish().try_init()
+        let lines = builder.json().flatten_event(true).finish();
+        lines.with(ExportLayer).try_init()
     } else {
-        builder.compact().finish().try_init()
+        builder.compact().finish().with(ExportLayer).try_init()
     };
     started.map_err(|error| Failure::failed("logging could not be started").with_source(&error))
 }

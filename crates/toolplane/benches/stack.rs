@@ -1,12 +1,17 @@
-//! What the standard stack costs: a static mock tool through every layer, in process, watched and not. Traces need
-//! `--features otlp`.
+//! What the standard stack costs: a static mock tool through every layer, in process, watched and not. Traces need the
+//! feature `otel`.
 
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+#[cfg(feature = "otel")]
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter},
+};
 use tokio::runtime::Runtime;
-#[cfg(feature = "otlp")]
-use toolplane::observe::{Otlp, OtlpSettings, Sampler, Tracer};
+#[cfg(feature = "otel")]
+use toolplane::observe::Tracer;
 use toolplane::{
     Builder, CallRequest, Toolplane,
     core::Outcome,
@@ -31,17 +36,26 @@ fn builder() -> Builder {
     Toolplane::builder().loaded(&load(&options).expect("the configuration is usable"))
 }
 
-/// A tracer of a share of all calls, whose spans are written as they would be sent and then lost, since nobody takes them.
-#[cfg(feature = "otlp")]
+/// Loses all spans.
+#[cfg(feature = "otel")]
+#[derive(Debug)]
+struct Nowhere;
+
+#[cfg(feature = "otel")]
+impl SpanExporter for Nowhere {
+    async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+/// A tracer of a share of all calls, whose spans are batched and then lost.
+#[cfg(feature = "otel")]
 fn tracer(ratio: f64) -> Tracer {
-    let mut settings = OtlpSettings::new("http://127.0.0.1:9");
-    settings.max_queue = 0;
-    let sampler = Sampler {
-        follows_caller: true,
-        ratio,
-    };
-    // Only the task that sends ends with it.
-    Otlp::start(settings).tracer(sampler)
+    let provider = SdkTracerProvider::builder()
+        .with_sampler(Sampler::TraceIdRatioBased(ratio))
+        .with_batch_exporter(Nowhere)
+        .build();
+    Tracer::from_provider(&provider)
 }
 
 /// Who watches, and what they are called.
@@ -49,9 +63,9 @@ fn watched() -> Vec<(&'static str, Builder)> {
     vec![
         ("stack", builder()),
         ("stack, counted", builder().observer(Arc::new(Metrics::new()))),
-        #[cfg(feature = "otlp")]
+        #[cfg(feature = "otel")]
         ("stack, 1 % traced", builder().tracer(tracer(0.01))),
-        #[cfg(feature = "otlp")]
+        #[cfg(feature = "otel")]
         ("stack, traced", builder().tracer(tracer(1.0))),
     ]
 }

@@ -13,9 +13,7 @@ use tool_core::{
     Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
-use tool_observe::{
-    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog, Tracer,
-};
+use tool_observe::{AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog};
 use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules, Surface};
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
@@ -33,19 +31,9 @@ use crate::{
     reload::Reloading,
     required::Required,
     stack::{DryRun, Guards, Run, Watchers, stack},
+    telemetry::Telemetry,
     views::Views,
 };
-
-/// The tracer of a [`Builder`] that was given none.
-#[cfg_attr(not(feature = "otel"), derive(Default))]
-struct DefaultTracer(Option<Tracer>);
-
-#[cfg(feature = "otel")]
-impl Default for DefaultTracer {
-    fn default() -> Self {
-        Self(Some(Tracer::global()))
-    }
-}
 
 /// Puts a [`Toolplane`] together.
 #[derive(Default)]
@@ -54,7 +42,7 @@ pub struct Builder {
     configuration: Configuration,
     own: Own,
     observers: Vec<Arc<dyn Observe>>,
-    tracer: DefaultTracer,
+    pub(crate) telemetry: Telemetry,
     secrets: Option<Arc<dyn Secrets>>,
     redactor: Redactor,
     seed: Option<u64>,
@@ -101,14 +89,6 @@ impl Builder {
     /// Tells this of every call.
     pub fn observer(mut self, observer: Arc<dyn Observe>) -> Self {
         self.observers.push(observer);
-        self
-    }
-
-    /// Sets the tracer of calls and attempts; outgoing requests then carry the trace context of its spans. With `None` no
-    /// spans are made, and a caller's trace is passed on as it came. Default: the global tracer provider of OpenTelemetry
-    /// with the feature `otel`, else `None`.
-    pub fn tracer(mut self, tracer: impl Into<Option<Tracer>>) -> Self {
-        self.tracer = DefaultTracer(tracer.into());
         self
     }
 
@@ -194,7 +174,9 @@ impl Builder {
         let hooks = Hooks::new(outbound, clock.clone());
         hooks.adopt(hooks.of(&configuration)?);
         observers.push(hooks.of_alerts());
-        let observers: Observers = observers.into_iter().chain(self.observers).collect();
+        let (tracer, counter) = self.telemetry.into_parts();
+        let others = counter.into_iter().chain(self.observers);
+        let observers: Observers = observers.into_iter().chain(others).collect();
         tell_of_sources(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(policies::rules(&configuration));
         let ledger = self.ledger.unwrap_or_else(|| {
@@ -231,7 +213,7 @@ impl Builder {
             stack: stack(
                 Watchers {
                     observers: observers.clone(),
-                    tracer: self.tracer.0,
+                    tracer,
                 },
                 rules.clone(),
                 guards,

@@ -23,8 +23,9 @@
 //! ```
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, and
-//! `full` for all of these, which is the default; `otlp` for traces, which is not part of it. Each works alone.
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, `otel` for
+//! spans and metrics by the providers of OpenTelemetry that the program sets, and `full` for all of these, which is the default.
+//! Each works alone.
 
 mod builder;
 mod chaos;
@@ -51,6 +52,7 @@ mod request;
 mod required;
 mod stack;
 mod switches;
+mod telemetry;
 mod turn;
 mod usage;
 mod view;

@@ -16,4 +16,5 @@ mod relay;
 mod serving;
 mod support;
 mod tasks;
+mod telemetry;
 mod training;

@@ -13,9 +13,10 @@ use opentelemetry::{
 };
 use tool_core::{CallContext, Event, Observe, Outcome, SourceState, Target};
 
+use super::scope;
 use crate::{
     Metrics, conventions,
-    exposition::{Family, FamilyKind, Page},
+    exposition::{Family, FamilyKind, Page, SampleValue},
     histogram::{BYTES, Bounds, SECONDS},
 };
 
@@ -64,7 +65,7 @@ impl OtelMetrics {
     #[must_use]
     pub fn from_provider(metrics: Arc<Metrics>, provider: &dyn MeterProvider) -> Self {
         let this = Self::new(metrics, Provider::Given);
-        this.instrument(provider.meter(SCOPE));
+        this.instrument(provider.meter_with_scope(scope()));
         this
     }
 
@@ -107,7 +108,7 @@ impl OtelMetrics {
             if !known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &provider)) {
                 *known = Some(provider.clone());
                 drop(known);
-                return self.instrument(provider.meter(SCOPE));
+                return self.instrument(provider.meter_with_scope(scope()));
             }
         }
         let n_gauges = self.metrics.n_gauges();
@@ -124,8 +125,10 @@ impl OtelMetrics {
     fn look_if_due(&self, cx: &CallContext) {
         let now = cx.clock.now().since(tool_core::Instant::default());
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        if now >= self.next_look.load(Ordering::Relaxed) {
-            let next = now.saturating_add(LOOK_INTERVAL.as_millis() as u64);
+        let next = now.saturating_add(LOOK_INTERVAL.as_millis() as u64);
+        // Calls may have clocks of their own: a time far ahead is another clock's.
+        let known = self.next_look.load(Ordering::Relaxed);
+        if known <= now || known > next {
             self.next_look.store(next, Ordering::Relaxed);
             self.look();
         }
@@ -167,7 +170,9 @@ fn observe(meter: &Meter, family: &Family, metrics: Weak<Metrics>) {
                 let attributes: Vec<_> = labels
                     .map(|(label, value)| KeyValue::new(label.clone(), value.clone()))
                     .collect();
-                tell(sample.value, &attributes);
+                if let SampleValue::Number(value) = sample.value {
+                    tell(value, &attributes);
+                }
             }
         }
     };

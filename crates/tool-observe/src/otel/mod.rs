@@ -1,7 +1,19 @@
 //! Spans and metrics through the API of OpenTelemetry, for programs that bring their own SDK.
 
+use opentelemetry::{InstrumentationScope, KeyValue};
+
+use crate::conventions::{CONVENTIONS, SEMANTIC_CONVENTIONS};
+
 mod instruments;
 mod spans;
 
-pub use self::instruments::OtelMetrics;
 pub(crate) use self::spans::{ApiSpan, ApiTracer, End};
+pub use self::{instruments::OtelMetrics, spans::trace_id_of_call};
+
+/// Returns the scope of all spans and metrics.
+fn scope() -> InstrumentationScope {
+    InstrumentationScope::builder("toolplane")
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .with_attributes([KeyValue::new(CONVENTIONS, SEMANTIC_CONVENTIONS)])
+        .build()
+}

@@ -1,5 +1,6 @@
 use std::{
     borrow::Cow,
+    cell::Cell,
     fmt,
     sync::{
         Arc, PoisonError, RwLock,
@@ -9,7 +10,7 @@ use std::{
 };
 
 use opentelemetry::{
-    Context, InstrumentationScope, KeyValue, Value,
+    Context, KeyValue, Value,
     global::{self, BoxedTracer},
     trace::{
         SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt, TraceFlags, TraceId,
@@ -18,14 +19,29 @@ use opentelemetry::{
 };
 use tool_core::{CallContext, Outcome, ToolError, TraceContext};
 
+use super::scope;
 use crate::{
-    AttributeValue, SpanKind,
+    AttributeValue, SpanKind, conventions,
     described::{Details, Form},
     journal::SpanEvent,
 };
 
 /// Pause between two looks at the global provider while it records nothing.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+thread_local! {
+    /// The correlation id of the call whose span this thread begins.
+    static CALL: Cell<Option<u128>> = const { Cell::new(None) };
+}
+
+/// Returns the correlation id of the call whose span this thread begins, if it begins one.
+///
+/// It is for id generators of a host's SDK: with it as the id of new traces, a trace that begins with a call is found by the
+/// id that logs have.
+#[must_use]
+pub fn trace_id_of_call() -> Option<u128> {
+    CALL.get()
+}
 
 /// A tracer of the host program, by the API of OpenTelemetry.
 #[derive(Clone)]
@@ -59,6 +75,8 @@ pub(crate) struct End<'a> {
     pub(crate) elapsed: Duration,
     pub(crate) result: Option<&'a Result<Outcome, ToolError>>,
     pub(crate) events: Vec<SpanEvent>,
+    /// Number of events that were not kept.
+    pub(crate) n_more_events: u32,
 }
 
 impl ApiTracer {
@@ -109,12 +127,6 @@ impl GlobalTracer {
     }
 }
 
-fn scope() -> InstrumentationScope {
-    InstrumentationScope::builder("toolplane")
-        .with_version(env!("CARGO_PKG_VERSION"))
-        .build()
-}
-
 fn begin(tracer: &BoxedTracer, cx: &CallContext, kind: SpanKind) -> Option<ApiSpan> {
     let start = cx.clock.wall();
     let form = Form::of(cx, kind, None);
@@ -125,7 +137,9 @@ fn begin(tracer: &BoxedTracer, cx: &CallContext, kind: SpanKind) -> Option<ApiSp
         start_time: Some(start),
         ..SpanBuilder::default()
     };
+    CALL.set(Some(cx.correlation_id.0.max(1)));
     let span = tracer.build_with_context(builder, &parent);
+    CALL.set(None);
     let context = parent.with_span(span);
     // The no-op tracer gives an invalid context, or the parent's own.
     let is_new = {
@@ -205,6 +219,12 @@ impl ApiSpan {
             let mut add = |key, value: AttributeValue<'_>| attributes.push(key_value(key, value));
             form.attributes(&mut add);
             details.attributes(end.kind, &mut add);
+            if end.n_more_events > 0 {
+                add(
+                    conventions::MORE_EVENTS,
+                    AttributeValue::Number(end.n_more_events.into()),
+                );
+            }
             span.set_attributes(attributes);
             for event in &end.events {
                 let attributes = event.attributes().map(|(key, value)| key_value(key, value));

@@ -9,8 +9,6 @@ mod metrics;
 mod otel;
 #[cfg(feature = "otel")]
 mod otel_metrics;
-#[cfg(feature = "otlp")]
-mod otlp;
 mod sanitised;
 mod spans;
 mod webhook;

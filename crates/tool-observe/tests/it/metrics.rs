@@ -10,7 +10,7 @@ use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CacheOutcome, Caller, ErrorKind,
     Event, Invoke, Layers, Observe, Observers, Scope, ToolError, ToolState, Upstream,
 };
-use tool_observe::{Gauge, Metrics, Watch, WatchAttempt};
+use tool_observe::{Gauge, Metrics, SEMANTIC_CONVENTIONS, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -137,7 +137,21 @@ async fn what_layers_tell_is_counted() {
     ] {
         metrics.observe(&event);
     }
+    metrics.gauge(Gauge {
+        name: "toolplane_source_up",
+        help: "Whether a source answers.",
+        label: Some("source"),
+        read: Box::new(|| vec![("a\"\\\n".to_owned(), 1.0), ("b".to_owned(), 0.25)]),
+    });
+    metrics.gauge(Gauge {
+        name: "toolplane_http_connections_total",
+        help: "Connections.",
+        label: None,
+        read: Box::new(|| vec![(String::new(), 3e12)]),
+    });
     let text = metrics.render();
+    // Dashboards are built on these names.
+    assert_eq!(text, include_str!("page.txt"));
     for line in [
         r#"toolplane_retries_total{tool="t"} 1"#,
         r#"toolplane_hedges_total{tool="t"} 1"#,
@@ -311,6 +325,12 @@ fn every_metric_is_documented() {
     for name in names.filter_map(|line| line.split(' ').next()) {
         assert!(page.contains(&format!("`{name}`")), "{name} is not documented");
     }
+}
+
+#[test]
+fn the_page_names_the_version_of_the_conventions() {
+    let page = include_str!("../../../../docs/src/how-to/observe.md");
+    assert!(page.contains(&format!("`{SEMANTIC_CONVENTIONS}`")));
 }
 
 fn change(to: BreakerState) -> BreakerChange {

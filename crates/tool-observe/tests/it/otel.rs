@@ -4,13 +4,18 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::{
     Context, KeyValue, Value,
-    trace::{FutureExt, SpanId, SpanKind, Status, TraceContextExt, Tracer as _, TracerProvider},
+    trace::{FutureExt, SpanId, SpanKind, Status, TraceContextExt, TraceId, Tracer as _, TracerProvider},
 };
-use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SdkTracerProvider, SpanData};
+use opentelemetry_sdk::trace::{
+    IdGenerator, InMemorySpanExporter, RandomIdGenerator, Sampler, SdkTracerProvider, SpanData,
+};
 use serde_json::json;
 use tokio::time::timeout;
-use tool_core::{CallContext, ErrorKind, Invoke, Layers, Outcome, ToolError, TraceContext};
-use tool_observe::{Tracer, Watch, WatchAttempt};
+use tool_core::{
+    CallContext, ClientKey, CorrelationId, ErrorKind, Event, Invoke, Layers, Outcome, Target, Task,
+    TaskRequest, ToolError, TraceContext,
+};
+use tool_observe::{Tracer, Watch, WatchAttempt, trace_id_of_call};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -153,4 +158,122 @@ async fn what_the_host_does_not_sample_is_not_exported_and_the_tool_hears_so() {
     assert!(host.exporter.get_finished_spans().unwrap().is_empty());
     let seen = seen.lock().unwrap().take().unwrap();
     assert!(!seen.is_sampled());
+}
+
+/// A tool or a task that is run by this protocol, or in this process.
+#[derive(Clone, Copy)]
+struct Spoken(Option<&'static str>);
+
+impl Invoke for Spoken {
+    async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
+        Err(ToolError::new(ErrorKind::Unavailable, "x".repeat(1000)))
+    }
+
+    fn protocol(&self) -> Option<&'static str> {
+        self.0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
+    for (protocol, expected) in [
+        (Some("http"), SpanKind::Client),
+        (Some("mcp"), SpanKind::Client),
+        (None, SpanKind::Internal),
+    ] {
+        let spoken = Spoken(protocol);
+        // The tool is another's by now: it is the task that is asked about.
+        let followed = |tool| Target::Task {
+            tool,
+            task: Task {
+                id: "t1".into(),
+                runner: Arc::new(spoken),
+            },
+            request: TaskRequest::Look,
+        };
+        let others = if protocol.is_some() { None } else { Some("mcp") };
+        let [own, other] = [spoken, Spoken(others)].map(|runs| TestTool::new("echo").build(runs));
+        for target in [Target::Tool(own), followed(other)] {
+            let host = Host::new(Sampler::AlwaysOn);
+            let tracer = Tracer::from_provider(&host.provider);
+            let tool = target.tool().clone();
+            let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
+            cx.target = target;
+            let stack = Layers::outermost(WatchAttempt::default().tracer(Some(tracer))).around(spoken);
+            stack.invoke(&mut cx).await.unwrap_err();
+            let spans = host.exporter.get_finished_spans().unwrap();
+            assert_eq!(spans[0].span_kind, expected, "{protocol:?}");
+            // Not more of an error than this.
+            assert_eq!(spans[0].status, Status::error("x".repeat(256)));
+        }
+    }
+}
+
+/// Tells of 33 pauses before it fails.
+struct Pausing;
+
+impl Invoke for Pausing {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let error = ToolError::new(ErrorKind::Unavailable, "nobody answers");
+        for _ in 0..33 {
+            let pause = Duration::from_millis(1500);
+            let error = &error;
+            cx.observers.tell(&Event::Retried { cx, error, pause });
+        }
+        Err(error)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_call_are_in_its_span_up_to_a_number() {
+    let host = Host::new(Sampler::AlwaysOn);
+    let tracer = Tracer::from_provider(&host.provider);
+    let stack = Layers::outermost(Watch::default().tracer(Some(tracer))).around(Pausing);
+    let mut cx = host.cx(&Script::new([]));
+    cx.client = Some(ClientKey::Principal("p".into()));
+    stack.invoke(&mut cx).await.unwrap_err();
+    let span = host.span("tools/call echo");
+    assert_eq!(span.span_kind, SpanKind::Server);
+    assert_eq!(span.events.len(), 32);
+    assert_eq!(attribute(&span, "toolplane.more_events"), Some(1.into()));
+    for event in span.events.iter() {
+        assert_eq!(event.name, "toolplane.retry");
+        let expected = [
+            KeyValue::new("error.type", "unavailable"),
+            KeyValue::new("toolplane.pause_ms", 1500),
+        ];
+        assert_eq!(event.attributes, expected);
+        assert!((span.start_time..=span.end_time).contains(&event.timestamp));
+    }
+}
+
+/// Ids of traces that are those of calls.
+#[derive(Debug, Default)]
+struct CallIds(RandomIdGenerator);
+
+impl IdGenerator for CallIds {
+    fn new_trace_id(&self) -> TraceId {
+        TraceId::from(trace_id_of_call().unwrap())
+    }
+
+    fn new_span_id(&self) -> SpanId {
+        self.0.new_span_id()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_generator_of_the_host_knows_the_correlation_id() {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder()
+        .with_simple_exporter(exporter.clone())
+        .with_id_generator(CallIds::default())
+        .build();
+    let host = Host { exporter, provider };
+    let script = Script::new([Step::Echo]);
+    let mut cx = host.cx(&script);
+    cx.correlation_id = CorrelationId(7 << 64 | 5);
+    host.run(&script, &mut cx).await.unwrap();
+    let span = host.span("tools/call echo");
+    assert_eq!(span.span_context.trace_id(), TraceId::from(cx.correlation_id.0));
+    assert_eq!(trace_id_of_call(), None);
 }

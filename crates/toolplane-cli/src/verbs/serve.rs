@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use toolplane::{
-    Builder, Toolplane,
+    Toolplane,
     core::SourceState,
     manifest::{GatewaySpec, Loaded},
     observe::Metrics,
@@ -41,10 +41,10 @@ pub(crate) fn run(options: &Options, serve: &Serve, console: Console) -> Result<
         let chaos = super::chaos(serve.chaos.as_deref(), console)?;
         let files = config::files(options)?;
         let loaded = config::read(files.clone(), console)?;
-        let metrics = MetricsChoice::of(serve, &loaded.configuration.gateway);
         let telemetry = Telemetry::start(console);
+        let metrics = MetricsChoice::of(serve, &loaded.configuration.gateway, &telemetry);
         let builder = config::builder(&loaded).chaos(chaos);
-        let plane = telemetry.of(metrics.count(builder)).build()?;
+        let plane = telemetry.of(builder, metrics.counted.clone()).build()?;
         config::warn(&loaded, &plane, console);
         let http = http_options(&loaded.configuration.gateway);
         let reloads = reload::follow(&loaded, &plane, http.allowed.clone(), files, serve, console)?;
@@ -93,21 +93,14 @@ struct MetricsChoice {
 }
 
 impl MetricsChoice {
-    fn of(serve: &Serve, spec: &GatewaySpec) -> Self {
+    fn of(serve: &Serve, spec: &GatewaySpec, telemetry: &Telemetry) -> Self {
         let listen = serve.metrics.or(spec.metrics_listen);
         let at_gateway = spec.metrics && !serve.stdio;
+        let is_read = at_gateway || listen.is_some() || telemetry.exports_metrics();
         Self {
-            counted: (at_gateway || listen.is_some()).then(Arc::default),
+            counted: is_read.then(Arc::default),
             at_gateway,
             listen,
-        }
-    }
-
-    /// Has calls counted, if anybody wants to know.
-    fn count(&self, builder: Builder) -> Builder {
-        match &self.counted {
-            Some(metrics) => builder.observer(metrics.clone()),
-            None => builder,
         }
     }
 

@@ -374,28 +374,35 @@ fn metrics_have_an_address_of_their_own_also_beside_stdio() {
     assert_eq!(end_of(&mut child), 0);
 }
 
+/// Answers one request of an exporter and returns its head and its body.
+fn collect(stream: &mut TcpStream) -> (String, String) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        .unwrap();
+    (head, String::from_utf8_lossy(&body).into_owned())
+}
+
 #[test]
 fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    // Traces and metrics: nothing is logged.
     let collector = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let (mut head, mut length) = (String::new(), 0);
-        while !head.ends_with("\r\n\r\n") {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            head.push_str(&line);
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-            .unwrap();
-        (head, String::from_utf8_lossy(&body).into_owned())
+        let mut requests = [(); 2].map(|()| collect(&mut listener.accept().unwrap().0));
+        requests.sort();
+        requests
     });
     let arguments = ["call", "greet", "name=us"];
     let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
@@ -405,10 +412,24 @@ fn spans_are_exported_before_the_end_and_an_absent_collector_costs_nothing() {
         .variable("http_proxy", "http://127.0.0.1:1");
     let run = place.variable("OTEL_SERVICE_NAME", "the-test").run(&arguments);
     assert_eq!((run.code, &*run.stderr), (0, ""));
-    let (head, body) = collector.join().unwrap();
-    assert!(head.starts_with("POST /v1/traces "), "{head}");
-    for text in ["the-test", "tools/call greet", "execute_tool greet"] {
-        assert!(body.contains(text), "{text} in {body}");
+    let [metrics, traces] = collector.join().unwrap();
+    let expected = [
+        (
+            metrics,
+            "POST /v1/metrics ",
+            ["the-test", "toolplane.calls", "greet"],
+        ),
+        (
+            traces,
+            "POST /v1/traces ",
+            ["the-test", "tools/call greet", "execute_tool greet"],
+        ),
+    ];
+    for ((head, body), start, texts) in expected {
+        assert!(head.starts_with(start), "{head}");
+        for text in texts {
+            assert!(body.contains(text), "{text} in {body}");
+        }
     }
     // Nobody is there any more.
     let place = Place::with(TOOLS).variable("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
@@ -428,7 +449,7 @@ fn variables_of_traces_that_lead_nowhere_are_told_of_once() {
         assert_eq!(run.code, 0, "{run:?}");
         run.stderr
     };
-    let no_url = "warning: the endpoint of OpenTelemetry is no `http` or `https` URL: nothing is exported\n";
+    let no_url = format!("warning: `{ENDPOINT}` is no `http` or `https` URL: nothing is exported to it\n");
     assert_eq!(run(&[(ENDPOINT, "collector:4318")]), no_url);
     // Whoever wants no traces need not hear of them.
     let off = ("OTEL_SDK_DISABLED", "true");

@@ -1,6 +1,7 @@
 //! What the tests are made with: a client of our own, processes that never stay behind, and a gateway to talk to.
 
 mod client;
+mod collector;
 mod compare;
 mod faults;
 mod gateway;
@@ -15,6 +16,7 @@ mod time;
 
 pub(crate) use self::{
     client::{Answer, Client, Era, List, StdioClient, call_params},
+    collector::{Collector, attribute},
     compare::{assert_same_definition, assert_same_result, members, text},
     faults::{Net, arrivals, is_cut, plan, tp_fault},
     gateway::{Configuration, Gateway, HttpGateway, binary, end_both, example, mock_arguments, mock_server},

@@ -1,0 +1,121 @@
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use opentelemetry_http::{HttpClient, HttpError};
+use reqwest::{Certificate, Client, redirect, retry};
+use tokio::{sync::OnceCell, task::spawn_blocking};
+
+/// Maximum size of a collector's answer, in bytes: none says more than how much it has refused.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// The client of exports over HTTP. It follows no redirect, uses no proxy of the environment and leaves retries to the
+/// exporter.
+#[derive(Debug)]
+pub(super) struct CollectorClient {
+    has_tls: bool,
+    client: OnceCell<Client>,
+    reason: Reason,
+}
+
+/// The cause of the last failure, which exporters do not pass on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reason(Arc<Mutex<Option<String>>>);
+
+impl Reason {
+    pub(super) fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, reason: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+}
+
+impl CollectorClient {
+    pub(super) fn new(has_tls: bool, reason: Reason) -> Self {
+        Self {
+            has_tls,
+            client: OnceCell::new(),
+            reason,
+        }
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let has_tls = self.has_tls;
+        // Reading the certificates of the system blocks.
+        let client = self
+            .client
+            .get_or_try_init(async || {
+                spawn_blocking(move || make(has_tls))
+                    .await?
+                    .map_err(HttpError::from)
+            })
+            .await?;
+        let sent = client.execute(request.try_into()?).await;
+        let mut answer = sent.map_err(reqwest::Error::without_url)?;
+        let mut response = Response::builder().status(answer.status());
+        if let Some(headers) = response.headers_mut() {
+            *headers = std::mem::take(answer.headers_mut());
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_ANSWER {
+                return Err(format!("its answer has more than {MAX_ANSWER} bytes").into());
+            }
+        }
+        Ok(response.body(body.into())?)
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for CollectorClient {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let sent = self.send(request).await;
+        match &sent {
+            Ok(answer) if answer.status().is_success() => {}
+            Ok(answer) => self.reason.set(format!("it answers with {}", answer.status())),
+            Err(error) => self.reason.set(chain(&**error)),
+        }
+        sent
+    }
+}
+
+fn make(has_tls: bool) -> Result<Client, reqwest::Error> {
+    let builder = || {
+        Client::builder()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(5))
+    };
+    let own_roots = || {
+        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+        roots.filter_map(|root| Certificate::from_der(root.as_ref()).ok())
+    };
+    if !has_tls {
+        // No certificates are needed, so that none are read.
+        return builder().tls_certs_only(own_roots()).build();
+    }
+    // A system without certificates has none to give.
+    builder()
+        .build()
+        .or_else(|_| builder().tls_certs_only(own_roots()).build())
+}
+
+/// Returns an error with all its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

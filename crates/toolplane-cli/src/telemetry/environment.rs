@@ -1,0 +1,337 @@
+//! Reads which signals the environment asks to export, and finds values that the libraries would ignore in silence.
+//!
+//! The libraries read the variables themselves. They warn of nothing that an operator would see, and take some numbers at
+//! their word that make no sense; both are handled here.
+
+use std::{fmt, time::Duration};
+
+use super::signal::{Export, Signal, Transport, without_secrets};
+
+/// Values that replace those of the environment, which the SDK would take although they make no sense.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Corrections {
+    /// Sizes of the queues, in spans and log records.
+    pub(super) span_queue: Option<usize>,
+    pub(super) log_queue: Option<usize>,
+    pub(super) span_batch: Option<usize>,
+    pub(super) log_batch: Option<usize>,
+    pub(super) span_delay: Option<Duration>,
+    pub(super) log_delay: Option<Duration>,
+    pub(super) metric_interval: Option<Duration>,
+    /// Set if the argument of the sampler is no ratio, so that all traces are sampled that begin here.
+    pub(super) sample_all: Option<FollowsCallers>,
+}
+
+/// The choice of callers: `true` if it holds for their traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FollowsCallers(pub(super) bool);
+
+/// The exports that the variables of OpenTelemetry ask for.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Asked {
+    pub(super) exports: Vec<Export>,
+    pub(super) corrections: Corrections,
+    /// Variables that are not understood or not supported, and what is done instead. Empty if nothing is exported
+    /// for other reasons.
+    pub(super) problems: Vec<String>,
+}
+
+/// Maximum size of a queue, in items: the SDK allocates the whole queue at the start.
+const MAX_QUEUE: u64 = 1 << 20;
+const DEFAULT_QUEUE: usize = 2048;
+const DEFAULT_BATCH: usize = 512;
+
+impl Asked {
+    /// Reads the variables by this function.
+    pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let mut reader = Reader {
+            variable: &|name| {
+                variable(name)
+                    .map(|value| value.trim().to_owned())
+                    .filter(|value| !value.is_empty())
+            },
+            problems: Vec::new(),
+        };
+        let exports = reader.exports();
+        let corrections = if exports.is_empty() {
+            Corrections::default()
+        } else {
+            reader.check_shared();
+            reader.corrections(&exports)
+        };
+        Self {
+            exports,
+            corrections,
+            problems: reader.problems,
+        }
+    }
+}
+
+struct Reader<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    problems: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn exports(&mut self) -> Vec<Export> {
+        let is_disabled = (self.variable)("OTEL_SDK_DISABLED");
+        if is_disabled.is_some_and(|word| word.eq_ignore_ascii_case("true")) {
+            return Vec::new();
+        }
+        let exports = Signal::ALL.map(|signal| self.export(signal));
+        exports.into_iter().flatten().collect()
+    }
+
+    fn export(&mut self, signal: Signal) -> Option<Export> {
+        let (name, endpoint) = self.of_signal(signal, "ENDPOINT")?;
+        if self.is_off(signal) {
+            return None;
+        }
+        let transport = self.transport(signal);
+        let is_insecure = self
+            .of_signal(signal, "INSECURE")
+            .is_some_and(|(_, word)| word.eq_ignore_ascii_case("true"));
+        let has_tls = match endpoint.split_once("://") {
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => false,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => true,
+            // gRPC names targets without a scheme as well.
+            None if transport == Transport::Grpc && !endpoint.contains('@') => !is_insecure,
+            _ => {
+                // Not the value, which may hold a password.
+                self.problem(format_args!(
+                    "`{name}` is no `http` or `https` URL: nothing is exported to it"
+                ));
+                return None;
+            }
+        };
+        self.check_compression(signal);
+        if let Some((name, headers)) = self.of_signal(signal, "HEADERS") {
+            self.check_pairs(&name, &headers);
+        }
+        for part in ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"] {
+            if let Some((name, _)) = self.of_signal(signal, part) {
+                self.problem(format_args!(
+                    "`{name}` is not supported: the certificates of the system count, and the client has none"
+                ));
+            }
+        }
+        let mut timeout = Duration::from_secs(10);
+        for name in signal.timeouts() {
+            if let Some(milliseconds) = self.number(&name).valid() {
+                timeout = Duration::from_millis(milliseconds);
+            }
+        }
+        Some(Export {
+            signal,
+            transport,
+            collector: without_secrets(&endpoint),
+            has_tls,
+            timeout,
+        })
+    }
+
+    /// Returns `true` if the signal's own variable turns it off: by `none`, or by exporters that are not known here.
+    fn is_off(&mut self, signal: Signal) -> bool {
+        let name = format!("OTEL_{}_EXPORTER", signal.word());
+        let Some(names) = (self.variable)(&name) else {
+            return false;
+        };
+        if names.split(',').any(|name| name.trim() == "otlp") {
+            return false;
+        }
+        if names != "none" {
+            let signal = signal.as_str();
+            self.problem(format_args!(
+                "`{name}={names}` is not known here: no {signal} are exported"
+            ));
+        }
+        true
+    }
+
+    /// Returns the first protocol that is known, as the library does.
+    fn transport(&mut self, signal: Signal) -> Transport {
+        for name in signal.names("PROTOCOL") {
+            match (self.variable)(&name).map(|word| (word.to_ascii_lowercase(), word)) {
+                None => {}
+                Some((known, _)) if known == "http/protobuf" => return Transport::Http,
+                Some((known, _)) if known == "grpc" => return Transport::Grpc,
+                Some((_, other)) => self.problem(format_args!(
+                    "`{name}={other}` is not known here: `http/protobuf` and `grpc` are"
+                )),
+            }
+        }
+        Transport::Http
+    }
+
+    fn check_compression(&mut self, signal: Signal) {
+        for name in signal.names("COMPRESSION") {
+            match (self.variable)(&name) {
+                Some(word)
+                    if ["none", "gzip"]
+                        .iter()
+                        .any(|known| word.eq_ignore_ascii_case(known)) =>
+                {
+                    return;
+                }
+                Some(other) => self.problem(format_args!(
+                    "`{name}={other}` is not known here: `gzip` and `none` are"
+                )),
+                None => {}
+            }
+        }
+    }
+
+    /// Checks the variables that are not of one signal.
+    fn check_shared(&mut self) {
+        if let Some(text) = (self.variable)("OTEL_RESOURCE_ATTRIBUTES") {
+            self.check_pairs("OTEL_RESOURCE_ATTRIBUTES", &text);
+        }
+        let Some(names) = (self.variable)("OTEL_PROPAGATORS") else {
+            return;
+        };
+        let mut known = names.split(',').map(str::trim);
+        let is_ours = |name: &str| matches!(name, "tracecontext" | "baggage");
+        if !known.clone().any(|name| name == "tracecontext") || !known.all(is_ours) {
+            self.problem(format_args!(
+                "`OTEL_PROPAGATORS={names}` is not known here: traces go on by `tracecontext` alone"
+            ));
+        }
+    }
+
+    fn corrections(&mut self, exports: &[Export]) -> Corrections {
+        let mut corrections = Corrections::default();
+        let milliseconds = |default| move |_| Duration::from_millis(default);
+        for export in exports {
+            match export.signal {
+                Signal::Traces => {
+                    corrections.span_queue = self.queue("OTEL_BSP_MAX_QUEUE_SIZE");
+                    corrections.span_batch = self
+                        .number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE")
+                        .invalid(|_| DEFAULT_BATCH);
+                    corrections.span_delay =
+                        self.number("OTEL_BSP_SCHEDULE_DELAY").invalid(milliseconds(5000));
+                    corrections.sample_all = self.bad_sampler();
+                }
+                Signal::Logs => {
+                    corrections.log_queue = self.queue("OTEL_BLRP_MAX_QUEUE_SIZE");
+                    corrections.log_batch = self
+                        .number("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE")
+                        .invalid(|_| DEFAULT_BATCH);
+                    corrections.log_delay = self
+                        .number("OTEL_BLRP_SCHEDULE_DELAY")
+                        .invalid(milliseconds(1000));
+                }
+                Signal::Metrics => {
+                    corrections.metric_interval = self
+                        .number("OTEL_METRIC_EXPORT_INTERVAL")
+                        .invalid(milliseconds(60_000));
+                }
+            }
+        }
+        corrections
+    }
+
+    /// Returns the size of a queue if the SDK must not take the variable at its word.
+    fn queue(&mut self, name: &str) -> Option<usize> {
+        match self.number(name) {
+            Number::Valid(size) => (size > MAX_QUEUE).then_some(MAX_QUEUE as usize),
+            other => other.invalid(|_| DEFAULT_QUEUE),
+        }
+    }
+
+    /// Checks the sampler. Returns its kind if its argument is no ratio.
+    fn bad_sampler(&mut self) -> Option<FollowsCallers> {
+        let name = (self.variable)("OTEL_TRACES_SAMPLER")?;
+        let root = name.strip_prefix("parentbased_");
+        match root.unwrap_or(&name) {
+            "always_on" | "always_off" => return None,
+            "traceidratio" => {}
+            _ => {
+                self.problem(format_args!(
+                    "`OTEL_TRACES_SAMPLER={name}` is not known here: `parentbased_always_on` is taken"
+                ));
+                return None;
+            }
+        }
+        let text = (self.variable)("OTEL_TRACES_SAMPLER_ARG")?;
+        if text.parse().is_ok_and(|ratio: f64| (0.0..=1.0).contains(&ratio)) {
+            return None;
+        }
+        self.problem(format_args!(
+            "`OTEL_TRACES_SAMPLER_ARG={text}` is no number from 0 to 1: 1 is taken"
+        ));
+        Some(FollowsCallers(root.is_some()))
+    }
+
+    fn number(&mut self, name: &str) -> Number {
+        let Some(text) = (self.variable)(name) else {
+            return Number::Unset;
+        };
+        match text.parse() {
+            Ok(number) if number > 0 => Number::Valid(number),
+            _ => {
+                self.problem(format_args!(
+                    "`{name}={text}` is no number above 0: the default is taken"
+                ));
+                Number::Invalid
+            }
+        }
+    }
+
+    /// Checks a list of `key=value`.
+    fn check_pairs(&mut self, name: &str, text: &str) {
+        let mut parts = text.split(',').filter(|part| !part.trim().is_empty());
+        let has_key = |part: &str| {
+            part.split_once('=')
+                .is_some_and(|(key, _)| !key.trim().is_empty())
+        };
+        if !parts.all(has_key) {
+            // Not its text, which may be a secret.
+            self.problem(format_args!(
+                "`{name}` has a part without `key=`, which is left out"
+            ));
+        }
+    }
+
+    /// Returns the variable of a signal, or else that of all signals, with its name.
+    fn of_signal(&self, signal: Signal, part: &str) -> Option<(String, String)> {
+        signal
+            .names(part)
+            .into_iter()
+            .find_map(|name| Some(((self.variable)(&name)?, name)))
+            .map(|(value, name)| (name, value))
+    }
+
+    /// Adds a problem. Signals share variables, so that it may be known.
+    fn problem(&mut self, problem: fmt::Arguments<'_>) {
+        let problem = problem.to_string();
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// A variable that is to be a number.
+enum Number {
+    Unset,
+    Valid(u64),
+    Invalid,
+}
+
+impl Number {
+    fn valid(self) -> Option<u64> {
+        match self {
+            Self::Valid(number) => Some(number),
+            Self::Unset | Self::Invalid => None,
+        }
+    }
+
+    /// Returns the default for a value that is no such number.
+    fn invalid<T>(self, default: impl Fn(()) -> T) -> Option<T> {
+        matches!(self, Self::Invalid).then(|| default(()))
+    }
+}
+
+#[cfg(test)]
+#[path = "environment_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! Traces, metrics and logs for an OpenTelemetry collector, where the environment names one.
+
+mod client;
+mod driver;
+mod environment;
+mod exporters;
+mod logs;
+mod signal;
+
+use std::{sync::Arc, time::Duration};
+
+use opentelemetry_otlp::ExporterBuildError;
+use opentelemetry_sdk::{logs::SdkLoggerProvider, metrics::SdkMeterProvider, trace::SdkTracerProvider};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
+use toolplane::{
+    Builder,
+    core::format_duration,
+    observe::{Metrics, OtelMetrics, Tracer},
+};
+
+pub(crate) use self::logs::ExportLayer;
+use self::{
+    client::Reason,
+    driver::Driver,
+    environment::Asked,
+    exporters::{Exporters, resource},
+    signal::{Export, Signal},
+};
+use crate::{config::variable, output::Console};
+
+/// The exports that run.
+pub(crate) struct Telemetry {
+    traces: Option<SdkTracerProvider>,
+    metrics: Option<SdkMeterProvider>,
+    logs: Option<SdkLoggerProvider>,
+    /// Until when exports may run, once the program ends.
+    ending: watch::Sender<Option<Instant>>,
+}
+
+impl Telemetry {
+    /// Begins to export if the variables of OpenTelemetry ask for it. No connection is made before there is something to
+    /// export. Needs a runtime.
+    pub(crate) fn start(console: Console) -> Self {
+        let asked = Asked::read(variable);
+        asked.problems.iter().for_each(|problem| console.warn(problem));
+        let (ending, is_over) = watch::channel(None);
+        let mut telemetry = Self {
+            traces: None,
+            metrics: None,
+            logs: None,
+            ending,
+        };
+        if asked.exports.is_empty() {
+            return telemetry;
+        }
+        let driver =
+            |export: &Export, reason: Reason| Driver::new(Handle::current(), export, is_over.clone(), reason);
+        let exporters = Exporters {
+            corrections: &asked.corrections,
+            resource: resource(),
+            driver: &driver,
+        };
+        for export in &asked.exports {
+            if let Err(error) = telemetry.add(export, &exporters) {
+                console.warn(&problem(export, &error));
+            }
+        }
+        telemetry
+    }
+
+    fn add(&mut self, export: &Export, exporters: &Exporters<'_>) -> Result<(), ExporterBuildError> {
+        match export.signal {
+            Signal::Traces => self.traces = Some(exporters.tracer_provider(export)?),
+            Signal::Metrics => self.metrics = Some(exporters.meter_provider(export)?),
+            Signal::Logs => {
+                let provider = exporters.logger_provider(export)?;
+                logs::start(&provider);
+                self.logs = Some(provider);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if metrics are exported, so that calls are to be counted.
+    pub(crate) fn exports_metrics(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    /// Traces and counts the calls of the toolplane where that is exported, and counts them in these metrics if there are
+    /// any.
+    pub(crate) fn of(&self, builder: Builder, metrics: Option<Arc<Metrics>>) -> Builder {
+        let builder = builder.tracer(self.traces.as_ref().map(Tracer::from_provider));
+        match (&self.metrics, metrics) {
+            (Some(provider), metrics) => {
+                let metrics = metrics.unwrap_or_default();
+                builder.metrics(OtelMetrics::from_provider(metrics, provider))
+            }
+            (None, Some(metrics)) => builder.metrics(None).observer(metrics),
+            (None, None) => builder.metrics(None),
+        }
+    }
+
+    /// Exports the rest within this time. Calls that end later are not exported.
+    pub(crate) async fn shutdown(mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        self.ending.send_replace(Some(end));
+        // The SDK waits for its threads, which need the runtime.
+        let traces = self.traces.take();
+        let traces = traces.map(|provider| spawn_blocking(move || provider.shutdown_with_timeout(limit)));
+        let metrics = self.metrics.take();
+        let metrics = metrics.map(|provider| spawn_blocking(move || provider.shutdown_with_timeout(limit)));
+        let logs = self.logs.take();
+        let logs = logs.map(|provider| spawn_blocking(move || provider.shutdown_with_timeout(limit)));
+        let ended = async {
+            for ended in [traces, metrics, logs].into_iter().flatten() {
+                let _ = ended.await;
+            }
+        };
+        if timeout_at(end, ended).await.is_err() {
+            tracing::warn!(
+                "not all telemetry could be exported within {}",
+                format_duration(limit)
+            );
+        }
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        // Exports end before their runtime does.
+        self.ending.send_replace(Some(Instant::now()));
+    }
+}
+
+/// Says that something is not exported. The library's reason may hold the URL, and that a password.
+fn problem(export: &Export, error: &ExporterBuildError) -> String {
+    let Export {
+        signal, collector, ..
+    } = export;
+    let signal = signal.as_str();
+    match error {
+        ExporterBuildError::InternalFailure(reason) => {
+            format!("no {signal} are exported to `{collector}`: {reason}")
+        }
+        _ => format!("no {signal} are exported: the endpoint at `{collector}` or its TLS is not usable"),
+    }
+}
