@@ -21,12 +21,17 @@ pub struct Traffic(Arc<Inner>);
 struct Inner {
     n_opened: AtomicU64,
     n_failed: AtomicU64,
+    n_requests: Arc<AtomicU64>,
     flows: Mutex<BTreeMap<Arc<str>, Arc<Flow>>>,
 }
 
 /// The requests to one upstream.
-#[derive(Debug, Default)]
-pub(crate) struct Flow(AtomicU64);
+#[derive(Debug)]
+pub(crate) struct Flow {
+    n_running: AtomicU64,
+    /// Number of requests to all upstreams.
+    n_requests: Arc<AtomicU64>,
+}
 
 /// A request, as long as it runs.
 pub(crate) struct Running(Arc<Flow>);
@@ -60,6 +65,12 @@ impl Traffic {
         self.0.n_failed.load(Ordering::Relaxed)
     }
 
+    /// Number of requests that were begun. The more there are for each connection, the better the pool is used.
+    #[must_use]
+    pub fn n_requests(&self) -> u64 {
+        self.0.n_requests.load(Ordering::Relaxed)
+    }
+
     /// How many requests run now, for each upstream that tools have: from when one is to be sent, the wait for a
     /// connection included, until the last byte of its answer is there.
     #[must_use]
@@ -69,7 +80,7 @@ impl Traffic {
         flows.retain(|_, flow| Arc::strong_count(flow) > 1);
         let flows = flows.iter();
         flows
-            .map(|(name, flow)| (name.clone(), flow.0.load(Ordering::Relaxed)))
+            .map(|(name, flow)| (name.clone(), flow.n_running.load(Ordering::Relaxed)))
             .collect()
     }
 
@@ -86,7 +97,13 @@ impl Traffic {
         } else {
             OTHER.into()
         };
-        flows.entry(name).or_default().clone()
+        let flow = || {
+            Arc::new(Flow {
+                n_running: AtomicU64::new(0),
+                n_requests: self.0.n_requests.clone(),
+            })
+        };
+        flows.entry(name).or_insert_with(flow).clone()
     }
 
     pub(crate) fn counting(&self) -> Counting {
@@ -97,15 +114,15 @@ impl Traffic {
 impl Flow {
     /// Counts a request until what is returned is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Running {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.n_running.fetch_add(1, Ordering::Relaxed);
+        self.n_requests.fetch_add(1, Ordering::Relaxed);
         Running(self.clone())
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Flow(n_running) = &*self.0;
-        n_running.fetch_sub(1, Ordering::Relaxed);
+        self.0.n_running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -72,7 +72,12 @@ const OF_CACHE: [Figure<CacheUse>; 2] = [
     ),
 ];
 
-const OF_HTTP: [Figure<HttpUse>; 2] = [
+const OF_HTTP: [Figure<HttpUse>; 3] = [
+    (
+        "toolplane_http_requests_total",
+        "Requests to HTTP APIs that were begun.",
+        |http| http.n_requests as f64,
+    ),
     (
         "toolplane_http_connections_total",
         "Connections that were made to HTTP APIs.",

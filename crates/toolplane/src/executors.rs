@@ -36,6 +36,7 @@ impl Running {
             return HttpUse {
                 n_opened: traffic.n_opened(),
                 n_failed: traffic.n_failed(),
+                n_requests: traffic.n_requests(),
                 n_running: n_running.map(|(name, n)| (name.to_string(), n)).collect(),
             };
         }

@@ -34,6 +34,8 @@ pub struct HttpUse {
     pub n_opened: u64,
     /// How many connections could not be made.
     pub n_failed: u64,
+    /// Number of requests that were begun.
+    pub n_requests: u64,
     /// How many requests run now, by scheme and host; `other` for tools whose host only a call says.
     pub n_running: Vec<(String, u64)>,
 }

@@ -25,6 +25,7 @@ async fn connections_are_counted_once_however_often_they_are_used() {
         assert_eq!(tool.call(json!({})).await.text(), "1");
     }
     assert_eq!((traffic.n_opened(), traffic.n_failed()), (1, 0));
+    assert_eq!(traffic.n_requests(), 3);
     // Nobody listens there, and nobody else can: the address is taken.
     let silent = TcpSocket::new_v4().unwrap();
     silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
