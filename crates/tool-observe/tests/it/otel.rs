@@ -229,7 +229,7 @@ async fn the_events_of_a_call_are_in_its_span_up_to_a_number() {
     let host = Host::new(Sampler::AlwaysOn);
     let tracer = Tracer::from_provider(&host.provider);
     let stack = Layers::outermost(Watch::default().tracer(Some(tracer))).around(Pausing);
-    let mut cx = host.cx(&Script::new([]));
+    let mut cx = context(&Script::new([]));
     cx.client = Some(ClientKey::Principal("p".into()));
     stack.invoke(&mut cx).await.unwrap_err();
     let span = host.span("tools/call echo");
@@ -270,7 +270,7 @@ async fn an_id_generator_of_the_host_knows_the_correlation_id() {
         .build();
     let host = Host { exporter, provider };
     let script = Script::new([Step::Echo]);
-    let mut cx = host.cx(&script);
+    let mut cx = context(&script);
     cx.correlation_id = CorrelationId(7 << 64 | 5);
     host.run(&script, &mut cx).await.unwrap();
     let span = host.span("tools/call echo");
