@@ -352,7 +352,6 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
             arguments: body.health_check_arguments,
         },
     );
-    let rename = rename(cx, body.rename);
     let prefix = prefix(cx, body.prefix);
     let (key_ttl, key_place) = idempotency::server(cx, body.idempotency);
     check_era(cx, &body.era, &body.transport);
@@ -399,7 +398,7 @@ pub(crate) fn server(cx: Cx<'_>, name: &str, at: NodeId, body: ServerBody) -> Op
         concurrency: limits::concurrency(cx, body.concurrency),
         include,
         exclude: patterns(body.exclude),
-        rename,
+        rename: rename(cx, body.rename),
         prefix,
         disabled: body.disabled.get().unwrap_or_default(),
         era: body.era.get().unwrap_or_default(),

@@ -154,7 +154,7 @@ impl From<Refusal> for ToolError {
             Refusal::SwitchedOff { .. } => {
                 Self::new(ErrorKind::Unavailable, refusal.to_string()).with_no_retry()
             }
-            _ => Self::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal),
+            _ => Self::new(ErrorKind::Denied, refusal.to_string()),
         }
     }
 }

@@ -22,7 +22,7 @@ impl SharedRules {
     }
 
     /// Puts others in their place, but for what operators switched off by hand. A call that was admitted stays so.
-    pub fn store(&self, rules: Rules) {
+    pub fn store(&self, rules: &Rules) {
         self.0.rcu(|present| Rules {
             switched_off: present.switched_off.clone(),
             ..rules.clone()
@@ -39,6 +39,7 @@ impl SharedRules {
     }
 
     /// Switches a tool on again that was switched off by hand; `false` if it was not.
+    #[must_use = "it says whether anything was switched on"]
     pub fn switch_on(&self, tool: &str) -> bool {
         let before = self.0.rcu(|present| {
             let mut rules = Rules::clone(present);

@@ -117,7 +117,7 @@ impl Toolplane {
             || known.local != callers.local
             || known.anonymous != callers.anonymous;
         // Rules first: no tool is shown or called for a moment that the new ones forbid.
-        inner.rules.store(rules);
+        inner.rules.store(&rules);
         inner.callers.store(Arc::new(callers));
         inner.running.store(Arc::new(running));
         inner.surface.adopt(Arc::new(configuration.policy.errors.clone()));

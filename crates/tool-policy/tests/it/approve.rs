@@ -636,7 +636,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     let stack = Approve::new(shared.clone(), bench.desk.clone()).layer(Rounds(AtomicUsize::new(0)));
     let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
     let first = needed(stack.invoke(&mut round(yes.clone(), &asked.state)).await);
-    shared.store(rules(|approval| approval.required.clear()));
+    shared.store(&rules(|approval| approval.required.clear()));
     let second = needed(stack.invoke(&mut round(json!({}), &first.state)).await);
     assert_eq!(second.state.unwrap().as_str(), r#"{"n":2}"#);
     // They change while ours is: whoever says no is heard all the same.
@@ -647,7 +647,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
         let shared = SharedRules::new(rules(|_| {}));
         let stack = Approve::new(shared.clone(), bench.desk.clone()).layer(bench.script.clone());
         let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
-        shared.store(rules(|approval| approval.required.clear()));
+        shared.store(&rules(|approval| approval.required.clear()));
         let mut cx = round(answer, &asked.state);
         assert_eq!(kind(stack.invoke(&mut cx).await), refused);
         assert!(refused.is_some() || cx.resume.is_none(), "nothing of ours");
