@@ -1,6 +1,6 @@
 use std::io::{self, Write};
 
-use jmespath::{Expression, JmespathError};
+use jmespath::{ErrorReason, Expression, JmespathError};
 use raw_json::RawJson;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ impl Mapping {
         }
         jmespath::compile(text)
             .map(Self)
-            .map_err(|error| format!("is not a valid JMESPath expression: {}", reason(&error)))
+            .map_err(|error| format!("is not a valid JMESPath expression: {}", syntax(text, &error)))
     }
 
     /// Applies the expression; the result's text is at most `limit` bytes.
@@ -51,6 +51,31 @@ impl Mapping {
             }
         })?;
         RawJson::parse(out.text).map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// An error of syntax in words: the library names its parser's tokens.
+fn syntax(text: &str, error: &JmespathError) -> String {
+    let ErrorReason::Parse(said) = &error.reason else {
+        return reason(error);
+    };
+    let (rule, found) = said.split_once(" -- found ").unwrap_or((said, ""));
+    let rest = text.get(error.offset..).unwrap_or_default().trim_start();
+    let is_word = |letter: &char| letter.is_alphanumeric() || *letter == '_';
+    let word: String = rest.chars().take_while(is_word).take(30).collect();
+    let next = match rest.chars().next() {
+        Some(first) if word.is_empty() => first.to_string(),
+        _ => word,
+    };
+    let is_at_end = found == "Eof" || next.is_empty();
+    match (rule.strip_prefix("Expected "), is_at_end) {
+        (Some(expected), true) => format!("expected {expected} at its end"),
+        (Some(expected), false) => format!(
+            "expected {expected}, not `{next}`, at character {}",
+            error.offset + 1
+        ),
+        (None, true) => "it ends too early".to_owned(),
+        (None, false) => format!("unexpected `{next}` at character {}", error.offset + 1),
     }
 }
 
@@ -92,5 +117,35 @@ impl Write for Bounded {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mapping;
+
+    #[test]
+    fn an_error_of_syntax_is_told_in_words() {
+        for (expression, said) in [
+            ("{a: ", "it ends too early"),
+            ("", "it ends too early"),
+            ("a[", "expected number, ':', or '*'"),
+            ("a..b", "not `.`"),
+            ("a )", "unexpected `)`"),
+            ("{a b}", "expected ':' to follow key, not `b`"),
+            ("a b", "unexpected `b`"),
+        ] {
+            let error = Mapping::parse(expression)
+                .err()
+                .unwrap_or_else(|| panic!("{expression} is not valid"));
+            for word in ["nud", "led", "token", "Eof", "--", "Parse"] {
+                assert!(!error.contains(word), "{expression}: {error}");
+            }
+            assert!(
+                error.starts_with("is not a valid JMESPath expression: "),
+                "{error}"
+            );
+            assert!(error.contains(said), "{expression}: {error}");
+        }
     }
 }

@@ -112,7 +112,7 @@ impl Failure {
         while let Some(error) = next {
             let text = hide_credentials(&error.to_string()).into_owned();
             let said = self.more.causes.iter().chain([&self.message]);
-            if !text.is_empty() && !said.into_iter().any(|before| before.contains(&text)) {
+            if !text.is_empty() && !said.into_iter().any(|before| says(before, &text)) {
                 self.more.causes.push(text);
             }
             next = error.source();
@@ -154,6 +154,23 @@ impl Failure {
         let text = serde_json::to_string(&written).expect("texts, numbers and checked JSON can be written");
         escape_json(&format!(r#"{{"error":{text}}}"#)).into_owned()
     }
+}
+
+/// Returns `true` if a line says all that another one does: as a part of it, or with more words in between.
+fn says(before: &str, later: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|letter: char| !letter.is_alphanumeric());
+        words
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect()
+    };
+    let before_words = words(before);
+    let mut before_words = before_words.iter();
+    before.contains(later)
+        || words(later)
+            .iter()
+            .all(|word| before_words.any(|before| before == word))
 }
 
 impl From<ToolError> for Failure {
@@ -233,8 +250,9 @@ impl From<BuildError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{error::Error, fmt, io};
 
+    use proptest::prelude::*;
     use toolplane::core::{ErrorKind, ToolError};
 
     use super::Failure;
@@ -254,5 +272,64 @@ mod tests {
                 "  caused by: https://[redacted]@10.1.2.3/ is down",
             ]
         );
+    }
+
+    #[test]
+    fn a_cause_that_says_nothing_new_is_left_out() {
+        let said = |message: &str, cause: &'static str| {
+            let error =
+                ToolError::new(ErrorKind::UpstreamError, message).with_source(io::Error::other(cause));
+            Failure::from(error).more.causes
+        };
+        let repeated = "the server answered with error -32000: something broke here";
+        let none: Vec<String> = Vec::new();
+        assert_eq!(
+            said(
+                "the server `m` answered with the error -32000: something broke here",
+                repeated
+            ),
+            none
+        );
+        assert_eq!(
+            said("the server `m` answered with an error", repeated),
+            [repeated]
+        );
+        assert_eq!(said("it failed", "it failed: connection refused").len(), 1);
+    }
+
+    /// An error with a cause.
+    #[derive(Debug)]
+    struct Link(String, Option<Box<Self>>);
+
+    impl fmt::Display for Link {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(&self.0)
+        }
+    }
+
+    impl Error for Link {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    proptest! {
+        /// Each line of a failure says something that no line before it says.
+        #[test]
+        fn no_cause_repeats_what_was_said(messages in prop::collection::vec("([ab]{1,3}(: [ab]{1,2})?)?", 1..6)) {
+            let chain = messages[1..].iter().rev().fold(None, |cause, message| {
+                Some(Box::new(Link(message.clone(), cause)))
+            });
+            let error = ToolError::new(ErrorKind::UpstreamError, messages[0].clone());
+            let failure = Failure::from(match chain {
+                Some(chain) => error.with_source(*chain),
+                None => error,
+            });
+            let said: Vec<&str> = std::iter::once(&failure.message).chain(&failure.more.causes).map(String::as_str).collect();
+            for (index, later) in said.iter().enumerate().skip(1) {
+                prop_assert!(!later.trim().is_empty(), "{:?}", said);
+                prop_assert!(said[..index].iter().all(|before| !super::says(before, later) && before != later), "{:?}", said);
+            }
+        }
     }
 }

@@ -92,6 +92,7 @@ async fn problems(loaded: &Loaded, lists: KeptLists) -> Result<Vec<Diagnostic>, 
             problems.extend(warned.map(|(tool, warning)| loaded.warning(&tool, &warning)));
             find::idle_rules(loaded, &plane, &mut problems);
             names::listed(loaded, &plane, &mut problems);
+            names::prefixed(&plane, &mut problems);
             find::defaults_of_servers(loaded, &plane, &mut problems);
         }
         // Told above, with its line.

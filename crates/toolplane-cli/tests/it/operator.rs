@@ -486,3 +486,24 @@ tools:
         "{log}"
     );
 }
+
+#[test]
+fn check_warns_of_names_that_a_clients_prefix_makes_too_long() {
+    let with = |length: usize| {
+        let name = "n".repeat(length);
+        let place = Place::with(&format!(
+            "tools: {{{name}: {{description: d, executor: {{kind: mock, result: 1}}}}}}\n"
+        ));
+        place.run(&["check"])
+    };
+    // `mcp__toolplane__` has 16 characters, and most models take 64.
+    let short = with(48);
+    assert_eq!((short.code, short.stderr.as_str()), (0, ""), "{short:?}");
+    let long = with(49);
+    assert_eq!(long.code, 0, "{long:?}");
+    assert!(
+        long.stderr
+            .contains("the name of 1 tool is longer than 48 characters"),
+        "{long:?}"
+    );
+}

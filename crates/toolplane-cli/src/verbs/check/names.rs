@@ -3,7 +3,7 @@
 use tool_scan::{Finding, scan, scan_text};
 use toolplane::{
     Toolplane,
-    core::{Descriptor, outward_name},
+    core::{Descriptor, MAX_NAME, outward_name},
     manifest::{Diagnostic, Loaded, Part, ServerSpec},
 };
 
@@ -84,6 +84,32 @@ fn nested(
         .with_hint(format!(
             "give one of the two a `prefix` that does not begin with `{shorter_prefix}`"
         ))
+}
+
+/// Prefix that a client adds to the names of a server's tools where the gateway is known to it as `toolplane`.
+const CLIENT_PREFIX: &str = "mcp__toolplane__";
+
+/// Names that are too long once a client has added its own prefix.
+pub(super) fn prefixed(plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
+    let longest = MAX_NAME - CLIENT_PREFIX.len();
+    let known = plane.known(&plane.local_caller());
+    let long: Vec<&str> = known
+        .tools()
+        .iter()
+        .map(|tool| &**tool.name())
+        .filter(|name| name.len() > longest)
+        .collect();
+    let Some(first) = long.first() else { return };
+    let message = format!(
+        "{} longer than {longest} characters, such as `{first}`: with a prefix that clients add, such as \
+         `{CLIENT_PREFIX}`, more than the {MAX_NAME} that most models take",
+        match long.len() {
+            1 => "the name of 1 tool is".to_owned(),
+            n => format!("the names of {n} tools are"),
+        }
+    );
+    let hint = "give the server a shorter `prefix`, or rename the tool";
+    problems.push(Diagnostic::warning(text::line(&message)).with_hint(hint));
 }
 
 /// Suspicious text in the definitions of the configuration's own tools.
