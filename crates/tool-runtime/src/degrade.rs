@@ -318,7 +318,7 @@ impl Descent<'_> {
         name: &str,
         limit: Option<Duration>,
     ) -> Result<(Arc<Tool>, Option<Duration>), ToolError> {
-        let found = pin!(gate.find(name, &cx.caller));
+        let found = pin!(gate.find(name, cx));
         let Some(limit) = limit else {
             return Ok((found.await?, None));
         };

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tool_core::{BoxFuture, CallContext, Caller, ErrorKind, Feature, Gate, Outcome, Tool, ToolError};
+use tool_core::{BoxFuture, CallContext, ErrorKind, Gate, Outcome, Tool, ToolError};
 
-use crate::{Toolplane, plane::WeakToolplane};
+use crate::{Toolplane, plane::WeakToolplane, request::Address};
 
 /// The gate of a toolplane, which is there before the toolplane is.
 #[derive(Debug, Default)]
@@ -25,11 +25,14 @@ impl OwnGate {
 }
 
 impl Gate for OwnGate {
-    fn find<'a>(&'a self, tool: &'a str, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
+    fn find<'a>(&'a self, tool: &'a str, cx: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         Box::pin(async move {
             let plane = self.plane()?;
-            let found = plane.0.registry.find(tool).await;
-            found.ok_or_else(|| plane.not_found(Feature::Tool, tool, caller))
+            let address = Address::Tool(tool.into());
+            let found = plane
+                .find(&address, &cx.caller, &cx.client_identity(), None)
+                .await?;
+            Ok(found.tool().clone())
         })
     }
 

@@ -357,7 +357,7 @@ impl Toolplane {
     /// Looks up what a call is addressed to, whose server may have to be started first, within the caller's deadline. What is
     /// known from a kept list is looked up again in the list of its server, which is started for it; where that fails, the call
     /// is made with what is known, and its layers say what comes of it.
-    async fn find(
+    pub(crate) async fn find(
         &self,
         address: &Address,
         caller: &Caller,
@@ -401,7 +401,7 @@ impl Toolplane {
     }
 
     /// [`Toolplane::not_found`] out of what this client may see.
-    fn not_found_by(
+    pub(crate) fn not_found_by(
         &self,
         feature: Feature,
         name: &str,

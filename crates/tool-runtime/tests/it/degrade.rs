@@ -98,7 +98,7 @@ impl Others {
 }
 
 impl Gate for Others {
-    fn find<'a>(&'a self, tool: &'a str, _: &'a Caller) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
+    fn find<'a>(&'a self, tool: &'a str, _: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         let found = self.tools.get(tool).map(|(tool, _)| tool.clone());
         let found = found.ok_or_else(|| ToolError::new(ErrorKind::NotFound, "there is no such tool"));
         Box::pin(async move { found })

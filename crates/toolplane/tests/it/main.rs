@@ -14,6 +14,8 @@ mod credentials;
 #[cfg(feature = "exec-mock")]
 mod defaults;
 mod events;
+#[cfg(feature = "exec-mcp")]
+mod fallback_lookup;
 mod health;
 mod hedge;
 mod hung;
