@@ -55,8 +55,9 @@ impl Notices {
     /// Sends a notification to those clients of either era whose business it is, if they listen to such: that the list has
     /// changed which one client sees, for example.
     pub fn send_to_those(&self, is_for: impl Fn(&Peer) -> bool, method: &str, params: Option<&RawJson>) {
+        let about = Wants::key(method).and_then(|key| params?.get(key)?.string());
         self.send_where(method, params, |of, wants| {
-            wants.includes(method, None) && is_for(&of.peer)
+            wants.includes(method, about.as_deref()) && is_for(&of.peer)
         });
     }
 
@@ -94,6 +95,20 @@ impl Notices {
         watched.sort_unstable();
         watched.dedup();
         watched
+    }
+
+    /// Returns the URIs of the resources that are watched, each with a client that watches it.
+    #[must_use]
+    pub fn watchers(&self) -> Vec<(String, Peer)> {
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = listeners
+            .iter()
+            .filter_map(|listener| Some((listener.wants.upgrade()?, listener)));
+        let watched = there.flat_map(|(wants, listener)| {
+            let uris = wants.resources.all().into_iter();
+            uris.map(|uri| (uri, listener.peer.clone()))
+        });
+        watched.collect()
     }
 
     /// Whether a client watches this task: what a service that follows tasks for its clients needs to know.

@@ -13,6 +13,13 @@ use crate::{
 pub enum Update {
     /// A resource of which news is wanted has changed: an object with its `uri`.
     Resource(RawJson),
+    /// A resource of which news is wanted by [`Source::subscribe_for`] has changed, as some clients alone see it.
+    ClientResource {
+        /// The clients that are served by the connection which brought the news.
+        clients: ClientGroup,
+        /// An object with its `uri`.
+        params: RawJson,
+    },
     /// A task has changed that a caller follows.
     Task {
         /// The task, as the caller's [`Outcome::Task`](crate::Outcome::Task) has it.
@@ -140,6 +147,27 @@ pub trait Source: Send + Sync {
             format!("there is no news of `{uri}` to be had"),
         );
         Box::pin(ready(Err(error)))
+    }
+
+    /// Asks for news of a resource for this client, by its URI, from the connection that serves the client alone. They come
+    /// as [`Update::ClientResource`] until [`Source::end_unwatched`]. Returns `false` if the client shares the news of
+    /// [`Source::subscribe`] now.
+    ///
+    /// # Errors
+    /// When there is no news of this resource to be had.
+    fn subscribe_for<'a>(
+        &'a self,
+        uri: &'a str,
+        client: &'a ClientIdentity,
+    ) -> BoxFuture<'a, Result<bool, ToolError>> {
+        let _ = (uri, client);
+        Box::pin(ready(Ok(false)))
+    }
+
+    /// Ends the subscriptions of [`Source::subscribe_for`] that were asked for longer ago than `grace`, and of which
+    /// `is_watched` says that none of these clients watches the resource.
+    fn end_unwatched(&self, grace: Duration, is_watched: &dyn Fn(&str, &ClientGroup) -> bool) {
+        let _ = (grace, is_watched);
     }
 
     /// Ends [`Source::subscribe`].

@@ -23,6 +23,7 @@ use crate::{
     life::Life,
     line::Line,
     own_lists::OwnLists,
+    own_subscriptions::OwnSubscriptions,
     place::Place,
     pool::Pool,
     settings::ResolveError,
@@ -41,6 +42,7 @@ pub(crate) struct Connections {
     shared: OnceCell<Arc<Line>>,
     pub(crate) own: Arc<Pool>,
     pub(crate) own_lists: Arc<OwnLists>,
+    pub(crate) own_subscriptions: Arc<OwnSubscriptions>,
     /// How many connections were opened for single clients.
     pub(crate) n_opened: AtomicU64,
     /// What all of them share: it is one server that is started.
@@ -142,7 +144,8 @@ impl Connections {
         life: Arc<Life>,
         own_lists: Arc<OwnLists>,
     ) -> Self {
-        let own = Pool::new(&settings.name);
+        let own_subscriptions = Arc::<OwnSubscriptions>::default();
+        let own = Pool::new(&settings.name, &own_subscriptions);
         Self {
             settings,
             secrets,
@@ -151,6 +154,7 @@ impl Connections {
             shared: OnceCell::new(),
             own,
             own_lists,
+            own_subscriptions,
             n_opened: AtomicU64::new(0),
             budget: StartBudget::default(),
             starts: OnceLock::new(),
@@ -219,7 +223,7 @@ impl Connections {
     }
 
     /// The connection that a call is to use: the shared one, or one of its client's own.
-    pub(crate) async fn checkout(&self, cx: &CallContext) -> Result<Checkout, ToolError> {
+    pub(crate) async fn checkout(self: &Arc<Self>, cx: &CallContext) -> Result<Checkout, ToolError> {
         let explained = |error: Unreachable| error.into_tool_error(cx, &self.settings.name);
         // What has to be waited for is rare: most calls find a connection that is open.
         let own = match self.kept_for(cx.client_identity()) {
@@ -312,6 +316,7 @@ impl Connections {
 
     /// A client is gone: what is kept for it is closed unless something still runs there.
     pub(crate) fn client_gone(&self, client: &ClientKey) {
+        self.own_subscriptions.forget(client);
         self.own.close(client);
     }
 

@@ -108,6 +108,12 @@ impl McpServer {
         }
     }
 
+    /// The instructions that the server gave when its lists were read last, in this run or an earlier one.
+    pub(crate) fn kept_instructions(&self) -> Option<RawJson> {
+        let state = self.keeper.get()?.state();
+        state.latest.as_ref()?.server.instructions.clone()
+    }
+
     fn described(&self, kept: &KeptLists) -> Catalogue {
         let lists = kept.lists.iter().map(|(feature, entries)| {
             self.note_names(*feature, entries);

@@ -42,6 +42,7 @@ mod listing;
 mod own_connections;
 mod own_listing;
 mod own_lists;
+mod own_subscriptions;
 mod pace;
 mod place;
 mod pool;

@@ -11,7 +11,7 @@ use mcp_client::{Connection, Endpoint, Error, ErrorKind, Event, RequestOptions, 
 use mcp_wire::{Era, LogLevel, Params, meta, meta_key, method};
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
-use tool_core::{Asker, Update};
+use tool_core::{Asker, ClientGroup, Update};
 
 use crate::{
     addressees::Addressees,
@@ -27,13 +27,30 @@ pub(crate) struct Line {
     pub(crate) calls: Arc<Calls>,
     /// What a client's own connection lists.
     pub(crate) listing: OwnListing,
-    updates: Arc<Updates>,
+    news: News,
     /// What is done for the server when it asks; the shared connection declares nothing.
     asking: Option<Arc<Asking>>,
     roots: Roots,
     /// The lowest level of log messages that a legacy server was told to send, and how often the connection had been
     /// opened anew by then.
     level: SyncMutex<Option<(u64, LogLevel)>>,
+}
+
+/// The way of news that a connection brings.
+#[derive(Clone)]
+struct News {
+    updates: Arc<Updates>,
+    /// The clients that alone are served by the connection.
+    clients: Option<ClientGroup>,
+}
+
+impl News {
+    fn of_resource(&self, params: RawJson) -> Update {
+        match self.clients.clone() {
+            Some(clients) => Update::ClientResource { clients, params },
+            None => Update::Resource(params),
+        }
+    }
 }
 
 /// Whether the client's roots have to be asked for.
@@ -63,28 +80,35 @@ impl Line {
         endpoint: Endpoint,
         options: UpstreamOptions,
         updates: Arc<Updates>,
+        clients: ClientGroup,
         declared: &RawJson,
         keeps_roots: bool,
     ) -> Arc<Self> {
-        Self::new(endpoint, options, updates, Some((declared, keeps_roots)))
+        let client = Some((clients, declared, keeps_roots));
+        Self::new(endpoint, options, updates, client)
     }
 
     fn new(
         endpoint: Endpoint,
         mut options: UpstreamOptions,
         updates: Arc<Updates>,
-        client: Option<(&RawJson, bool)>,
+        client: Option<(ClientGroup, &RawJson, bool)>,
     ) -> Arc<Self> {
         let calls = Calls::new();
         let listing = OwnListing::new();
-        let asking = client.map(|_| Asking::new(calls.clone()));
+        let asking = client.as_ref().map(|_| Asking::new(calls.clone()));
         let mut roots = Roots::default();
-        if let (Some((declared, keeps_roots)), Some(asking)) = (client, &asking) {
+        let mut news = News {
+            updates,
+            clients: None,
+        };
+        if let (Some((clients, declared, keeps_roots)), Some(asking)) = (client, &asking) {
+            news.clients = Some(clients);
             options.connection.handlers = asking.handlers(declared);
             options.on_status = Some(listing.on_status());
             roots.wanted = AtomicBool::new(keeps_roots && declared.get("roots").is_some());
         }
-        let (noted, told) = (calls.clone(), updates.clone());
+        let (noted, told) = (calls.clone(), news.clone());
         let handlers = std::mem::take(&mut options.connection.handlers);
         options.connection.handlers = handlers.notifications(move |event| {
             take(&event, &told, &noted.addressees, |log| noted.log(log));
@@ -93,7 +117,7 @@ impl Line {
             upstream: Upstream::new(endpoint, options),
             calls,
             listing,
-            updates,
+            news,
             asking,
             roots,
             level: SyncMutex::default(),
@@ -226,9 +250,9 @@ impl Line {
             options.max_total += LONGEST_ANSWER;
         }
         if call.level.is_some() && options.on_notification.is_none() {
-            let (call, updates, calls) = (call.clone(), self.updates.clone(), self.calls.clone());
+            let (call, news, calls) = (call.clone(), self.news.clone(), self.calls.clone());
             options.on_notification = Some(Arc::new(move |event| {
-                take(&event, &updates, &calls.addressees, |log| call.log(log));
+                take(&event, &news, &calls.addressees, |log| call.log(log));
             }));
         }
         options
@@ -251,17 +275,17 @@ fn may_go_on(result: &Result<RawJson, Error>) -> bool {
 
 /// Takes what a server tells: log messages, news of resources, and what is for those who follow a task or were sent to a
 /// page.
-fn take(event: &Event, updates: &Updates, addressees: &Addressees, log: impl FnOnce(&RawJson)) {
+fn take(event: &Event, news: &News, addressees: &Addressees, log: impl FnOnce(&RawJson)) {
     let Some(params) = event.params.as_ref().map(unmarked) else {
         return;
     };
     let params = &params;
     match event.method.as_str() {
         method::LOG_MESSAGE => log(params),
-        method::RESOURCES_UPDATED => updates.tell(&Update::Resource(params.clone())),
+        method::RESOURCES_UPDATED => news.updates.tell(&news.of_resource(params.clone())),
         other => {
             if let Some(update) = addressees.update(other, params) {
-                updates.tell(&update);
+                news.updates.tell(&update);
             }
         }
     }

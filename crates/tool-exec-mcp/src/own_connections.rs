@@ -21,7 +21,7 @@ use crate::{
 impl Connections {
     /// A place on a connection of the caller's client alone; nothing when the call is to share.
     pub(crate) async fn own_line(
-        &self,
+        self: &Arc<Self>,
         cx: &CallContext,
         client: Client,
     ) -> Result<Option<(Arc<Line>, Seat)>, ToolError> {
@@ -84,15 +84,23 @@ impl Connections {
     }
 
     /// A connection for this client, whose lists are read as soon as it is open.
-    fn open_own(&self, endpoint: &Endpoint, client: &Client, cx: &CallContext) -> Arc<Line> {
+    fn open_own(self: &Arc<Self>, endpoint: &Endpoint, client: &Client, cx: &CallContext) -> Arc<Line> {
         let asked = cx.ask.as_ref().map(|asker| asker.client().capabilities());
         let declared = asked.unwrap_or_else(|| client.identity.capabilities.to_json());
         let keeps_roots = matches!(client.identity.key, ClientKey::Session(_));
         let (options, updates) = (self.options(), self.updates.clone());
-        let line = Line::own(endpoint.clone(), options, updates, &declared, keeps_roots);
+        let line = Line::own(
+            endpoint.clone(),
+            options,
+            updates,
+            client.group(),
+            &declared,
+            keeps_roots,
+        );
         let reader = OwnListReader {
             settings: self.settings.clone(),
             lists: self.own_lists.clone(),
+            connections: Arc::downgrade(self),
             client: client.clone(),
             line: Arc::downgrade(&line),
             number: self.n_opened.fetch_add(1, Ordering::Relaxed),

@@ -6,6 +6,7 @@ use std::{
 
 use mcp_client::{Changes, Listed, OnStatus, State};
 use tokio::{
+    join,
     sync::watch,
     time::{Instant, timeout},
 };
@@ -13,6 +14,7 @@ use tool_core::{Feature, hide_credentials};
 
 use crate::{
     ServerSettings,
+    connections::Connections,
     describe::describe,
     freshness::Freshness,
     line::Line,
@@ -101,6 +103,7 @@ impl OwnListing {
 pub(crate) struct OwnListReader {
     pub(crate) settings: Arc<ServerSettings>,
     pub(crate) lists: Arc<OwnLists>,
+    pub(crate) connections: Weak<Connections>,
     pub(crate) client: Client,
     /// Weak: the reader keeps no connection open.
     pub(crate) line: Weak<Line>,
@@ -118,7 +121,7 @@ impl OwnListReader {
         let is_settled = |state: &State| matches!(state, State::Ready | State::Stopped);
         while let Ok(State::Ready) = states.wait_for(is_settled).await.map(|state| *state) {
             tokio::select! {
-                () = self.follow() => {}
+                ((), ()) = async { join!(self.follow(), self.resume_news()) } => {}
                 _ = states.wait_for(|state| *state != State::Ready) => {}
             }
             self.end();
@@ -133,6 +136,26 @@ impl OwnListReader {
             line.listing.read.send_replace(None);
         }
         self.lists.end(&self.client, self.number);
+        if let Some(connections) = self.connections.upgrade() {
+            connections.own_connection_ended(&self.client);
+        }
+    }
+
+    /// Asks for the news of resources that the client wants, now and whenever some may have been missed.
+    async fn resume_news(&self) {
+        let Some(mut changes) = self.line.upgrade().map(|line| line.upstream.changes()) else {
+            return;
+        };
+        loop {
+            let gaps = changes.borrow_and_update().gaps;
+            let connection = self.line.upgrade().and_then(|line| line.upstream.ready());
+            if let (Some(connection), Some(connections)) = (connection, self.connections.upgrade()) {
+                connections.resume_news(&self.client, &connection).await;
+            }
+            if changes.wait_for(|now| now.gaps != gaps).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Reads the lists of an open connection. Ends only with the connection.

@@ -17,6 +17,7 @@ use tool_core::{CallContext, ClientGroup, ClientIdentity, ClientKey};
 use crate::{
     calls::{Seat, Standing},
     line::Line,
+    own_subscriptions::OwnSubscriptions,
     queue::{Queue, Reason},
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct Pool {
     pub(crate) closed: Notify,
     /// Tells when one has been opened that is closed sooner than others.
     surplus: Arc<Notify>,
+    /// The clients whose oldest connection is kept since it gives news.
+    subscriptions: Arc<OwnSubscriptions>,
 }
 
 #[derive(Default)]
@@ -84,12 +87,13 @@ const IDLE: Duration = Duration::from_secs(300);
 const IDLE_SURPLUS: Duration = Duration::from_secs(30);
 
 impl Pool {
-    pub(crate) fn new(server: &str) -> Arc<Self> {
+    pub(crate) fn new(server: &str, subscriptions: &Arc<OwnSubscriptions>) -> Arc<Self> {
         Arc::new(Self {
             server: server.to_owned(),
             lines: Mutex::default(),
             closed: Notify::new(),
             surplus: Arc::default(),
+            subscriptions: subscriptions.clone(),
         })
     }
 
@@ -280,15 +284,19 @@ impl Lines {
         }
     }
 
-    /// Closes the connection that nobody has used for longest, one beside another of its client before all others. One
-    /// that is being opened is in use.
+    /// Closes the connection that nobody has used for longest, one beside another of its client before all others, and one
+    /// that gives news after all others. One that is being opened is in use.
     pub(crate) fn close_longest_idle(&mut self, pool: &Arc<Pool>) -> bool {
         let unwanted = self
             .by_client
             .iter()
             .filter(|(client, _)| !self.queues.contains_key(client));
-        let lines = unwanted.flat_map(|(_, lines)| lines.iter().map(|line| (lines.len() == 1, line)));
-        let idle = lines.filter_map(|(is_last, line)| Some(((is_last, line.calls.idle_since()?), line)));
+        let lines = unwanted.flat_map(|(client, lines)| {
+            let is_last = lines.len() == 1;
+            let gives_news = is_last && pool.subscriptions.serves(client);
+            lines.iter().map(move |line| ((is_last, gives_news), line))
+        });
+        let idle = lines.filter_map(|(order, line)| Some(((order, line.calls.idle_since()?), line)));
         let Some((_, longest)) = idle.min_by_key(|(order, _)| *order) else {
             return false;
         };
@@ -304,10 +312,13 @@ impl Lines {
             _ => IDLE,
         };
         let all = |lines: &Self| -> Vec<_> {
-            let lines = lines.by_client.values();
-            let of_each = lines.flat_map(|own| {
-                own.iter()
-                    .map(|line| (Arc::clone(line), line.calls.idle_since(), limit(own, line)))
+            let of_each = lines.by_client.iter().flat_map(|(client, own)| {
+                let gives_news = pool.subscriptions.serves(client);
+                own.iter().enumerate().map(move |(place, line)| {
+                    let is_kept = place == 0 && gives_news;
+                    let idle = line.calls.idle_since().filter(|_| !is_kept);
+                    (Arc::clone(line), idle, limit(own, line))
+                })
             });
             of_each.collect()
         };

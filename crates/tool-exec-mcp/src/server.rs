@@ -16,8 +16,8 @@ use tokio::{
     time::Instant,
 };
 use tool_core::{
-    BoxFuture, CallContext, Catalogue, ClientIdentity, ClientKey, Feature, ListWarning, OnUpdate, Secrets,
-    Source, SourceStatus, ToolError, UriTemplate,
+    BoxFuture, CallContext, Catalogue, ClientGroup, ClientIdentity, ClientKey, Feature, ListWarning,
+    OnUpdate, Secrets, Source, SourceStatus, ToolError, UriTemplate,
 };
 
 use crate::{
@@ -169,9 +169,9 @@ impl McpServer {
         shared.map_or(0, |connection| connection.pending())
     }
 
-    /// Whether the resource of this URI may be read, as far as `include` and `exclude` say.
-    fn takes_resource(&self, uri: &str) -> bool {
-        let catalogue = self.catalogue.borrow().clone();
+    /// Whether the resource of this URI may be read, as far as `include` and `exclude` say; `catalogue` are the lists that
+    /// the client sees.
+    fn takes_resource(&self, catalogue: &Catalogue, uri: &str) -> bool {
         let of = |feature| {
             let others = catalogue
                 .others
@@ -552,7 +552,7 @@ impl Source for ServerSource {
     fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
         self.0.watch_idle();
         Box::pin(async move {
-            match self.0.takes_resource(uri) {
+            match self.0.takes_resource(&self.snapshot(), uri) {
                 true => self.0.connections.subscribe(uri).await,
                 false => Err(no_resource(uri)),
             }
@@ -563,21 +563,44 @@ impl Source for ServerSource {
         Box::pin(self.0.connections.unsubscribe(uri))
     }
 
+    fn subscribe_for<'a>(
+        &'a self,
+        uri: &'a str,
+        client: &'a ClientIdentity,
+    ) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(async move {
+            let connections = &self.0.connections;
+            let Some(kept) = connections.kept_for(client.clone()) else {
+                return Ok(false);
+            };
+            let lists = self.snapshot_for(client).unwrap_or_else(|| self.snapshot());
+            match self.0.takes_resource(&lists, uri) {
+                true => connections.subscribe_for(uri, &kept).await,
+                false => Err(no_resource(uri)),
+            }
+        })
+    }
+
+    fn end_unwatched(&self, grace: Duration, is_watched: &dyn Fn(&str, &ClientGroup) -> bool) {
+        self.0.connections.end_unwatched(grace, is_watched);
+    }
+
     fn on_update(&self, tell: OnUpdate) {
         self.0.connections.updates.add(tell);
     }
 
     fn instructions(&self) -> Option<String> {
-        let given = match &self.0.settings.instructions {
+        let server = &*self.0;
+        let given = match &server.settings.instructions {
             Some(given) => Some(given.clone()),
-            None => self
-                .0
-                .status()?
-                .server?
-                .instructions
-                .as_ref()?
-                .string()
-                .and_then(|text| definitions::instructions(&text, self.0.settings.definitions)),
+            None => {
+                let running = server.status().and_then(|status| status.server);
+                let known = match running {
+                    Some(running) => running.instructions.clone(),
+                    None => server.kept_instructions(),
+                };
+                definitions::instructions(&known?.string()?, server.settings.definitions)
+            }
         };
         given.filter(|text: &String| !text.trim().is_empty())
     }

@@ -30,7 +30,7 @@ pub(crate) struct Subscriptions {
 }
 
 /// How long the server may take to answer.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// How long a server is left alone that was started again and refused a subscription.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -61,12 +61,7 @@ impl Connections {
             Ok(connection) => connection,
             Err(error) => return Err(error.of_request(server)),
         };
-        let resources = connection.server().capabilities.get("resources");
-        let tells = resources.and_then(|resources| resources.get("subscribe"));
-        if tells.is_none_or(|tells| tells.as_str() != "true") {
-            let message = format!("the server `{server}` has no news of resources to give");
-            return Err(ToolError::new(ErrorKind::UpstreamError, message));
-        }
+        agrees_to_subscribe(&connection, server)?;
         let uris = &self.subscriptions.uris;
         // Noted first: a server that is started again in the meantime is asked for it as well.
         let note = |uris: &mut Wanted| match uris.contains_key(uri) {
@@ -125,6 +120,17 @@ impl Connections {
         let done = connection.unsubscribe(uri, RequestOptions::within(LIMIT)).await;
         done.map_err(|error| request_error(server, error))
     }
+}
+
+/// Fails if the server of a connection never gives news of resources.
+pub(crate) fn agrees_to_subscribe(connection: &Connection, server: &str) -> Result<(), ToolError> {
+    let resources = connection.server().capabilities.get("resources");
+    let tells = resources.and_then(|resources| resources.get("subscribe"));
+    if tells.is_some_and(|tells| tells.as_str() == "true") {
+        return Ok(());
+    }
+    let message = format!("the server `{server}` has no news of resources to give");
+    Err(ToolError::new(ErrorKind::UpstreamError, message))
 }
 
 impl Subscriptions {

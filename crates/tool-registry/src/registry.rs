@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tool_core::{
-    ClientIdentity, Descriptor, Executor, Feature, ListWarning, OnUpdate, PrepareError, Settings, Source,
-    SourceState, SourceStatus, Target, Tool, Trust, Update, Upstream,
+    Catalogue, ClientIdentity, Descriptor, Executor, Feature, ListWarning, OnUpdate, PrepareError, Settings,
+    Source, SourceState, SourceStatus, Target, Tool, Trust, Update, Upstream,
 };
 
 use crate::{
@@ -372,11 +372,26 @@ impl Registry {
     /// The source that this comes from, if it still has it.
     #[must_use]
     pub fn source_of(&self, tool: &Tool) -> Option<Arc<dyn Source>> {
+        self.source_where(tool, |source| source.snapshot())
+    }
+
+    /// The source that has this on the lists which the client sees.
+    #[must_use]
+    pub fn source_of_for(&self, tool: &Tool, client: &ClientIdentity) -> Option<Arc<dyn Source>> {
+        let lists = |source: &dyn Source| source.snapshot_for(client).unwrap_or_else(|| source.snapshot());
+        self.source_where(tool, lists)
+    }
+
+    fn source_where(
+        &self,
+        tool: &Tool,
+        lists: impl Fn(&dyn Source) -> Arc<Catalogue>,
+    ) -> Option<Arc<dyn Source>> {
         let is_it =
             |known: &Arc<Descriptor>| Arc::ptr_eq(known, tool.descriptor()) || known == tool.descriptor();
         let parts = self.0.parts.load();
         let source = parts.sources.iter().find(|source| {
-            let catalogue = source.snapshot();
+            let catalogue = lists(&***source);
             catalogue.tools.iter().chain(&catalogue.others).any(is_it)
         });
         source.cloned()

@@ -43,6 +43,7 @@ struct Inner {
     plane: Toolplane,
     options: GatewayOptions,
     lists: Lists,
+    identities: Arc<Identities>,
     parked: Arc<Parked>,
     watches: Arc<Watches>,
     tasks: Arc<Tasks>,
@@ -104,10 +105,11 @@ impl Gateway {
         let watches = Arc::new(Watches::default());
         let tasks = Arc::new(Tasks::default());
         let (told, known) = (Arc::downgrade(&watches), Arc::downgrade(&tasks));
-        let identities = Identities::new(&plane, options.callers.clone());
+        let identities = Arc::new(Identities::new(&plane, options.callers.clone()));
+        let of_news = identities.clone();
         let tell: OnUpdate = Arc::new(move |update| {
             if let (Some(watches), Some(tasks)) = (told.upgrade(), known.upgrade()) {
-                news::pass_on(update, &watches, &tasks, &identities);
+                news::pass_on(update, &watches, &tasks, &of_news);
             }
         });
         plane.on_update(&tell);
@@ -119,6 +121,7 @@ impl Gateway {
             plane,
             options,
             lists,
+            identities,
             parked,
             watches,
             tasks,
@@ -219,7 +222,13 @@ impl Gateway {
     /// Tells listening clients whenever a list changes, or a resource that they watch. Never ends.
     pub async fn announce(&self, notices: &Notices) {
         let _announced = self.0.watches.announce(notices);
-        tokio::join!(self.announce_lists(notices), self.0.watches.tidy(&self.0.plane));
+        let Inner {
+            plane,
+            watches,
+            identities,
+            ..
+        } = &*self.0;
+        tokio::join!(self.announce_lists(notices), watches.tidy(plane, identities));
     }
 
     async fn announce_lists(&self, notices: &Notices) {
@@ -244,7 +253,8 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
         let caller = self.caller(cx.principal());
-        let begun = self.0.watches.begin(&self.0.plane, &uri, &caller).await;
+        let client = identity(&Peer::of(cx), &caller);
+        let begun = self.0.watches.begin(&self.0.plane, &uri, &caller, &client).await;
         begun.map_err(|error| fault::rpc_error(&error, cx.era(), Some(&uri)))?;
         Ok(RawJson::object().into())
     }
@@ -368,9 +378,11 @@ impl Service for Gateway {
 
     async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let caller = self.caller(cx.principal());
-        self.0.lists.assume_seen(&self.0.plane.known(&caller));
+        let (watches, plane) = (&self.0.watches, &self.0.plane);
+        self.0.lists.assume_seen(&plane.known(&caller));
+        let client = &identity(&Peer::of(cx), &caller);
         let begun = uris.iter().map(|uri| async {
-            let begun = self.0.watches.begin(&self.0.plane, uri, &caller).await;
+            let begun = watches.begin(plane, uri, &caller, client).await;
             begun.is_ok().then(|| uri.clone())
         });
         join_all(begun).await.into_iter().flatten().collect()

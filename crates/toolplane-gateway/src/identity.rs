@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcp_server::{Peer, Principal};
 use toolplane::{
     Toolplane, WeakToolplane,
-    core::{Caller, ClientCapabilities, ClientIdentity},
+    core::{Caller, ClientCapabilities, ClientGroup, ClientIdentity},
 };
 
 use crate::{client, gateway::Callers};
@@ -32,6 +32,11 @@ impl Identities {
     pub(crate) fn of(&self, peer: &Peer) -> Option<ClientIdentity> {
         let caller = caller(&self.plane.upgrade()?, self.callers.as_ref(), &peer.principal);
         Some(identity(peer, &caller))
+    }
+
+    /// Returns `true` if a client is one of these.
+    pub(crate) fn is_in(&self, peer: &Peer, clients: &ClientGroup) -> bool {
+        self.of(peer).is_some_and(|client| clients.includes(&client))
     }
 }
 

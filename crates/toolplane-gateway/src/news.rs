@@ -1,6 +1,5 @@
 //! What servers tell of their own accord, passed on to the clients whose business it is.
 
-use mcp_server::Peer;
 use mcp_wire::method;
 use toolplane::core::Update;
 
@@ -10,6 +9,13 @@ use crate::{identity::Identities, list, task_requests::outward, tasks::Tasks, wa
 pub(crate) fn pass_on(update: &Update, watches: &Watches, tasks: &Tasks, identities: &Identities) {
     match update {
         Update::Resource(params) => watches.tell(params),
+        Update::ClientResource { clients, params } => {
+            watches.tell_those(
+                |peer| identities.is_in(peer, clients),
+                method::RESOURCES_UPDATED,
+                Some(params),
+            );
+        }
         Update::PageVisited { client, params } => {
             watches.tell_client(client, method::ELICITATION_COMPLETE, params);
         }
@@ -20,12 +26,8 @@ pub(crate) fn pass_on(update: &Update, watches: &Watches, tasks: &Tasks, identit
             }
         }
         Update::ClientLists { clients, changed, .. } => {
-            let is_theirs = |peer: &Peer| {
-                let client = identities.of(peer);
-                client.is_some_and(|client| clients.includes(&client))
-            };
             for notification in list::notifications(changed) {
-                watches.tell_those(is_theirs, notification);
+                watches.tell_those(|peer| identities.is_in(peer, clients), notification, None);
             }
         }
         _ => {}

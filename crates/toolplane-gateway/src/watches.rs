@@ -10,10 +10,10 @@ use raw_json::RawJson;
 use tokio::time::{Instant, sleep};
 use toolplane::{
     Toolplane,
-    core::{Caller, ClientKey, ErrorKind, ToolError},
+    core::{Caller, ClientIdentity, ClientKey, ErrorKind, ToolError},
 };
 
-use crate::client;
+use crate::{client, identity::Identities};
 
 /// The resources that clients watch: their servers are asked for news of each once, as long as anyone watches it.
 #[derive(Debug, Default)]
@@ -42,15 +42,16 @@ const LOOK: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(30);
 
 impl Watches {
-    /// Begins to watch a resource for a caller that may read it.
+    /// Begins to watch a resource for a caller that may read it, and for its client.
     pub(crate) async fn begin(
         &self,
         plane: &Toolplane,
         uri: &str,
         caller: &Arc<Caller>,
+        client: &ClientIdentity,
     ) -> Result<(), ToolError> {
         let is_new = self.enter(uri, caller)?;
-        let subscribed = plane.subscribe(uri, caller).await;
+        let subscribed = plane.subscribe_for(uri, caller, client).await;
         if subscribed.is_err() && is_new {
             self.lock().watched.remove(uri);
         }
@@ -95,10 +96,15 @@ impl Watches {
     }
 
     /// Tells those clients whose business it is.
-    pub(crate) fn tell_those(&self, is_for: impl Fn(&Peer) -> bool + Copy, method: &str) {
+    pub(crate) fn tell_those(
+        &self,
+        is_for: impl Fn(&Peer) -> bool + Copy,
+        method: &str,
+        params: Option<&RawJson>,
+    ) {
         let notices = self.lock().notices.clone();
         for (_, notices) in notices {
-            notices.send_to_those(is_for, method, None);
+            notices.send_to_those(is_for, method, params);
         }
     }
 
@@ -129,9 +135,10 @@ impl Watches {
     }
 
     /// Gives up what nobody watches any more, again and again. Never ends.
-    pub(crate) async fn tidy(&self, plane: &Toolplane) {
+    pub(crate) async fn tidy(&self, plane: &Toolplane, identities: &Identities) {
         loop {
             sleep(LOOK).await;
+            self.end_unwatched(plane, identities);
             for uri in self.take_left() {
                 if let Err(error) = plane.unsubscribe(&uri).await {
                     tracing::debug!(uri, %error, "a server still tells of a resource that nobody watches");
@@ -147,6 +154,19 @@ impl Watches {
                 }
             }
         }
+    }
+
+    /// Gives up what servers tell single clients that do not watch it any more.
+    fn end_unwatched(&self, plane: &Toolplane, identities: &Identities) {
+        let notices = self.lock().notices.clone();
+        let mut watchers: HashMap<String, Vec<Peer>> = HashMap::new();
+        for (uri, peer) in notices.iter().flat_map(|(_, notices)| notices.watchers()) {
+            watchers.entry(uri).or_default().push(peer);
+        }
+        plane.end_unwatched(GRACE, &|uri, clients| {
+            let of_uri = watchers.get(uri);
+            of_uri.is_some_and(|peers| peers.iter().any(|peer| identities.is_in(peer, clients)))
+        });
     }
 
     /// Takes out the resources that nobody watches.

@@ -1,10 +1,12 @@
 //! News of resources, and what clients tell of themselves.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use raw_json::RawJson;
 use tool_core::{
-    Caller, ClientIdentity, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool, ToolError, Update,
+    Caller, ClientGroup, ClientIdentity, ClientKey, ErrorKind, Feature, OnUpdate, Source, Target, Tool,
+    ToolError, Update,
 };
 
 use tool_registry::Snapshot;
@@ -20,14 +22,49 @@ impl Toolplane {
     pub async fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), ToolError> {
         let target = self.0.registry.find_resource(uri).await;
         let target = target.ok_or_else(|| self.not_found(Feature::Resource, uri, caller))?;
-        if let Err(refusal) = self.0.rules.load().admit_call(&target, caller) {
-            return Err(ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal));
-        }
-        let source = self.source_of(&target).ok_or_else(|| {
-            let message = format!("the server of `{uri}` is gone");
-            ToolError::new(ErrorKind::Unavailable, message)
-        })?;
+        self.admit_subscription(&target, caller)?;
+        let source = self.source_of(&target).ok_or_else(|| gone(uri))?;
         source.subscribe(uri).await
+    }
+
+    /// Asks the server of a resource for news of it, on behalf of a caller that may read it and of its client. They come
+    /// from the connection that serves the client where it has one of its own, until [`Toolplane::end_unwatched`];
+    /// otherwise this is [`Toolplane::subscribe`].
+    ///
+    /// # Errors
+    /// As [`Toolplane::subscribe`], by what this client sees.
+    pub async fn subscribe_for(
+        &self,
+        uri: &str,
+        caller: &Caller,
+        client: &ClientIdentity,
+    ) -> Result<(), ToolError> {
+        let registry = &self.0.registry;
+        let look = |snapshot: &Snapshot| snapshot.resource(uri);
+        let target = registry.find_in(Some(client), Feature::Resource, uri, look).await;
+        let target = target.ok_or_else(|| self.not_found_by(Feature::Resource, uri, caller, client))?;
+        self.admit_subscription(&target, caller)?;
+        let source = registry
+            .source_of_for(target.tool(), client)
+            .ok_or_else(|| gone(uri))?;
+        match source.subscribe_for(uri, client).await? {
+            true => Ok(()),
+            false => source.subscribe(uri).await,
+        }
+    }
+
+    /// Ends the news of [`Toolplane::subscribe_for`] from connections of single clients, where they were asked for longer
+    /// ago than `grace` and `is_watched` says that none of these clients watches the resource.
+    pub fn end_unwatched(&self, grace: Duration, is_watched: &dyn Fn(&str, &ClientGroup) -> bool) {
+        for source in self.0.registry.sources() {
+            source.end_unwatched(grace, is_watched);
+        }
+    }
+
+    fn admit_subscription(&self, target: &Target, caller: &Caller) -> Result<(), ToolError> {
+        let admitted = self.0.rules.load().admit_call(target, caller);
+        admitted
+            .map_err(|refusal| ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal))
     }
 
     /// Ends [`Toolplane::subscribe`], for everyone.
@@ -38,7 +75,12 @@ impl Toolplane {
         let target = self.0.registry.snapshot().resource(uri);
         match target.and_then(|target| self.source_of(&target)) {
             Some(source) => source.unsubscribe(uri).await,
-            None => Ok(()),
+            // It is on no list any more. A source that was not asked for its news has nothing to do.
+            None => {
+                let sources = self.0.registry.sources();
+                let ended = sources.iter().map(|source| source.unsubscribe(uri));
+                join_all(ended).await.into_iter().collect()
+            }
         }
     }
 
@@ -121,4 +163,9 @@ impl Toolplane {
     fn source_of(&self, target: &Target) -> Option<Arc<dyn Source>> {
         self.0.registry.source_of(target.tool())
     }
+}
+
+fn gone(uri: &str) -> ToolError {
+    let message = format!("the server of `{uri}` is gone");
+    ToolError::new(ErrorKind::Unavailable, message)
 }

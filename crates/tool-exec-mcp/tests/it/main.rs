@@ -17,6 +17,7 @@ mod modern;
 mod names;
 mod news;
 mod own_lists;
+mod own_news;
 mod states;
 mod tasks;
 mod tasks_followed;

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use tokio::{task::JoinHandle, time::advance};
-use tool_core::{Caller, ClientKey, ErrorKind, ToolError};
+use tool_core::{Caller, ClientCapabilities, ClientIdentity, ClientKey, ErrorKind, ToolError};
 use tool_exec_mcp::{Isolation, McpServer};
 
 use crate::{
@@ -281,6 +281,34 @@ async fn a_further_connection_is_closed_sooner_than_the_last() {
     settle().await;
     assert_eq!(server.n_own_connections(), 1);
     advance(Duration::from_secs(60)).await;
+    until(|| server.n_own_connections() == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_gives_news_is_kept_until_nobody_watches() {
+    let fixture = Fixture::new(&[]);
+    let (server, client) = (server(&fixture, "", Isolation::Auto, 16), client());
+    join(begin(&client, &server)).await.unwrap();
+    let key = ClientKey::Principal("local".into());
+    let capabilities = ClientCapabilities::of(&raw_json::RawJson::parse(ASKABLE).unwrap());
+    let identity = ClientIdentity::new(None, Some(&key), capabilities, &Caller::local());
+    let source = server.source();
+    let subscribed = tokio::spawn({
+        let (source, identity) = (source.clone(), identity.clone());
+        async move { source.subscribe_for("note:a", &identity).await }
+    });
+    assert!(join(subscribed).await.unwrap());
+    for _ in 0..3 {
+        advance(Duration::from_secs(301)).await;
+        settle().await;
+    }
+    assert_eq!(server.n_own_connections(), 1);
+    source.end_unwatched(Duration::ZERO, &|_, clients| clients.includes(&identity));
+    advance(Duration::from_secs(301)).await;
+    settle().await;
+    assert_eq!(server.n_own_connections(), 1, "the client still watches");
+    source.end_unwatched(Duration::ZERO, &|_, _| false);
+    advance(Duration::from_secs(301)).await;
     until(|| server.n_own_connections() == 0).await;
 }
 

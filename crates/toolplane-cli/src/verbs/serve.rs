@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 use toolplane::{
     Toolplane,
     core::SourceState,
@@ -132,6 +132,9 @@ impl Drop for AbortOnDrop {
     }
 }
 
+/// Time for which serving waits until the lists of an earlier run are read.
+const RECALL_LIMIT: Duration = Duration::from_secs(1);
+
 async fn serve_until(
     loaded: &Loaded,
     plane: &Toolplane,
@@ -150,6 +153,10 @@ async fn serve_until(
     let gateway = Gateway::new(plane.clone(), gateway_options);
     let _operator = serve_operator(loaded, &gateway, console);
     let stopped = async move { stop.notified().await };
+    // The first answer tells clients the instructions of all servers, those from kept lists among them.
+    if timeout(RECALL_LIMIT, plane.recall()).await.is_err() {
+        tracing::warn!("the lists of an earlier run take long to read: clients are served without them");
+    }
     if serve.stdio {
         tokio::spawn(start_servers(plane.clone(), console));
         let served = serve_stdio(&gateway, serve, stopped).await;

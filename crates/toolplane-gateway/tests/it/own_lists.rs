@@ -1,11 +1,11 @@
 //! Lists that a server keeps for some clients alone.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolplane::{
     Toolplane,
-    core::{Caller, ClientCapabilities, ClientGroup, ClientIdentity, Pattern},
+    core::{Caller, ClientCapabilities, ClientGroup, ClientIdentity, Feature, Pattern, Update},
     manifest::Configuration,
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
@@ -180,4 +180,55 @@ async fn the_state_of_a_tool_is_that_of_its_name_for_all_clients() {
     plane.list(&Caller::local()).await;
     let everyones = plane.known_tool("grown").expect("it is there");
     assert!(Arc::ptr_eq(everyones.state(), of_anna.state()));
+}
+
+/// A client subscribes to what it sees, and is told by the connection that serves it.
+#[tokio::test(start_paused = true)]
+async fn news_of_resources_come_from_the_connection_of_the_client() {
+    let source = Changing::new(&["shared"]);
+    source.set_others(&[(Feature::Resource, "test://both")]);
+    let gateway = gateway(&source);
+    let notices = gateway.clone();
+    let [mut own, mut other] = [(); 2].map(|()| Client::on(notices.clone()));
+    own.initialize(ASKABLE).await;
+    other.initialize("{}").await;
+    let clients = group("local", ASKABLE);
+    source.set_own(&clients, &["grown"]);
+    assert!(own.receive().await.contains(CHANGED));
+    let uri = |uri: &str| format!(r#""uri":"{uri}""#);
+    for resource in ["own://note", "test://both"] {
+        assert_eq!(own.result("resources/subscribe", &uri(resource)).await, "{}");
+    }
+    assert_eq!(source.own_subscribed(), ["own://note", "test://both"]);
+    assert!(
+        source.subscribed().is_empty(),
+        "nobody has asked the shared connection"
+    );
+    let refused = other.value("resources/subscribe", &uri("own://note")).await;
+    assert_eq!(refused["error"]["code"], json!(-32002), "{refused}");
+    assert_eq!(
+        other.result("resources/subscribe", &uri("test://both")).await,
+        "{}"
+    );
+    assert_eq!(source.subscribed(), ["test://both"]);
+    for resource in ["own://note", "test://both"] {
+        source.tell(&Update::ClientResource {
+            clients: clients.clone(),
+            params: raw(&format!("{{{}}}", uri(resource))),
+        });
+        let told = own.receive().await;
+        assert!(
+            told.contains("notifications/resources/updated") && told.contains(&uri(resource)),
+            "{told}"
+        );
+    }
+    // The other one has heard nothing of it: what comes first is the answer.
+    assert_eq!(names(&other.value("tools/list", "").await), ["shared"]);
+    // What one client leaves ends soon, and what another one watches goes on.
+    for resource in ["own://note", "test://both"] {
+        own.result("resources/unsubscribe", &uri(resource)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert!(source.own_subscribed().is_empty());
+    assert_eq!(source.subscribed(), ["test://both"]);
 }

@@ -247,6 +247,8 @@ pub(crate) struct Changing {
     tell: Mutex<Vec<OnUpdate>>,
     /// The lists of some clients alone.
     own: Mutex<Option<(ClientGroup, Arc<Catalogue>)>>,
+    /// The resources of which these clients want news.
+    own_subscribed: Mutex<BTreeSet<String>>,
 }
 
 impl Changing {
@@ -257,6 +259,7 @@ impl Changing {
             subscribed: Mutex::default(),
             tell: Mutex::default(),
             own: Mutex::default(),
+            own_subscribed: Mutex::default(),
         };
         changing.set(names);
         Arc::new(changing)
@@ -265,6 +268,12 @@ impl Changing {
     /// The resources of which news is wanted.
     pub(crate) fn subscribed(&self) -> Vec<String> {
         let subscribed = self.subscribed.lock().expect("no test panics with it");
+        subscribed.iter().cloned().collect()
+    }
+
+    /// The resources of which the clients with lists of their own want news.
+    pub(crate) fn own_subscribed(&self) -> Vec<String> {
+        let subscribed = self.own_subscribed.lock().expect("no test panics with it");
         subscribed.iter().cloned().collect()
     }
 
@@ -318,7 +327,11 @@ impl Changing {
             warnings: Vec::new(),
             revision: 1,
             tools: names.iter().map(|name| Arc::new(acting(name))).collect(),
-            others: vec![Arc::new(beside(Feature::Prompt, "own_prompt"))],
+            others: vec![
+                Arc::new(beside(Feature::Prompt, "own_prompt")),
+                Arc::new(beside(Feature::Resource, "own://note")),
+                Arc::new(beside(Feature::Resource, "test://both")),
+            ],
             rejected: Vec::new(),
         });
         let own = (!names.is_empty()).then(|| (clients.clone(), catalogue));
@@ -399,6 +412,25 @@ impl Source for Changing {
             }
         };
         Box::pin(std::future::ready(result))
+    }
+
+    fn subscribe_for<'a>(
+        &'a self,
+        uri: &'a str,
+        client: &'a ClientIdentity,
+    ) -> BoxFuture<'a, Result<bool, ToolError>> {
+        let is_own = self.snapshot_for(client).is_some();
+        if is_own {
+            let mut subscribed = self.own_subscribed.lock().expect("no test panics with it");
+            subscribed.insert(uri.to_owned());
+        }
+        Box::pin(std::future::ready(Ok(is_own)))
+    }
+
+    fn end_unwatched(&self, _: Duration, is_watched: &dyn Fn(&str, &ClientGroup) -> bool) {
+        let own = self.own.lock().expect("no test panics with it").clone();
+        let mut subscribed = self.own_subscribed.lock().expect("no test panics with it");
+        subscribed.retain(|uri| own.as_ref().is_some_and(|(clients, _)| is_watched(uri, clients)));
     }
 
     fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {

@@ -66,6 +66,22 @@ async fn a_legacy_client_subscribes_resource_by_resource() {
     assert!(source.subscribed().is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_also_when_its_resource_has_left_the_list() {
+    let source = source();
+    let mut client = client(&source);
+    client.initialize("{}").await;
+    let uri = r#""uri":"test://a""#;
+    client.result("resources/list", "").await;
+    client.result("resources/subscribe", uri).await;
+    source.set_others(&[]);
+    assert!(client.receive().await.contains("list_changed"));
+    assert_eq!(source.subscribed(), ["test://a"]);
+    client.result("resources/unsubscribe", uri).await;
+    sleep(Duration::from_secs(61)).await;
+    assert!(source.subscribed().is_empty());
+}
+
 #[tokio::test]
 async fn nobody_watches_what_he_may_not_read() {
     let source = source();
