@@ -40,6 +40,7 @@ mod sync;
 mod validate;
 mod words;
 
+pub use self::words::tellable;
 pub use self::{
     admit::{Admit, Admitting},
     allowance::{Allowance, Allowing, CallLimits, Micros},

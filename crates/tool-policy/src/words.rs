@@ -43,9 +43,10 @@ const ROOTS: [&str; 24] = [
     "run", "sbin", "snap", "srv", "sys", "tmp", "usr", "var", "Users", "Volumes", "work",
 ];
 
-/// A message as it may be told: masked, on one line, without characters and markup that hide or act, and no longer than
-/// models should read.
-pub(crate) fn tellable(text: &str) -> Cow<'_, str> {
+/// Returns a message in the form that clients and models may read: on one line of at most 600 bytes, without credentials,
+/// addresses of the inside and paths of this machine, and without characters and markup that hide or act.
+#[must_use]
+pub fn tellable(text: &str) -> Cow<'_, str> {
     let mut told = match masked(text) {
         Cow::Borrowed(text) => for_model(text),
         Cow::Owned(text) => Cow::Owned(for_model(&text).into_owned()),

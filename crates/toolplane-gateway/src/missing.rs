@@ -1,6 +1,6 @@
 use raw_json::RawJson;
 use serde_json::json;
-use toolplane::{MissingServer, core::SourceState};
+use toolplane::{MissingServer, core::SourceState, policy::tellable};
 
 /// The key of `_meta` under which a list names the servers whose entries are missing from it.
 const MISSING: &str = "dev.toolplane/missing";
@@ -13,7 +13,8 @@ pub(crate) fn noted(page: RawJson, missing: &[MissingServer]) -> RawJson {
     let servers = missing.iter().map(|missing| {
         let mut server = json!({"server": missing.server, "state": missing.state.as_str()});
         if let SourceState::Failed(reason) = &missing.state {
-            server["reason"] = reason.as_str().into();
+            // The words of errors: operators see the whole reason in the log and in `servers ls`.
+            server["reason"] = (*tellable(reason)).into();
         }
         server
     });

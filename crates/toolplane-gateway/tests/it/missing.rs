@@ -164,3 +164,71 @@ async fn clients_are_told_when_what_was_missing_is_there() {
         "nothing is missing: {answer}"
     );
 }
+
+/// Clients read no more of the place where a server runs than errors of calls tell them.
+#[tokio::test(start_paused = true)]
+async fn the_reason_of_a_failure_names_no_place_inside() {
+    let reasons = [
+        (
+            "cannot run `/opt/tools/bin/server`: No such file or directory",
+            "cannot run `[path]`: No such file or directory",
+        ),
+        (
+            "cannot connect to http://10.1.2.3:8080/mcp?key=abc",
+            "cannot connect to [internal address]",
+        ),
+        (
+            "it ended:\u{1b}[2J open ~/.ssh/id_rsa\nAuthorization: Bearer abc.DEF-123",
+            r"it ended:\u{1b}[2J open [path] Authorization: Bearer [redacted]",
+        ),
+    ];
+    for (reason, told) in reasons {
+        let server = Slow::new("failing");
+        server.end.send_replace(Some(Err(reason)));
+        let mut client = client(&[&server], Some(Duration::ZERO));
+        let answer = client.value("tools/list", MODERN).await;
+        let expected = json!([{"server": "failing", "state": "failed", "reason": told}]);
+        assert_eq!(*missing(&answer), expected, "{answer}");
+    }
+}
+
+/// A modern client hears of a late server by the subscription that it listens to.
+#[tokio::test(start_paused = true)]
+async fn modern_clients_are_told_when_what_was_missing_is_there() {
+    let server = Slow::new("slow");
+    let mut client = client(&[&server], Some(Duration::ZERO));
+    let filter =
+        r#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
+    let acknowledged = client
+        .ask("subscriptions/listen", &format!("{filter},{MODERN}"))
+        .await;
+    assert!(acknowledged.contains("acknowledged"), "{acknowledged}");
+    let list = |id: u32, method: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{MODERN}}}}}"#)
+    };
+    for (id, (method, _)) in (10..).zip(LISTS) {
+        client.send(&list(id, method)).await;
+        let answer: Value = serde_json::from_str(&client.receive().await).expect("JSON");
+        assert_eq!(
+            *missing(&answer),
+            json!([{"server": "slow", "state": "starting"}])
+        );
+    }
+    server.end.send_replace(Some(Ok(())));
+    let mut news = [client.receive().await, client.receive().await].map(|line| {
+        let news: Value = serde_json::from_str(&line).expect("JSON");
+        let subscription = &news["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert!(!subscription.is_null(), "{line}");
+        news["method"].as_str().expect("a notification").to_owned()
+    });
+    news.sort();
+    let expected = [
+        "notifications/prompts/list_changed",
+        "notifications/tools/list_changed",
+    ];
+    assert_eq!(news, expected, "there are no resources");
+    client.send(&list(20, "tools/list")).await;
+    let answer: Value = serde_json::from_str(&client.receive().await).expect("JSON");
+    assert_eq!(answer["result"]["tools"][1]["name"], "slow__tool");
+    assert!(missing(&answer).is_null(), "{answer}");
+}
