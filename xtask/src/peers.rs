@@ -45,6 +45,7 @@ pub fn install_peers(repository: &Repository) -> Result<Vec<Part>> {
             python(&pins, "requirements-otel.txt", &folder.join("python-otel")),
         ),
         part("git", program("git", "git")),
+        part("Chromium", program("chromium", "chromium")),
     ])
 }
 

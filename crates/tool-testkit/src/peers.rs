@@ -171,6 +171,33 @@ impl Peers {
         Ok(self.python_program("python-otel", "python")?.arg(script))
     }
 
+    /// Starts Chromium without a window and without a network beyond the loopback interface: append a URL. It writes the page
+    /// as it is when it has loaded to its standard output, and its profile into `folder`.
+    ///
+    /// # Errors
+    /// When it is not installed.
+    pub fn chromium(&self, folder: &Path) -> Result<PeerCommand, Skip> {
+        let folders = env::var_os("PATH").unwrap_or_default();
+        let program = env::split_paths(&folders)
+            .map(|folder| folder.join("chromium"))
+            .find(|program| program.is_file())
+            .ok_or_else(|| Skip::new("`chromium` is not installed; `cargo xtask peers` says why"))?;
+        let mut profile = OsString::from("--user-data-dir=");
+        profile.push(folder);
+        let command = PeerCommand::new(program)
+            .arg("--headless")
+            .arg("--dump-dom")
+            // Tests may run as root and in containers, where there is neither a sandbox nor much shared memory.
+            .arg("--no-sandbox")
+            .arg("--disable-dev-shm-usage")
+            .arg("--disable-gpu")
+            .arg("--no-first-run")
+            .arg("--disable-background-networking")
+            .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+            .arg(profile);
+        Ok(command)
+    }
+
     /// Starts the MCP Inspector's command line, an independent client: append the server's command or address.
     ///
     /// It writes below `HOME`: give it a temporary one.

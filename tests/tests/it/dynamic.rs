@@ -175,7 +175,9 @@ fn fifty_calls_at_once_take_two_processes() {
         .peer_with("peer", &peer, &json!({"era": "legacy"}))
         // A list waits for the server, however slow the machine is.
         .gateway(json!({"list_wait": "60s"}));
-    let gateway = Gateway::http(&configuration);
+    let folder = tempfile::tempdir().unwrap();
+    let log_level = ("TOOLPLANE_LOG", "info".to_owned());
+    let gateway = HttpGateway::of_file(&configuration.write(folder.path()), &[log_level]);
     let offer = || Offer::new(r#"{"elicitation":{}}"#, |_, _| None);
     let mut client = gateway.client_offering(Era::Modern, offer());
     assert!(!texts(&mut client, List::Tools).is_empty());

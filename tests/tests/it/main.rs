@@ -6,6 +6,7 @@
 )]
 
 mod bridge;
+mod browser;
 mod dynamic;
 mod example;
 mod faults;
@@ -18,3 +19,4 @@ mod support;
 mod tasks;
 mod telemetry;
 mod training;
+mod websocket;
