@@ -82,7 +82,7 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
     if rows.is_empty() && console.format == Format::Table {
         console.say("no tools");
     } else {
-        let has_states = rows.iter().any(|row| !row.disabled.is_empty());
+        let has_states = rows.iter().any(|row| !state(row).is_empty());
         console.list(&rows, |table| {
             let states: &[&str] = if has_states { &["STATE"] } else { &[] };
             let header = [&["NAME"][..], states, &["SOURCE", "DESCRIPTION"]].concat();
@@ -102,12 +102,21 @@ async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Resu
 fn cells(row: &Row<'_>, has_states: bool) -> Vec<String> {
     let mut cells = vec![row.name.to_owned()];
     if has_states {
-        let is_off = !row.disabled.is_empty();
-        cells.push(if is_off { "switched off" } else { "" }.to_owned());
+        cells.push(state(row).to_owned());
     }
     cells.push(row.server.unwrap_or(row.source).to_owned());
     cells.push(text::line(text::first_line(row.description)).into_owned());
     cells
+}
+
+/// The reason why a call may have to wait or fail: the tool is switched off, or its server is not ready.
+fn state<'a>(row: &'a Row<'_>) -> &'a str {
+    if !row.disabled.is_empty() {
+        return "switched off";
+    }
+    let server = row.server_state.as_ref();
+    let state = server.and_then(|server| server["state"].as_str());
+    state.filter(|state| *state != "ready").unwrap_or_default()
 }
 
 /// The server that runs a tool, as its settings name it.

@@ -95,3 +95,53 @@ fn members_of_an_error_are_relayed_without_secrets() {
     assert_eq!(error["hint"], "not [redacted]");
     assert!(!text.contains("s3cr3t"), "{text}");
 }
+
+#[test]
+fn instructions_from_kept_lists_are_there_before_the_server_starts() {
+    let place = place("", ", start: lazy");
+    place.write("server.sh", format!("echo started >> starts\n{SERVER}"));
+    let listed = place.run(&["servers", "ls"]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    let starts = || {
+        std::fs::read_to_string(place.path().join("starts"))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    let before = starts();
+    let served = Served::start(&place);
+    let instructions = initialize(&served)["result"]["instructions"].clone();
+    assert_eq!(
+        instructions,
+        "# Instructions of the server `kind`\n\nBe kind. The key is [redacted]."
+    );
+    assert_eq!(starts(), before, "nobody has needed the server");
+}
+
+/// A tool from a kept list shows the state of its server, whose start failed.
+#[test]
+fn the_list_of_tools_shows_the_state_of_their_servers() {
+    let place = Place::with("servers: {kind: {command: sh, args: [server.sh], era: legacy}}");
+    let tools = r#"{"tools":[{"name":"t","description":"Greets.","inputSchema":{"type":"object"}}]}"#;
+    place.write("server.sh", SERVER.replace(r#"{"tools":[]}"#, tools));
+    let ready = place.run(&["tools", "ls"]);
+    assert!(
+        ready.data().contains("kind__t") && !ready.data().contains("STATE"),
+        "{ready:?}"
+    );
+    place.write("server.sh", "exit 3");
+    let failed = place.run(&["tools", "ls"]);
+    let lines: Vec<Vec<&str>> = failed
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let expected = [
+        vec!["NAME", "STATE", "SOURCE", "DESCRIPTION"],
+        vec!["kind__t", "failed", "kind", "Greets."],
+    ];
+    assert_eq!(lines, expected, "{failed:?}");
+    let rows: Value = serde_json::from_str(&place.run(&["tools", "ls", "-o", "json"]).stdout).unwrap();
+    assert_eq!(rows[0]["server_state"]["state"], "failed", "{rows}");
+    assert!(rows[0]["server_state"]["attempts"].as_u64() >= Some(1), "{rows}");
+}
