@@ -1,14 +1,20 @@
 //! The first list after a restart: a plane of many servers is built, and everything is listed from the lists that are kept on
 //! disk. No server is started.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{
+    fmt::Write as _,
+    future::ready,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use tokio::runtime::Runtime;
-use tool_exec_mcp::{ServerInfo, ServerSettings, ServerTarget};
+use tool_exec_mcp::ServerInfo;
 use toolplane::{
     FileListStore, KeptLists, ListKey, ListStore, RawJson, Toolplane,
-    core::{Caller, Feature, Template},
+    core::{BoxFuture, Caller, Feature},
     manifest::{LoadOptions, Loaded, Syntax, load},
 };
 
@@ -27,15 +33,26 @@ fn configuration() -> Loaded {
     load(&LoadOptions::new().text("benchmark", Syntax::Yaml, text)).expect("usable")
 }
 
-fn key(server: usize) -> ListKey {
-    let target = ServerTarget::Stdio {
-        command: Template::parse("run").expect("a template"),
-        args: Vec::new(),
-        env: [].into(),
-        cwd: None,
-        inherit: Vec::new(),
-    };
-    ListKey::new(&ServerSettings::new(name(server), target))
+/// Notes the keys under which a plane looks for its lists, and has none.
+#[derive(Debug, Default)]
+struct Keys(Mutex<Vec<ListKey>>);
+
+impl ListStore for Keys {
+    fn load<'a>(&'a self, keys: &'a [ListKey]) -> BoxFuture<'a, Vec<Option<KeptLists>>> {
+        self.0
+            .lock()
+            .expect("nothing panics with it")
+            .extend_from_slice(keys);
+        Box::pin(ready(vec![None; keys.len()]))
+    }
+
+    fn save(&self, _: ListKey, _: KeptLists) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    fn forget<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, io::Result<usize>> {
+        Box::pin(ready(Ok(0)))
+    }
 }
 
 fn lists() -> KeptLists {
@@ -54,10 +71,15 @@ fn restart(criterion: &mut Criterion) {
     let _guard = runtime.enter();
     let folder = tempfile::tempdir().expect("a folder");
     let store: Arc<dyn ListStore> = Arc::new(FileListStore::new(folder.path().join("lists")));
-    for server in 0..SERVERS {
-        runtime.block_on(store.save(key(server), lists()));
-    }
     let loaded = configuration();
+    let keys = Arc::new(Keys::default());
+    let builder = Toolplane::builder().loaded(&loaded).list_store(keys.clone());
+    runtime.block_on(builder.build().expect("usable").recall());
+    let keys = std::mem::take(&mut *keys.0.lock().expect("nothing panics with it"));
+    assert_eq!(keys.len(), SERVERS);
+    for key in keys {
+        runtime.block_on(store.save(key, lists()));
+    }
     let plane = || {
         let builder = Toolplane::builder().loaded(&loaded).list_store(store.clone());
         builder.build().expect("usable")
