@@ -92,7 +92,14 @@ impl Wake for Signal {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, sync::atomic::AtomicUsize};
+    use std::{future::poll_fn, pin::pin, sync::atomic::AtomicUsize};
+
+    use futures_util::FutureExt as _;
+    use http::{Request, Response};
+    use http_body_util::{BodyExt as _, Full};
+    use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -136,6 +143,39 @@ mod tests {
     #[test]
     fn a_future_that_goes_on_waking_itself_lets_others_have_their_turn() {
         assert_eq!(polls_and_wakes(usize::MAX), (TURNS, 1));
+    }
+
+    /// Polls a connection of hyper's server once that has been sent a request; returns how often its task was woken meanwhile.
+    fn wakes_of_a_connection(has_repoll: bool) -> usize {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let asking = client.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi");
+        assert!(asking.now_or_never().is_some());
+        let service = service_fn(async |request: Request<Incoming>| {
+            let body = request.into_body().collect().await?.to_bytes();
+            Ok::<_, hyper::Error>(Response::new(Full::new(body)))
+        });
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(server), service);
+        let mut connection = pin!(connection);
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut cx = Context::from_waker(&waker);
+        let polled = if has_repoll {
+            Pin::new(&mut Repoll::new(connection)).poll(&mut cx)
+        } else {
+            connection.as_mut().poll(&mut cx)
+        };
+        assert!(polled.is_pending());
+        let mut answer = [0; 15];
+        assert!(client.read_exact(&mut answer).now_or_never().is_some());
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+        count.0.load(Ordering::SeqCst)
+    }
+
+    /// When the first number is zero, this module is not needed any more.
+    #[test]
+    fn hyper_wakes_the_task_that_answers_a_request() {
+        assert_eq!(wakes_of_a_connection(false), 1);
+        assert_eq!(wakes_of_a_connection(true), 0);
     }
 
     #[test]
