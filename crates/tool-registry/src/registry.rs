@@ -3,7 +3,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) first_loads: FirstLoads,
     /// The generation of the parts whose sources were all asked for kept lists, plus 1.
     recalled: AtomicU64,
+    /// The number of recalls that run: kept lists of single sources wait for their end.
+    pub(crate) n_recalling: AtomicUsize,
     revision: watch::Sender<u64>,
 }
 
@@ -121,6 +123,7 @@ impl Registry {
             resolving: Mutex::new(()),
             first_loads: FirstLoads::default(),
             recalled: AtomicU64::new(0),
+            n_recalling: AtomicUsize::new(0),
             revision: watch::Sender::new(0),
         }));
         let shared = Arc::downgrade(&registry.0);
@@ -254,8 +257,10 @@ impl Registry {
             if self.0.recalled.load(Ordering::Acquire) == done {
                 return;
             }
+            // One snapshot of all of them, not one for each source that offers its lists.
+            let recalling = Recalling::begin(self);
             join_all(parts.sources.iter().map(|source| source.recall())).await;
-            self.refresh();
+            drop(recalling);
             self.0.recalled.store(done, Ordering::Release);
         }
     }
@@ -437,8 +442,13 @@ impl Registry {
         let parts = self.0.parts.load();
         let place = parts.sources.iter().position(|known| Arc::ptr_eq(known, source));
         let seen = place.and_then(|place| self.0.snapshot.load().seen.get(place).copied());
+        let catalogue = source.snapshot();
+        // The end of a recall makes a new snapshot.
+        if catalogue.is_kept && self.0.n_recalling.load(Ordering::SeqCst) > 0 {
+            return;
+        }
         // Whoever has replaced the parts makes a new snapshot as well.
-        if seen != Some(source.snapshot().revision) {
+        if seen != Some(catalogue.revision) {
             self.refresh();
         }
     }
@@ -509,6 +519,24 @@ impl Shared {
             .entry(name)
             .or_insert_with_key(|name| Arc::new(Upstream::new(name.clone())))
             .clone()
+    }
+}
+
+/// A recall that runs. Its end makes a snapshot of all lists, also where the recall is given up.
+struct Recalling<'a>(&'a Registry);
+
+impl<'a> Recalling<'a> {
+    fn begin(registry: &'a Registry) -> Self {
+        registry.0.n_recalling.fetch_add(1, Ordering::SeqCst);
+        Self(registry)
+    }
+}
+
+impl Drop for Recalling<'_> {
+    fn drop(&mut self) {
+        // First: what is passed over until then is in the snapshot that is made now.
+        self.0.0.n_recalling.fetch_sub(1, Ordering::SeqCst);
+        self.0.refresh();
     }
 }
 

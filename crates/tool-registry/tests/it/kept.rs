@@ -122,6 +122,8 @@ impl Source for Server {
         Box::pin(async {
             if let Some(kept) = &self.kept {
                 self.offer(kept, true);
+                // Whoever follows the lists has a turn.
+                tokio::task::yield_now().await;
             }
         })
     }
@@ -330,4 +332,35 @@ async fn a_list_that_is_confirmed_is_no_change() {
 #[tokio::test]
 async fn a_registry_without_sources_lists_nothing_at_once() {
     assert!(registry(Vec::new()).load_within(WAIT).await.tools().is_empty());
+}
+
+/// A recall of many sources makes one snapshot, although each source offers its lists on its own; one that is given up makes
+/// it as well.
+#[tokio::test]
+async fn a_recall_of_many_sources_makes_one_snapshot() {
+    const NAMES: [&str; 20] = [
+        "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "t0", "t1", "t2", "t3", "t4", "t5", "t6",
+        "t7", "t8", "t9",
+    ];
+    for is_given_up in [false, true] {
+        let servers = NAMES.map(|name| Server::new(name, Some(&[name]), &[]));
+        let servers: Vec<_> = servers.iter().collect();
+        let registry = registry_of(&servers);
+        // Those who follow the sources wait for changes.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let before = registry.snapshot().revision();
+        match is_given_up {
+            false => registry.recall().await,
+            true => tokio::select! {
+                biased;
+                () = registry.recall() => panic!("it takes a turn"),
+                () = std::future::ready(()) => {}
+            },
+        }
+        let after = registry.snapshot().revision();
+        assert_eq!(after, before + 1, "given up: {is_given_up}");
+        assert_eq!(names(&registry).len(), NAMES.len());
+    }
 }
