@@ -63,6 +63,52 @@ pub fn hide_fields_of_report(report: &RawJson, names: &[String]) -> RawJson {
     })
 }
 
+/// The parameters of what a server asks a client, of elicitation or sampling, with every member of these names hidden in words
+/// and data. What a form asks for keeps its names, without the values that stand in it already.
+#[must_use]
+pub fn hide_fields_of_question(params: &RawJson, names: &[String]) -> RawJson {
+    let Some(fields) = Fields::of(names) else {
+        return params.clone();
+    };
+    with_each_member(params, |key, member| match key {
+        "messages" => with_each_item(member, |message| fields.hide_in_message(message)),
+        "requestedSchema" => fields.hide_in_schema(member),
+        "tools" => with_each_item(member, |tool| fields.hide_in_schema(tool)),
+        _ if fields.contains(key) && !OF_QUESTIONS.contains(&key) => RawJson::from(HIDDEN),
+        _ => fields.hide(member),
+    })
+}
+
+/// The questions of a result that needs input, each by its key, with every member of these names hidden: see
+/// [`hide_fields_of_question`].
+#[must_use]
+pub fn hide_fields_of_questions(requests: &RawJson, names: &[String]) -> RawJson {
+    with_each_member(requests, |_, request| {
+        with_each_member(request, |key, member| match key {
+            "params" => hide_fields_of_question(member, names),
+            _ => member.clone(),
+        })
+    })
+}
+
+/// Members of the parameters of questions, which are none of the tool's data whatever their names.
+const OF_QUESTIONS: [&str; 14] = [
+    "_meta",
+    "mode",
+    "message",
+    "url",
+    "elicitationId",
+    "systemPrompt",
+    "includeContext",
+    "temperature",
+    "maxTokens",
+    "stopSequences",
+    "metadata",
+    "modelPreferences",
+    "toolChoice",
+    "task",
+];
+
 /// Names of fields, as they are compared.
 struct Fields(Vec<String>);
 
@@ -104,8 +150,32 @@ impl Fields {
         with_each_member(block, |key, member| match key {
             "text" => self.hide(member),
             "resource" => self.hide_in_block(member),
+            // Of what a model wants to call, and of what came of it.
+            "input" | "structuredContent" => self.hide(member),
+            "content" => with_each_item(member, |block| self.hide_in_block(block)),
             _ => member.clone(),
         })
+    }
+
+    /// A schema, whose members are kept: hidden is what its texts hold, and values of properties with the names.
+    fn hide_in_schema(&self, schema: &RawJson) -> RawJson {
+        match schema.kind() {
+            Kind::Object => with_each_member(schema, |key, member| match key {
+                "properties" => with_each_member(member, |name, property| {
+                    let property = self.hide_in_schema(property);
+                    match self.contains(name) && property.kind() == Kind::Object {
+                        true => property
+                            .without_members(&["default", "const", "examples"])
+                            .unwrap_or_else(|_| RawJson::object()),
+                        false => property,
+                    }
+                }),
+                "default" | "const" | "enum" | "examples" => self.hide(member),
+                _ => self.hide_in_schema(member),
+            }),
+            Kind::Array => with_each_item(schema, |item| self.hide_in_schema(item)),
+            _ => self.hide(schema),
+        }
     }
 
     /// A message of a prompt.

@@ -95,7 +95,10 @@ pub use self::{
     gate::Gate,
     health::{CheckReport, Health, HealthReport, HealthStatus},
     hedge::{HedgeAfter, HedgePercent, HedgeSettings},
-    hidden_fields::{hide_fields, hide_fields_in_text, hide_fields_of_report, hide_fields_of_result},
+    hidden_fields::{
+        hide_fields, hide_fields_in_text, hide_fields_of_question, hide_fields_of_questions,
+        hide_fields_of_report, hide_fields_of_result,
+    },
     identity::{ClientCapabilities, ClientGroup, ClientIdentity},
     invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
     jitter::Jitter,
@@ -126,5 +129,5 @@ pub use self::{
     timestamp::rfc3339,
     tool::{Settings, Tool, ToolParts},
     trace::TraceContext,
-    uri::{ResourceUri, UriTemplate},
+    uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -42,6 +42,13 @@ pub trait Secrets: Send + Sync {
         Box::pin(ready(Ok(())))
     }
 
+    /// Hides the user and the password in the URL of a proxy from now on, as a secret that was given out: for a URL that is
+    /// written where it is used, and so needs no [`get`](Self::get). An implementation that does not remember values hides
+    /// nothing.
+    fn learn_proxy(&self, url: &str) {
+        let _ = url;
+    }
+
     /// JSON without the secrets among the values that were given out so far, in any encoding; `None` if there are none in it.
     /// For whatever comes from outside and goes past the results of calls: entries of lists, instructions, what is kept of
     /// them. An implementation that does not remember values hides nothing.

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 /// Where a call stands in a trace, as W3C Trace Context has it: the trace, and the span that what follows belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct TraceContext {
     pub span_id: u64,
     /// The flags of `traceparent`; see [`TraceContext::SAMPLED`].
     pub flags: u8,
-    /// What tracing systems add, as received.
+    /// What tracing systems add: the members that are valid, as received.
     pub tracestate: Option<Arc<str>>,
 }
 
@@ -23,7 +23,8 @@ impl TraceContext {
     pub const SAMPLED: u8 = 1;
 
     /// Reads the two headers. Nothing if `traceparent` is none: whoever sent it is not in a trace then, as the standard
-    /// has it. A `tracestate` that cannot be passed on is left out.
+    /// has it. A `tracestate` that is too long is left out, and so are
+    /// members of it that are none by the standard.
     ///
     /// ```
     /// use tool_core::TraceContext;
@@ -49,7 +50,7 @@ impl TraceContext {
             trace_id,
             span_id: u64::try_from(span_id).ok()?,
             flags: u8::try_from(flags).ok()?,
-            tracestate: tracestate.filter(|state| is_state(state)).map(Into::into),
+            tracestate: tracestate.and_then(read_state),
         };
         (fits && context.trace_id != 0 && context.span_id != 0).then_some(context)
     }
@@ -70,13 +71,43 @@ fn hex(digits: &str, length: usize) -> Option<u128> {
     u128::from_str_radix(digits, 16).ok()
 }
 
-fn is_state(state: &str) -> bool {
-    let can_be_sent = state.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    let n_members = state
-        .split(',')
-        .filter(|member| !member.trim().is_empty())
-        .count();
-    !state.trim().is_empty() && state.len() <= MAX_STATE && can_be_sent && n_members <= MAX_STATE_MEMBERS
+/// Reads a `tracestate` (W3C Trace Context, section 3.3.1). Returns `None` if no member of it is valid or it is too long.
+fn read_state(state: &str) -> Option<Arc<str>> {
+    let members = state.split(',').map(|member| member.trim_matches([' ', '\t']));
+    let members: Vec<&str> = members.filter(|member| !member.is_empty()).collect();
+    if state.len() > MAX_STATE || members.len() > MAX_STATE_MEMBERS {
+        return None;
+    }
+    let mut keys = HashSet::new();
+    let valid = members.iter().filter_map(|member| {
+        let (key, value) = member.split_once('=')?;
+        (is_state_key(key) && is_state_value(value) && keys.insert(key)).then_some(*member)
+    });
+    let valid: Vec<&str> = valid.collect();
+    if valid.len() == members.len() && !state.contains('\t') {
+        return (!valid.is_empty()).then(|| state.into());
+    }
+    (!valid.is_empty()).then(|| valid.join(",").into())
+}
+
+/// Whether this is a key of a `tracestate`: a simple one, or one of a tenant of a system.
+fn is_state_key(key: &str) -> bool {
+    let is_part = |part: &str, most: usize, may_be_digit: bool| {
+        let is_first = |byte: &u8| byte.is_ascii_lowercase() || (may_be_digit && byte.is_ascii_digit());
+        let is_letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/".contains(&byte);
+        part.len() <= most && part.as_bytes().first().is_some_and(is_first) && part.bytes().all(is_letter)
+    };
+    match key.split_once('@') {
+        None => is_part(key, 256, false),
+        Some((tenant, system)) => is_part(tenant, 241, true) && is_part(system, 14, false),
+    }
+}
+
+/// Whether this is a value of a `tracestate`: printable, without `,` and `=`, and not ending in a space.
+fn is_state_value(value: &str) -> bool {
+    let is_letter = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b'=');
+    (1..=256).contains(&value.len()) && value.bytes().all(is_letter) && !value.ends_with(' ')
 }
 
 /// As a `traceparent`.

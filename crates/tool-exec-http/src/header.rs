@@ -1,4 +1,4 @@
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header::COOKIE};
 use tool_core::{Fallback, Provider, Reference};
 
 use crate::text::{Piece, Scope, Text, Unusable};
@@ -54,8 +54,24 @@ impl Header {
         })
     }
 
+    /// Refuses an argument that would add a cookie beside those that the operator has set (RFC 6265, section 4.2.1).
+    fn check_cookies(&self, scope: &Scope<'_>) -> Result<(), Unusable> {
+        if self.name != COOKIE || self.value.sole_argument().is_some() {
+            return Ok(());
+        }
+        let adds_one = |name: &&str| scope.text(name).is_ok_and(|text| text.contains([';', ',']));
+        match self.value.arguments().find(adds_one) {
+            Some(name) => Err(Unusable::Argument(
+                name.to_owned(),
+                "must not hold `;` or `,`: they would add another cookie".to_owned(),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The header of one call; nothing if it names an argument that is absent.
     pub(crate) fn render(&self, scope: &Scope<'_>) -> Result<Option<HeaderValue>, HeaderError> {
+        self.check_cookies(scope).map_err(HeaderError::Argument)?;
         let text = match self.value.plain(scope) {
             Ok(text) => text,
             Err(Unusable::Absent(_)) => return Ok(None),

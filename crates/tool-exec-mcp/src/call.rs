@@ -5,7 +5,7 @@ use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
     CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Preview, Reply,
-    Target, TaskHandle, TaskWish, Tool, ToolError, TraceContext,
+    Target, TaskHandle, TaskWish, Tool, ToolError, TraceContext, UriCompletion,
 };
 
 use crate::{
@@ -150,6 +150,19 @@ impl McpCall {
             .expect("what is passed on is an object")
     }
 
+    /// The result without the values of a completion that lead to what the configuration leaves out.
+    fn without_excluded(&self, cx: &CallContext, result: &RawJson) -> RawJson {
+        let Target::Completion(template) = &cx.target else {
+            return result.clone();
+        };
+        let settings = self.server.settings();
+        match &template.descriptor().uri {
+            Some(uri) => UriCompletion::new(uri, cx.arguments.raw())
+                .retain(result, |uri| settings.takes_unlisted(uri, true)),
+            None => result.clone(),
+        }
+    }
+
     /// What came of the call, as the result says.
     fn outcome(&self, cx: &CallContext, era: Era, result: &RawJson) -> Result<Outcome, ToolError> {
         let protocol = |what: &str| {
@@ -179,7 +192,7 @@ impl McpCall {
         match kind.as_deref() {
             None | Some("complete") => {
                 let is_error = is_error && matches!(cx.target, Target::Tool(_));
-                Ok(Reply::result(result.clone(), is_error).into())
+                Ok(Reply::result(self.without_excluded(cx, result), is_error).into())
             }
             Some("input_required") => match questions(result) {
                 Ok(request) => Ok(Outcome::NeedsInput(Box::new(request))),

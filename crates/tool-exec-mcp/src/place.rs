@@ -112,6 +112,10 @@ impl Secrets for Seen<'_> {
         })
     }
 
+    fn learn_proxy(&self, url: &str) {
+        self.secrets.learn_proxy(url);
+    }
+
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {
         self.secrets.has(reference)
     }

@@ -334,7 +334,11 @@ impl ServerTarget {
                     }
                 }
                 for (name, value) in env {
-                    resolved = resolved.env(name, value.resolve(secrets).await?.expose());
+                    let value = value.resolve(secrets).await?;
+                    if name.to_ascii_lowercase().ends_with("proxy") {
+                        secrets.learn_proxy(value.expose());
+                    }
+                    resolved = resolved.env(name, value.expose());
                 }
                 if let Some(cwd) = cwd {
                     resolved = resolved.directory(cwd.resolve(secrets).await?.expose());

@@ -1,8 +1,11 @@
-use tool_core::{CallContext, Invoke, Layer, Outcome, ToolError};
+use std::sync::Arc;
+
+use tool_core::{Body, CallContext, Invoke, Layer, Outcome, Target, ToolError, UriCompletion};
 
 use crate::SharedRules;
 
-/// Refuses calls that the [`Rules`](crate::Rules) do not admit.
+/// Refuses calls that the [`Rules`](crate::Rules) do not admit, and leaves out of completions of URI templates what leads to
+/// a resource that they do not admit.
 ///
 /// # Order
 /// It stands outside everything that shares results between callers, or a refused caller could read another's.
@@ -46,6 +49,32 @@ impl<S: Invoke> Invoke for Admitting<S> {
         }
         let principal = cx.caller.principal.clone();
         cx.note("admit", || format!("`{principal}` may call it"));
-        self.inner.invoke(cx).await
+        let mut outcome = self.inner.invoke(cx).await?;
+        self.retain_admitted(cx, &mut outcome);
+        Ok(outcome)
+    }
+}
+
+impl<S> Admitting<S> {
+    /// Leaves out the values of a completion that lead to resources which the caller may not read.
+    fn retain_admitted(&self, cx: &mut CallContext, outcome: &mut Outcome) {
+        let (Target::Completion(template), Outcome::Reply(reply)) = (cx.target.clone(), outcome) else {
+            return;
+        };
+        let (Body::Result(result), Some(uri)) = (&mut reply.body, &template.descriptor().uri) else {
+            return;
+        };
+        let rules = self.rules.load();
+        let shown = UriCompletion::new(uri, cx.arguments.raw()).retain(result, |uri| {
+            let target = Target::Resource {
+                resource: Arc::clone(&template),
+                uri: uri.into(),
+            };
+            rules.admit_call(&target, &cx.caller).is_ok()
+        });
+        if shown != *result {
+            cx.note("admit", || "values were left out of the completion".to_owned());
+            *result = shown;
+        }
     }
 }

@@ -7,8 +7,8 @@ use raw_json::RawJson;
 use regex::Regex;
 use tool_core::{
     Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, Outcome, Progress,
-    Question, Redaction, Reply, ToolError, hide_fields, hide_fields_in_text, hide_fields_of_report,
-    hide_fields_of_result,
+    Question, Redaction, Reply, ToolError, hide_fields, hide_fields_in_text, hide_fields_of_question,
+    hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result,
 };
 
 use crate::Redactor;
@@ -158,7 +158,9 @@ impl Ask for Between<Arc<dyn Ask>> {
     }
 
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>> {
-        let params = question.params.map(|params| self.without_secrets(params));
+        let params = question
+            .params
+            .map(|params| self.without_secrets(hide_fields_of_question(&params, &self.fields)));
         self.to.ask(Question { params, ..question })
     }
 
@@ -187,7 +189,12 @@ impl Hide<'_> {
     fn outcome(&self, outcome: &mut Outcome) -> bool {
         match outcome {
             Outcome::Reply(reply) => self.reply(reply),
-            Outcome::NeedsInput(needed) => self.json(&mut needed.requests),
+            Outcome::NeedsInput(needed) => {
+                let without = hide_fields_of_questions(&needed.requests, self.fields);
+                let is_less = without != needed.requests;
+                needed.requests = without;
+                self.json(&mut needed.requests) || is_less
+            }
             Outcome::Task(handle) => {
                 let is_in_state = self.json(&mut handle.state);
                 handle.result.as_mut().is_some_and(|reply| self.reply(reply)) || is_in_state

@@ -168,8 +168,7 @@ impl Secrets for Watched {
                     self.redactor.learn(value.expose());
                 }
                 if is_proxy {
-                    let parts = proxy::credentials(value.expose());
-                    parts.iter().for_each(|part| self.redactor.learn(part));
+                    self.learn_proxy(value.expose());
                 }
             }
             Ok(value)
@@ -178,6 +177,11 @@ impl Secrets for Watched {
 
     fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
         self.secrets.renew(reference)
+    }
+
+    fn learn_proxy(&self, url: &str) {
+        let parts = proxy::credentials(url);
+        parts.iter().for_each(|part| self.redactor.learn(part));
     }
 
     fn hide_in_json(&self, json: &RawJson) -> Option<RawJson> {

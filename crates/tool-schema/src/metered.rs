@@ -45,13 +45,16 @@ pub(crate) fn is_genuine(value: &Value) -> bool {
 impl Json for Metered {
     type Node<'a> = MeteredNode<'a>;
     type PreparedKey = String;
-    type StringBuffer = Value;
+    type StringBuffer = ();
+
+    const KEYS_PER_LOOKUP: usize = SerdeJson::KEYS_PER_LOOKUP;
+    const ACYCLIC: bool = SerdeJson::ACYCLIC;
 
     fn prepare_key(key: &str) -> String {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(MeteredNode<'_>) -> T) -> T {
+    fn with_string_node<T>(buffer: &mut (), string: &str, f: impl FnOnce(MeteredNode<'_>) -> T) -> T {
         SerdeJson::with_string_node(buffer, string, |value| f(MeteredNode(value)))
     }
 }

@@ -18,7 +18,7 @@ impl Toolplane {
     /// [`Toolplane::on_update`] says, until [`Toolplane::unsubscribe`]; to ask again changes nothing.
     ///
     /// # Errors
-    /// When there is no such resource, the caller may not read it, or its server has no news to give.
+    /// When there is no such resource, the caller may not read it, reads of it must be approved, or its server has no news to give.
     pub async fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), ToolError> {
         let target = self.0.registry.find_resource(uri).await;
         let target = target.ok_or_else(|| self.not_found(Feature::Resource, uri, caller))?;
@@ -62,9 +62,18 @@ impl Toolplane {
     }
 
     fn admit_subscription(&self, target: &Target, caller: &Caller) -> Result<(), ToolError> {
-        let admitted = self.0.rules.load().admit_call(target, caller);
+        let rules = self.0.rules.load();
+        let admitted = rules.admit_call(target, caller);
         admitted
-            .map_err(|refusal| ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal))
+            .map_err(|refusal| ToolError::new(ErrorKind::Denied, refusal.to_string()).with_source(refusal))?;
+        let Some(reason) = rules.approval_of(target) else {
+            return Ok(());
+        };
+        let name = target.name();
+        let message = format!(
+            "`{name}` must not be subscribed to: each read of it must be approved, because {reason}; read it instead"
+        );
+        Err(ToolError::new(ErrorKind::Denied, message))
     }
 
     /// Ends [`Toolplane::subscribe`], for everyone.

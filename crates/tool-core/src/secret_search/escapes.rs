@@ -13,6 +13,8 @@ pub(super) enum Escaping {
     Percent,
     /// Percent-encoding with `+` for a space (`application/x-www-form-urlencoded`).
     Form,
+    /// The same, looked at only around `%2B`: where no secret has a space, the `+` beside it stands in encoded text alone.
+    FormPlus,
     /// Character references of HTML: decimal, hexadecimal, and the five names of XML.
     Html,
 }
@@ -73,12 +75,12 @@ impl Escaping {
             at += match self {
                 Self::Json => memchr(b'\\', rest),
                 Self::Percent => memchr(b'%', rest),
-                Self::Form => memchr2(b'%', b'+', rest),
+                Self::Form | Self::FormPlus => memchr2(b'%', b'+', rest),
                 Self::Html => memchr(b'&', rest),
             }?;
             let escape = match self {
                 Self::Json => json(text, at),
-                Self::Percent | Self::Form => percent(text, at),
+                Self::Percent | Self::Form | Self::FormPlus => percent(text, at),
                 Self::Html => html(text, at),
             };
             if escape.is_some() {

@@ -2,6 +2,7 @@
 
 mod escapes;
 mod lanes;
+mod probe;
 mod runs;
 mod tokens;
 mod walk;
@@ -13,6 +14,7 @@ use raw_json::{Limits, RawJson};
 
 use self::{
     escapes::{Escape, Escaping},
+    lanes::Reading,
     runs::Runs,
     tokens::replace_in_json,
     walk::Walk,
@@ -39,9 +41,9 @@ use crate::HIDDEN;
 pub struct SecretSearch {
     /// Finds the secrets as they are; `None` without any.
     literal: Option<AhoCorasick>,
-    runs: Runs,
+    runs: [Runs; 2],
     /// Kinds of escapes that can matter.
-    escapings: Vec<Escaping>,
+    escapings: [Escaping; 4],
     /// Bytes with which a secret begins, and with which one ends.
     begins: [bool; 256],
     ends: [bool; 256],
@@ -87,18 +89,20 @@ impl SecretSearch {
         }
         let shortest = values.iter().map(|value| value.len()).min().unwrap_or(1);
         let longest = values.iter().map(|value| value.len()).max().unwrap_or(1);
-        let mut escapings = vec![Escaping::Json, Escaping::Percent, Escaping::Html];
-        if used[usize::from(b' ')] {
-            escapings.push(Escaping::Form);
-        }
+        let has_space = used[usize::from(b' ')];
+        let form = if has_space {
+            Escaping::Form
+        } else {
+            Escaping::FormPlus
+        };
         let mut builder = AhoCorasick::builder();
         builder.match_kind(MatchKind::LeftmostLongest);
         Self {
             literal: (!values.is_empty())
                 .then(|| builder.build(&values).ok())
                 .flatten(),
-            runs: Runs::new(&alphabet, shortest),
-            escapings,
+            runs: [Reading::Plain, Reading::Spaced].map(|reading| Runs::new(reading, &alphabet, shortest)),
+            escapings: [Escaping::Json, Escaping::Percent, Escaping::Html, form],
             begins,
             ends,
             pairs: Pairs::of(values.iter().copied()),
@@ -205,7 +209,8 @@ impl SecretSearch {
                 .last()
                 .is_some_and(|&byte| self.pairs.contains(byte, first));
         let goes_on = is_escape_next || self.ends[usize::from(last)] || self.pairs.contains(last, next);
-        (follows && goes_on) || (is_of_run(first) && self.runs.may_span(text, &escape.range))
+        (follows && goes_on)
+            || (is_of_run(first) && self.runs.iter().any(|runs| runs.may_span(text, &escape.range)))
     }
 }
 

@@ -2,13 +2,18 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memmem};
+
 use super::{
     is_escape,
-    lanes::{BASE64_LANES, COUNTED, HEX_LANES, HIGH_BITS, Kind, LANES, OTHER, Phase, SKIPPED, can_be, place},
+    lanes::{BASE64_LANES, HEX_LANES, Kind, N_LANES, OTHER, Phase, Reading, SKIPPED, is_prefix, place},
+    probe::Probe,
 };
 
 /// Maximum number of letters that is waited for before a part counts: lanes count no further than 127.
 const LONGEST_WAIT: usize = 100;
+/// The highest bit of every lane's byte.
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// Finds the parts of a text that may be a secret, or an encoding of one, in hexadecimal digits or in base64 (RFC 4648, both
 /// alphabets).
@@ -17,9 +22,16 @@ const LONGEST_WAIT: usize = 100;
 /// offsets of base64 and both of hexadecimal digits at once, a *lane* each, in one pass. A lane goes on as long as what it
 /// reads can be bytes that secrets and their encodings consist of; only a part where one lane goes on for as long as the
 /// shortest secret takes is decoded. White space does not count, nor does what may separate hexadecimal digits.
+///
+/// A part cannot begin before a place at which every lane ends. So a [`Probe`] first looks at the last letters that the
+/// shortest part from here would take, and skips to behind them if no lane reads them (the idea is Boyer and Moore's, 1977).
 pub(super) struct Runs {
-    /// For every phase and byte, 255 in the lanes that go on with it.
-    goes_on: Box<[[u64; 256]; 8]>,
+    reading: Reading,
+    /// For every phase and byte, the lanes that go on with it, as bits.
+    goes_on: Box<[[u8; 256]; 8]>,
+    /// For every byte, the lanes that count it as a letter, as bits.
+    counted: Box<[u8; 256]>,
+    probe: Probe,
     /// Makes each lane reach 128 at the number of letters that the shortest secret takes.
     bias: u64,
     /// That number for base64 and for hexadecimal digits.
@@ -43,26 +55,45 @@ pub(super) struct RunBytes {
 
 impl Runs {
     /// Runs that may hold a text of `shortest` bytes, all of them among `alphabet`.
-    pub(super) fn new(alphabet: &[bool; 256], shortest: usize) -> Self {
+    pub(super) fn new(reading: Reading, alphabet: &[bool; 256], shortest: usize) -> Self {
         let letters = |bits: usize| (shortest.saturating_mul(8)).div_ceil(bits);
         // The last letter of base64 may have bits of the byte that follows, which may be any.
         let wait = [letters(6) - 1, letters(4)].map(|n| n.clamp(1, LONGEST_WAIT));
-        let bias = BASE64_LANES * (128 - wait[0] as u64) + HEX_LANES * (128 - wait[1] as u64);
+        let bias = expanded(BASE64_LANES, 128 - wait[0]) + expanded(HEX_LANES, 128 - wait[1]);
         let mut goes_on = Box::new([[0; 256]; 8]);
-        for (phase, lanes) in goes_on.iter_mut().enumerate() {
-            for (byte, mask) in lanes.iter_mut().enumerate() {
-                for (lane, &kind) in LANES.iter().enumerate() {
-                    let place = place(phase, lane);
-                    let is_on = match kind.values()[byte] {
+        for lane in 0..N_LANES {
+            let kind = reading.kind(lane);
+            let possible = kind.possible(alphabet);
+            for (phase, lanes) in goes_on.iter_mut().enumerate() {
+                let possible = &possible[place(phase, lane)];
+                for (mask, &value) in lanes.iter_mut().zip(kind.values()) {
+                    let is_on = match value {
                         OTHER => false,
                         SKIPPED => true,
-                        value => can_be(kind, place, value, alphabet),
+                        value => possible[usize::from(value)],
                     };
-                    *mask |= (u64::from(is_on) * 255) << (lane * 8);
+                    *mask |= u8::from(is_on) << lane;
                 }
             }
         }
-        Self { goes_on, bias, wait }
+        let mut counted = Box::new([0; 256]);
+        (0..=255_u8).for_each(|byte| counted[usize::from(byte)] = reading.counted(byte));
+        Self {
+            reading,
+            goes_on,
+            counted,
+            probe: Probe::new(reading, alphabet),
+            bias,
+            wait,
+        }
+    }
+
+    /// Whether this reading of a text may differ from the plain one.
+    pub(super) fn is_of(&self, text: &[u8]) -> bool {
+        self.reading == Reading::Plain
+            || memchr(b'+', text).is_some()
+            || memmem::find(text, b"0x").is_some()
+            || memmem::find(text, b"0X").is_some()
     }
 
     /// Finds the runs of a text.
@@ -71,28 +102,49 @@ impl Runs {
         // No lane goes on from before this place.
         let mut at = 0;
         while at + self.wait[0] <= text.len() {
-            // Any run that begins up to here reads all of the window behind it.
-            let window = at + self.wait[0] - self.wait[0].div_ceil(2);
-            if self.is_dead(text, window..at + self.wait[0]) {
-                at = window + 1;
-            } else {
-                at = self.find_from(text, at, window, &mut runs);
+            let end = at + self.wait[0];
+            if let Some(next) = self.probe.next_start(text, end, self.wait[0]) {
+                at = next;
+                continue;
             }
+            // Any run that begins up to here reads all of the window behind it.
+            let window = end - self.wait[0].div_ceil(2);
+            at = match self.next_start(text, window..end) {
+                Some(next) => next,
+                None => self.find_from(text, at, window, &mut runs),
+            };
+        }
+        if self.reading == Reading::Spaced {
+            // All others are as in the plain reading.
+            runs.retain(|run| run.is_spaced(text));
         }
         runs
     }
 
-    /// Whether no lane goes on through the whole of a window.
-    fn is_dead(&self, text: &[u8], window: Range<usize>) -> bool {
-        let (mut lanes, mut phase) = (u64::MAX, Phase::default());
-        for at in window {
-            lanes &= self.goes_on[phase.index()][usize::from(text[at])];
+    /// The first place at which a run may begin if no lane goes on through the whole of a window.
+    fn next_start(&self, text: &[u8], window: Range<usize>) -> Option<usize> {
+        let (mut lanes, mut phase) = (u8::MAX, Phase::default());
+        for at in window.clone() {
+            let byte = usize::from(text[at]);
+            lanes &= self.goes_on[phase.index()][byte];
             if lanes == 0 {
-                return true;
+                let ends_all = self.goes_on.iter().all(|lanes| lanes[byte] == 0);
+                return Some(if ends_all { at + 1 } else { window.start + 1 });
             }
-            phase.read(text, at);
+            self.count(text, at, &mut phase);
         }
-        false
+        None
+    }
+
+    /// Counts a byte. Returns whether the digit before it turned out as none: the zero of a prefix.
+    fn count(&self, text: &[u8], at: usize, phase: &mut Phase) -> bool {
+        phase.count(self.counted[usize::from(text[at])]);
+        let ends_prefix =
+            self.reading == Reading::Spaced && text[at] | 0x20 == b'x' && at > 0 && is_prefix(text, at - 1);
+        if ends_prefix {
+            phase.take_back_digit();
+        }
+        ends_prefix
     }
 
     /// Whether a run may go on through an escape at this place: half of what a run has at least goes on before it or behind
@@ -104,21 +156,32 @@ impl Runs {
         let before = &before[before.trim_ascii_end().len().saturating_sub(half)..];
         let after = text[escape.end..].trim_ascii_start();
         let after = &after[..half.min(after.len())];
-        let goes_on =
-            |part: &[u8]| part.iter().any(|&byte| is_escape(byte)) || !self.is_dead(part, 0..part.len());
+        let goes_on = |part: &[u8]| {
+            part.iter().any(|&byte| is_escape(byte)) || self.next_start(part, 0..part.len()).is_none()
+        };
         (before.len() >= half && goes_on(before)) || (after.len() >= half && goes_on(after))
     }
 
-    /// Reads on until no lane goes on behind `least`, and returns where that is.
+    /// Reads on until no lane is left that goes on from before `least`, and returns where a run may begin next.
     fn find_from(&self, text: &[u8], from: usize, mut least: usize, runs: &mut Vec<Run>) -> usize {
         // How far each lane was found to go on.
-        let mut done = [0; LANES.len()];
+        let mut done = [0; N_LANES];
         let (mut counts, mut phase) = (0_u64, Phase::default());
+        // Lanes that go on from before `least`, and the first letter behind it.
+        let (mut lanes, mut next_letter) = (u8::MAX, None);
         for (at, &byte) in text.iter().enumerate().skip(from) {
-            counts += COUNTED[usize::from(byte)];
-            counts &= self.goes_on[phase.index()][usize::from(byte)];
-            if counts == 0 && at > least {
-                return at + 1;
+            let counted = self.counted[usize::from(byte)];
+            let goes_on = self.goes_on[phase.index()][usize::from(byte)];
+            counts += ONES[usize::from(counted & 63)];
+            counts &= ONES[usize::from(goes_on & 63)] * 255;
+            if at <= least {
+                (lanes, next_letter) = (u8::MAX, None);
+            } else {
+                lanes &= goes_on;
+                next_letter = next_letter.or((counted != 0).then_some(at));
+                if lanes == 0 {
+                    return next_letter.unwrap_or(at + 1);
+                }
             }
             if (counts + self.bias) & HIGH_BITS != 0 {
                 for (lane, done) in done.iter_mut().enumerate() {
@@ -134,11 +197,9 @@ impl Runs {
                     counts &= !(255 << (lane * 8));
                 }
             }
-            if phase.read(text, at) {
+            if self.count(text, at, &mut phase) {
                 for lane in [4, 5] {
-                    if counts & (255 << (lane * 8)) != 0 {
-                        counts -= 1 << (lane * 8);
-                    }
+                    counts -= (counts >> (lane * 8) & 255).min(1) << (lane * 8);
                 }
             }
         }
@@ -148,7 +209,7 @@ impl Runs {
     /// The whole of the run of which a lane has just read enough, with one letter more on each side: those may have bits of
     /// the run's bytes and of others.
     fn run_at(&self, text: &[u8], at: usize, lane: usize, phase: usize) -> Run {
-        let kind = LANES[lane];
+        let kind = self.reading.kind(lane);
         let (start, n_before) = self.start_of(text, at, kind);
         // How many of them come before the letter that was read last.
         let n_earlier = n_before.saturating_sub(1);
@@ -161,12 +222,12 @@ impl Runs {
                 SKIPPED => {}
                 _ => {
                     end = to;
-                    let phase = match kind {
-                        Kind::Base64 => (phase + n_after) & 3,
-                        Kind::Hex => (phase & 4) ^ ((n_after & 1) << 2),
+                    let phase = match kind.bits() {
+                        6 => (phase + n_after) & 3,
+                        _ => (phase & 4) ^ ((n_after & 1) << 2),
                     };
                     n_after += 1;
-                    if (self.goes_on[phase][usize::from(text[next])] >> (lane * 8)) & 1 == 0 {
+                    if self.goes_on[phase][usize::from(text[next])] >> lane & 1 == 0 {
                         break;
                     }
                 }
@@ -183,10 +244,7 @@ impl Runs {
     /// Where the letters begin that a lane has waited for, of which the last is at `at`, and how many they are with the one
     /// before them.
     fn start_of(&self, text: &[u8], at: usize, kind: Kind) -> (usize, usize) {
-        let wait = match kind {
-            Kind::Base64 => self.wait[0],
-            Kind::Hex => self.wait[1],
-        };
+        let wait = self.wait[usize::from(kind.bits() == 4)];
         let (mut start, mut n_letters, mut end) = (at, 0, at + 1);
         while n_letters <= wait && end > 0 {
             let (value, from) = kind.read_back(text, end);
@@ -205,6 +263,15 @@ impl Runs {
 }
 
 impl Run {
+    /// Whether there is a `+` that is a space in the run, or a prefix.
+    fn is_spaced(&self, text: &[u8]) -> bool {
+        let text = &text[self.range.clone()];
+        match self.kind {
+            Kind::FormBase64 => memchr(b'+', text).is_some(),
+            _ => (1..text.len()).any(|at| text[at] | 0x20 == b'x' && is_prefix(text, at - 1)),
+        }
+    }
+
     /// Decodes what is whole in the run.
     pub(super) fn decode(&self, text: &[u8]) -> RunBytes {
         let bits = self.kind.bits();
@@ -268,10 +335,10 @@ impl RunBytes {
             };
             // With what belongs to it: the padding behind it, or the prefix before it.
             let (mut start, mut end) = (first.start, last.end);
-            match kind {
-                Kind::Base64 => end += padding(&text[end..]),
-                Kind::Hex if text[..start].ends_with(b"0x") || text[..start].ends_with(b"\\x") => start -= 2,
-                Kind::Hex => {}
+            if kind.bits() == 6 {
+                end += padding(&text[end..]);
+            } else if text[..start].ends_with(b"0x") || text[..start].ends_with(b"\\x") {
+                start -= 2;
             }
             sources.push(start..end);
         }
@@ -279,7 +346,32 @@ impl RunBytes {
     }
 }
 
-/// How long the padding is that a text begins with.
+/// For every set of lanes, 1 in the byte of each.
+const ONES: [u64; 64] = {
+    let mut ones = [0; 64];
+    let mut lanes = 0;
+    while lanes < 64 {
+        let mut lane = 0;
+        while lane < N_LANES {
+            ones[lanes] |= (lanes as u64 >> lane & 1) << (lane * 8);
+            lane += 1;
+        }
+        lanes += 1;
+    }
+    ones
+};
+
+/// A number in the byte of each of these lanes.
+fn expanded(lanes: u8, number: usize) -> u64 {
+    ONES[usize::from(lanes)] * number as u64
+}
+
+/// Length of the padding that a text begins with, which may be on another line.
 fn padding(text: &[u8]) -> usize {
-    text.iter().take(2).take_while(|&&byte| byte == b'=').count()
+    let is_space = |byte: u8| Kind::FormBase64.values()[usize::from(byte)] == SKIPPED;
+    let mut signs = (0..text.len())
+        .take_while(|&at| text[at] == b'=' || is_space(text[at]))
+        .filter(|&at| text[at] == b'=');
+    let first = signs.next();
+    signs.next().or(first).map_or(0, |at| at + 1)
 }

@@ -62,7 +62,8 @@ impl<'a> Walk<'a> {
             self.unescape(escaping, text, depth, &mut found);
         }
         if depth.encodings < MAX_DEPTH {
-            for run in self.search.runs.find(text) {
+            let runs = self.search.runs.iter().filter(|runs| runs.is_of(text));
+            for run in runs.flat_map(|runs| runs.find(text)) {
                 if !self.pay(run.range.len()) {
                     found.push(run.range);
                     continue;
@@ -96,6 +97,9 @@ impl<'a> Walk<'a> {
             }
             let from = start_before(text, first.start.saturating_sub(self.search.reach));
             let to = text.len().min(end + self.search.reach);
+            if escaping == Escaping::FormPlus && memchr(b'+', &text[from..to]).is_none() {
+                continue;
+            }
             if !self.pay(to - from) || inner.strings > MAX_STRINGS {
                 found.push(first.start..end);
                 continue;
@@ -110,10 +114,13 @@ impl<'a> Walk<'a> {
 
     /// The place of the next escape that can matter.
     fn next_relevant(&self, escaping: Escaping, text: &[u8], from: usize) -> Option<Range<usize>> {
+        let is_plus = escaping == Escaping::FormPlus;
+        let escaping = if is_plus { Escaping::Percent } else { escaping };
         let mut at = from;
         loop {
             let escape = escaping.next(text, at)?;
-            if self.search.is_relevant(text, &escape) {
+            let is_looked_at = !is_plus || escape.decoded() == b"+";
+            if is_looked_at && self.search.is_relevant(text, &escape) {
                 return Some(escape.range);
             }
             at = escape.range.end;

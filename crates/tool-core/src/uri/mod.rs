@@ -1,12 +1,13 @@
 //! Rules about resources: which URIs a reader may take for the one that a rule names.
 
+mod completion;
 mod decode;
 mod steps;
 mod template;
 
 use std::collections::HashSet;
 
-pub use self::template::UriTemplate;
+pub use self::{completion::UriCompletion, template::UriTemplate};
 use self::{
     decode::percent_decode,
     steps::{COARSE, COARSE_OF_URI, CUTS, EQUIVALENT, Step, has_dot_segments},

@@ -4,7 +4,8 @@ use base64::{
     Engine, alphabet,
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
-use proptest::{collection::vec, prelude::*, sample::select};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use proptest::{collection::vec, prelude::*, sample::select, test_runner::RngSeed};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{HIDDEN, SecretSearch};
@@ -20,6 +21,17 @@ enum Encoding {
     Percent {
         chance: Vec<u8>,
         is_form: bool,
+    },
+    /// As [`percent_encoding`] writes it, in lower case now and then.
+    PercentLibrary {
+        keeps_letters: bool,
+        is_lower: bool,
+    },
+    /// As [`url::form_urlencoded`] writes it.
+    Form,
+    /// As [`hex`] writes it.
+    HexLibrary {
+        is_upper: bool,
     },
     Html {
         chance: Vec<u8>,
@@ -76,6 +88,25 @@ impl Encoding {
                 };
                 text.iter().map(encode).collect::<String>().into_bytes()
             }
+            Self::PercentLibrary {
+                keeps_letters,
+                is_lower,
+            } => {
+                let text: String = match *keeps_letters {
+                    true => percent_encode(text, NON_ALPHANUMERIC).collect(),
+                    false => text
+                        .iter()
+                        .map(|byte| format!("%{}", hex::encode_upper([*byte])))
+                        .collect(),
+                };
+                let text = if *is_lower { lower_escapes(&text) } else { text };
+                text.into_bytes()
+            }
+            Self::Form => url::form_urlencoded::byte_serialize(text)
+                .collect::<String>()
+                .into_bytes(),
+            Self::HexLibrary { is_upper: true } => hex::encode_upper(text).into_bytes(),
+            Self::HexLibrary { is_upper: false } => hex::encode(text).into_bytes(),
             Self::Html { chance } => {
                 let mut chance = chances(chance);
                 let text = String::from_utf8_lossy(text);
@@ -144,10 +175,22 @@ impl Encoding {
                 }
                 Some(text.into_bytes())
             }
-            Self::Percent { .. } => Some(percent_encoding::percent_decode(text).collect()),
+            Self::Percent { .. } | Self::PercentLibrary { .. } => {
+                Some(percent_encoding::percent_decode(text).collect())
+            }
+            Self::HexLibrary { .. } => hex::decode(text).ok(),
             _ => None,
         }
     }
+}
+
+/// The escapes of percent-encoding with small letters.
+fn lower_escapes(text: &str) -> String {
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + "%" + &part[..2].to_ascii_lowercase() + &part[2..]
+    })
 }
 
 /// A text as it stands in a JSON string, with more escapes than it needs.
@@ -184,11 +227,23 @@ fn chance() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn encoding() -> impl Strategy<Value = Encoding> {
-    let bytes = || vec(any::<u8>(), 0..6);
+    // A backslash before a text is read together with what follows it.
+    let bytes = || {
+        vec(
+            any::<u8>().prop_map(|byte| if byte == b'\\' { b'.' } else { byte }),
+            0..6,
+        )
+    };
     let width = prop_oneof![Just(usize::MAX), 1..80_usize, Just(64), Just(76)];
     prop_oneof![
         (chance(), 0..4_usize).prop_map(|(chance, nested)| Encoding::Json { chance, nested }),
         (chance(), any::<bool>()).prop_map(|(chance, is_form)| Encoding::Percent { chance, is_form }),
+        any::<(bool, bool)>().prop_map(|(keeps_letters, is_lower)| Encoding::PercentLibrary {
+            keeps_letters,
+            is_lower
+        }),
+        Just(Encoding::Form),
+        any::<bool>().prop_map(|is_upper| Encoding::HexLibrary { is_upper }),
         chance().prop_map(|chance| Encoding::Html { chance }),
         (
             chance(),
@@ -201,7 +256,7 @@ fn encoding() -> impl Strategy<Value = Encoding> {
             any::<bool>(),
             any::<bool>(),
             width,
-            select(vec!["\n", "\r\n", " ", "\n  "])
+            select(vec!["\n", "\r\n", " ", "\n  ", "\t", "\n\n"])
         )
             .prop_map(|(before, after, is_url, pads, width, wrap)| Encoding::Base64 {
                 before,
@@ -329,8 +384,23 @@ fn check(
     Ok(())
 }
 
+/// As many cases as `PROPTEST_CASES` says, of one seed unless `PROPTEST_RNG_SEED` names another.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    match config.rng_seed {
+        RngSeed::Random => ProptestConfig {
+            rng_seed: RngSeed::Fixed(0),
+            ..config
+        },
+        RngSeed::Fixed(_) => config,
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(config())]
 
     #[test]
     fn a_secret_is_hidden_in_every_encoding(
@@ -352,5 +422,46 @@ proptest! {
         prop_assert_eq!(search.hide_in_text(&text), &*text);
         let value = RawJson::parse(inside(place, &text)).expect("JSON");
         prop_assert!(search.hide_in_json(&value).is_none());
+    }
+}
+
+/// The work is bounded by the length of the text, and what was not decoded is hidden.
+#[test]
+fn what_would_take_too_much_work_is_hidden() {
+    let secret = "correct-horse-battery";
+    // Base64 within base64 of letters that all may be a secret's.
+    let layer = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let text = layer(&layer(&"correct-horse ".repeat(18_000)));
+    let search = SecretSearch::new([secret]);
+    assert_eq!(search.hide_in_text(&text), text, "the usual bound is enough");
+    let bounded = SecretSearch::new([secret]).with_work(0);
+    assert_eq!(bounded.hide_in_text(&text), HIDDEN);
+    let value = RawJson::from(json!({"a": 1, "data": text}));
+    let hidden = bounded.hide_in_json(&value).expect("it is hidden");
+    assert_eq!(hidden.as_str(), r#"{"a":1,"data":"[redacted]"}"#);
+    // What every text may take is free.
+    assert_eq!(bounded.hide_in_text(&layer(&layer(secret))), HIDDEN);
+}
+
+/// Runs that end and begin again keep the search linear.
+#[test]
+fn long_space_between_letters_takes_no_more_work() {
+    let search = SecretSearch::new(["correct-horse-battery"]);
+    let text = format!("Y2{}29y{}{{", " ".repeat(500_000), "\n".repeat(500_000)).repeat(2);
+    assert_eq!(search.hide_in_text(&text), text);
+}
+
+#[test]
+fn base64_on_lines_that_form_encoding_joined_is_found() {
+    let search = SecretSearch::new(["CANARYq8Zt+Lm/4vW=="]);
+    for text in [
+        // The letters of base64 as they are, and encoded.
+        "Q0FOQVJZ+cThadCtM+bS80dlc9+PQ==",
+        "Q0FOQVJZ+cThadCtM+bS80dlc9+PQ%3D%3D",
+        "Q0FOQVJZ%0D%0AcThadCtM%0D%0AbS80dlc9%0D%0APQ%3D%3D",
+    ] {
+        // The padding tells nothing.
+        let hidden = search.hide_in_text(text).replace("%3D", "");
+        assert_eq!(hidden, HIDDEN, "{text}");
     }
 }

@@ -1,3 +1,4 @@
+use proptest::{prelude::*, sample::select, test_runner::RngSeed};
 use serde_json::{Value, json};
 use tool_core::{DispatchState, ErrorKind, TraceContext};
 
@@ -467,4 +468,111 @@ async fn a_request_belongs_to_the_calls_trace() {
     }
     prepare(json!({"url": server.url("/a")})).call(json!({})).await;
     assert_eq!(server.last().header("traceparent"), None);
+}
+
+/// Spellings of a name by which some upstream reads it.
+fn spelled(name: &str) -> impl Strategy<Value = String> {
+    let letters = name.chars().map(|letter| {
+        prop_oneof![
+            3 => Just(letter.to_string()),
+            1 => Just(letter.to_uppercase().to_string()),
+            1 => Just(format!("%{:02x}", u32::from(letter))),
+            1 => Just(format!("%25{:02X}", u32::from(letter))),
+            1 => Just(format!("{letter}\u{200b}")),
+        ]
+    });
+    let (before, after) = (
+        select(vec!["", " ", "+", "x&", "x;"]),
+        select(vec!["", "[]", "[0]", "%5B%5D", " ", "+", "=1"]),
+    );
+    (before, letters.collect::<Vec<_>>(), after)
+        .prop_map(|(before, letters, after)| format!("{before}{}{after}", letters.concat()))
+}
+
+/// What a call comes to whose argument is named like something that the tool sets: a refusal, or the request that was sent.
+fn doubled(config: &Value, name: &str) -> Result<Received, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    runtime.block_on(async {
+        let server = Server::json("null").await;
+        let text = config.to_string().replace("http://HOST", &server.url(""));
+        let config = serde_json::from_str(&text).expect("it is JSON");
+        let tool = prepare_with(config, &[("${KEY}", "k-1")]);
+        let done = tool.call(json!({ name: "admin" })).await;
+        if server.requests().is_empty() {
+            assert_eq!(done.kind(), ErrorKind::InvalidArguments, "{name:?}");
+            return Err(done.error().to_string());
+        }
+        Ok(server.last())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(0), failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn no_argument_doubles_what_the_tool_sets(
+        name in spelled("role"),
+        config in select(vec![
+            json!({"url": "http://HOST/a?role=user"}),
+            json!({"url": "http://HOST/a?r%6fle=user"}),
+            json!({"url": "http://HOST/a?role[]=${KEY}"}),
+            json!({"url": "http://HOST/a", "static_query": {"role": "user"}}),
+            json!({"url": "http://HOST/a", "query": {"role": "user"}}),
+            json!({"url": "http://HOST/a", "method": "POST", "static_body": {"role": "user"}}),
+            json!({"url": "http://HOST/{x}/a", "headers": {"role": "user"}, "query": {}}),
+        ]),
+    ) {
+        if let Ok(received) = doubled(&config, &name) {
+            prop_assert!(!received.line().contains("admin"), "{name:?} {config}: {}", received.line());
+            prop_assert!(!received.text().contains("admin"), "{name:?} {config}: {}", received.text());
+            prop_assert!(received.header("role").is_none_or(|role| role == "user"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_argument_adds_no_cookie() {
+    let server = Server::json("null").await;
+    let config =
+        json!({"url": server.url("/a"), "query": {}, "headers": {"Cookie": "role=user; theme={theme}"}});
+    let tool = prepare(config);
+    assert_eq!(tool.call(json!({"theme": "dark"})).await.text(), "null");
+    assert_eq!(
+        server.last().header("cookie").as_deref(),
+        Some("role=user; theme=dark")
+    );
+    for theme in ["x; role=admin", "x;role=admin", "x, role=admin"] {
+        let done = tool.call(json!({"theme": theme})).await;
+        assert_eq!(done.kind(), ErrorKind::InvalidArguments, "{theme}");
+        assert!(
+            done.error()
+                .to_string()
+                .contains("the argument `theme` must not hold `;` or `,`")
+        );
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_argument_adds_nothing_to_what_its_own_place_holds() {
+    for (config, expected) in [
+        (
+            json!({"url": "http://HOST/a/{x};role=user", "query": {}}),
+            "GET /a/1%3Brole%3Dadmin%26role%3Dadmin;role=user",
+        ),
+        (
+            json!({"url": "http://HOST/a?role=user&x={x}"}),
+            "GET /a?role=user&x=1%3Brole%3Dadmin%26role%3Dadmin",
+        ),
+        (
+            json!({"url": "http://HOST/a?role=user", "query": {"x": "{x}"}}),
+            "GET /a?role=user&x=1%3Brole%3Dadmin%26role%3Dadmin",
+        ),
+    ] {
+        let received = sent(config.clone(), r#"{"x": "1;role=admin&role=admin"}"#).await;
+        assert_eq!(received.line(), expected, "{config}");
+    }
 }

@@ -8,7 +8,9 @@ use std::{
 
 use serde_json::json;
 use tokio::time::{self, sleep, timeout};
-use tool_core::{SourceChange, SourceState, Template, Update};
+use tool_core::{
+    BoxFuture, Reference, Secret, SecretError, Secrets, SourceChange, SourceState, Template, Update,
+};
 use tool_exec_mcp::{HealthCheck, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, Fixture, LIMIT, NoSecrets, load, tool};
@@ -161,6 +163,51 @@ async fn lists_that_cannot_be_read_are_left_alone_for_a_while() {
     let status = server.source().status();
     assert_eq!((status.state, status.n_attempts), (SourceState::Ready, 4));
     server.shutdown().await;
+}
+
+/// Every reference is `pw`; the URLs of proxies are noted.
+#[derive(Default)]
+struct ProxyUrls(Mutex<Vec<String>>);
+
+impl Secrets for ProxyUrls {
+    fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async { Ok(Some(Secret::new("pw"))) })
+    }
+
+    fn learn_proxy(&self, url: &str) {
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .push(url.to_owned());
+    }
+
+    fn has(&self, _: &Reference) -> Result<bool, SecretError> {
+        Ok(true)
+    }
+}
+
+#[tokio::test]
+async fn proxies_that_are_written_out_in_the_environment_are_known_as_secrets() {
+    let text = |text: &str| Template::parse(text).expect("it is a text");
+    let env = [
+        ("HTTPS_PROXY", "http://ada:literal@proxy"),
+        ("npm_config_proxy", "http://ada:${env:PART}@proxy"),
+        ("OTHER", "http://ada:other@host"),
+    ];
+    let target = ServerTarget::Stdio {
+        command: text("/nonexistent/command"),
+        args: Vec::new(),
+        env: env.map(|(name, value)| (name.to_owned(), text(value))).into(),
+        inherit: Vec::new(),
+        cwd: None,
+    };
+    let secrets = Arc::new(ProxyUrls::default());
+    let server = McpServer::new(ServerSettings::new("box", target), secrets.clone());
+    load(&server).await;
+    let mut urls = secrets.0.lock().expect("no test panics with it").clone();
+    urls.sort();
+    urls.dedup();
+    assert_eq!(urls, ["http://ada:literal@proxy", "http://ada:pw@proxy"]);
 }
 
 #[tokio::test]

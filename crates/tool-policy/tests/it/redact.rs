@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, ErrorKind, Invoke, Layer, Outcome, Progress,
-    Question, Redaction, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
+    Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, ErrorKind, InputRequest, Invoke, Layer, Outcome,
+    Progress, Question, Redaction, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
 use tool_policy::{Redact, Redactor};
 use tool_testkit::{Script, Step, TestTool};
@@ -355,4 +355,90 @@ async fn what_a_tool_says_while_it_runs_is_without_them() {
         ask.client().log(&RawJson::from(json!({ "message": SECRET })));
         assert_eq!(told.0.lock().expect("no test panics with it")[3], plain);
     }
+}
+
+/// Asks a question while it runs, and another one in its result.
+struct Questioner(Value);
+
+impl Invoke for Questioner {
+    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        let question = Question {
+            method: "sampling/createMessage".to_owned(),
+            params: Some(RawJson::from(self.0.clone())),
+        };
+        let ask = cx.ask.clone().expect("there is a client");
+        ask.ask(question).await.expect("it is answered");
+        let requests = json!({"q": {"method": "elicitation/create", "params": self.0}});
+        Ok(Outcome::NeedsInput(Box::new(InputRequest {
+            requests: RawJson::from(requests),
+            state: None,
+        })))
+    }
+}
+
+#[tokio::test]
+async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
+    let schema =
+        |property: Value| json!({"type": "object", "properties": {"ssn": property}, "required": ["ssn"]});
+    for (params, expected) in [
+        (
+            json!({"message": "is {\"ssn\": \"078\"} right?"}),
+            json!({"message": "is {\"ssn\": \"[redacted]\"} right?"}),
+        ),
+        (
+            json!({"message": "m", "requestedSchema": schema(json!({"type": "string", "default": "078", "title": "{\"SSN\":7}"}))}),
+            json!({"message": "m", "requestedSchema": schema(json!({"type": "string", "title": "{\"SSN\":\"[redacted]\"}"}))}),
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": "[{\"S_s-n\":1}]"}}], "systemPrompt": "{\"ssn\":1}"}),
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": "[{\"S_s-n\":\"[redacted]\"}]"}}], "systemPrompt": "{\"ssn\":\"[redacted]\"}"}),
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": [
+                {"type": "tool_use", "input": {"ssn": 1}},
+                {"type": "tool_result", "structuredContent": {"a": {"ssn": 1}}, "content": [{"type": "text", "text": "{\"ssn\":1}"}]},
+            ]}], "metadata": {"ssn": "078"}}),
+            json!({"messages": [{"role": "user", "content": [
+                {"type": "tool_use", "input": {"ssn": "[redacted]"}},
+                {"type": "tool_result", "structuredContent": {"a": {"ssn": "[redacted]"}}, "content": [{"type": "text", "text": "{\"ssn\":\"[redacted]\"}"}]},
+            ]}], "metadata": {"ssn": "[redacted]"}}),
+        ),
+        (
+            json!({"message": "no data", "requestedSchema": schema(json!({}))}),
+            json!({"message": "no data", "requestedSchema": schema(json!({}))}),
+        ),
+    ] {
+        let told = Arc::new(Told::default());
+        let mut tool = TestTool::new("t");
+        tool.settings.redaction = Redaction::Off;
+        tool.settings.redact = vec!["ssn".to_owned()].into();
+        let mut cx = context(tool, &Script::new([]), json!({}));
+        let clock = cx.clock.clone();
+        cx.ask = Some(Asker::new(told.clone(), clock));
+        let layer = Redact::new(Redactor::default()).layer(Questioner(params.clone()));
+        let outcome = layer.invoke(&mut cx).await.expect("it is answered");
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("it is JSON");
+        assert_eq!(read(&told.0.lock().expect("no test panics with it")[0]), expected);
+        let Outcome::NeedsInput(needed) = outcome else {
+            panic!("the result asks");
+        };
+        assert_eq!(read(needed.requests.as_str())["q"]["params"], expected);
+    }
+}
+
+#[tokio::test]
+async fn credentials_in_the_url_of_a_proxy_that_is_written_out_are_hidden() {
+    let redactor = Redactor::default();
+    let secrets = redactor.watching(Arc::new(One));
+    secrets.learn_proxy("http://ada:pr%40xy-pass@proxy:3128");
+    secrets.learn_proxy("http://proxy:3128");
+    for text in [
+        "pr%40xy-pass",
+        "pr@xy-pass",
+        "ada:pr@xy-pass",
+        "YWRhOnByQHh5LXBhc3M=",
+    ] {
+        assert_eq!(redactor.text(text), "[redacted]", "{text}");
+    }
+    assert_eq!(redactor.text("at proxy:3128"), "at proxy:3128");
 }

@@ -1,9 +1,14 @@
 //! Rules about resources hold however a URI is spelled.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
-use tool_core::{Caller, Feature, Pattern, Target};
-use tool_policy::{ApprovalRules, Rules};
-use tool_testkit::{Script, TestTool, file_readers, file_spelling};
+use raw_json::RawJson;
+use serde_json::{Value, json};
+use tool_core::{Body, Caller, Feature, Invoke, Layer, Outcome, Pattern, Reply, Target};
+use tool_policy::{Admit, ApprovalRules, Rules};
+use tool_runtime::TokioClock;
+use tool_testkit::{Script, Step, TestTool, call, file_readers, file_spelling};
 
 /// A resource of the server `files`: one of a template, or a listed one.
 fn resource(feature: Feature, listed: &str, uri: &str) -> Target {
@@ -213,7 +218,91 @@ fn a_list_hides_what_a_server_spells_in_another_way() {
     }
 }
 
+/// The values that a client gets of those with which a server completes `{+path}` of this template.
+fn completed(rules: &Rules, template: &str, values: &[&str]) -> Value {
+    let result = json!({"completion": {"values": values, "total": values.len(), "hasMore": false}});
+    let script = Script::new([Step::Reply(Reply::result(RawJson::from(result), false))]);
+    let mut tool = TestTool::new(&format!("files__{template}"));
+    tool.descriptor.feature = Feature::ResourceTemplate;
+    tool.descriptor.uri = Some(template.into());
+    let tool = tool.build(script.clone());
+    let arguments =
+        json!({"argument": {"name": "path", "value": ""}, "context": {"arguments": {"top": "secret"}}});
+    let mut cx = call(Arc::clone(&tool), arguments, Arc::new(TokioClock::new()));
+    cx.target = Target::Completion(tool);
+    cx.caller = Arc::new(Caller::new("ann"));
+    let layer = Admit::new(Arc::new(rules.clone())).layer(script);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime starts");
+    let outcome = runtime
+        .block_on(layer.invoke(&mut cx))
+        .expect("the server answers");
+    let Outcome::Reply(Reply {
+        body: Body::Result(result),
+        ..
+    }) = outcome
+    else {
+        panic!("a completion is a result");
+    };
+    serde_json::from_str::<Value>(result.as_str()).expect("it is JSON")["completion"].clone()
+}
+
+#[test]
+fn a_completion_names_nothing_that_may_not_be_read() {
+    let guarded = Rules {
+        required_permissions: vec![(Pattern::new("files__file:///secret/*"), vec!["read".to_owned()])],
+        ..Rules::default()
+    };
+    for rules in [blocked("files__file:///secret/*"), guarded] {
+        let values = [
+            "secret/key",
+            "open/a",
+            "/secret/key",
+            "open/../secret/x",
+            "%73ecret/x",
+            "file:/secret/x",
+            "file:///open/b",
+        ];
+        assert_eq!(
+            completed(&rules, "file:///{+path}", &values),
+            json!({"values": ["open/a", "file:///open/b"], "hasMore": false})
+        );
+        let none = json!({"values": [], "hasMore": false});
+        assert_eq!(completed(&rules, "file:///{top}/{path}", &["key"]), none);
+        assert_eq!(completed(&rules, "file://{/top,path}", &["key"]), none);
+    }
+    let all = json!({"values": ["open/a"], "total": 1, "hasMore": false});
+    assert_eq!(
+        completed(
+            &blocked("files__file:///secret/*"),
+            "file:///{+path}",
+            &["open/a"]
+        ),
+        all
+    );
+    assert_eq!(
+        completed(&allowed("files__file:///{+path}"), "file:///{+path}", &["x"])["values"],
+        json!([])
+    );
+}
+
 proptest! {
+    #[test]
+    fn a_completion_names_no_forbidden_file_in_any_spelling(choices in prop::collection::vec(any::<u8>(), 100)) {
+        let uri = file_spelling("/secret/key.txt", &choices);
+        let is_read = |uri: &str| file_readers()
+            .iter()
+            .any(|(_, read)| read(uri).is_some_and(|path| path.starts_with("/secret/")));
+        let value = uri.split_once(':').map_or("", |(_, rest)| rest);
+        let rules = blocked("files__file:///secret/*");
+        for (template, value) in [("file:{+path}", value), ("{+path}", &uri)] {
+            if is_read(&template.replace("{+path}", value)) {
+                prop_assert_eq!(&completed(&rules, template, &[value])["values"], &json!([]));
+            }
+        }
+    }
+
     #[test]
     fn what_any_reader_takes_for_a_forbidden_file_is_refused(choices in prop::collection::vec(any::<u8>(), 100)) {
         let uri = file_spelling("/secret/key.txt", &choices);

@@ -26,6 +26,7 @@ fn source() -> Arc<Changing> {
 fn client(source: &Arc<Changing>) -> Client {
     let mut configuration = Configuration::default();
     configuration.policy.blocklist = vec![toolplane::core::Pattern::new("*secret")];
+    configuration.policy.approval.required = vec![toolplane::core::Pattern::new("*asked")];
     let builder = Toolplane::builder()
         .configuration(configuration)
         .executor(Arc::new(Acting::default()))
@@ -90,6 +91,8 @@ async fn nobody_watches_what_he_may_not_read() {
     for (uri, code, kind) in [
         ("test://secret", -32602, "denied"),
         ("test://t/secret", -32602, "denied"),
+        // Reads of it must be approved.
+        ("test://t/asked", -32602, "denied"),
         ("other://a", -32002, "not_found"),
         ("test://quiet", -32603, "upstream_error"),
     ] {

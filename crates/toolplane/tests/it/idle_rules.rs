@@ -1,7 +1,13 @@
 //! Rules that match nothing, and settings that promise what nothing does.
 
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
 use mcp_mock::{MockServer, Prompt, Resource, Tool};
 use toolplane::{BuildError, Toolplane, core::Caller};
+use tracing::instrument::WithSubscriber;
 
 const TOOLS: &str = "
 tools:
@@ -100,4 +106,71 @@ async fn a_protection_that_nothing_gives_is_refused() {
         assert_eq!(found, is_refused, "{handling}");
         assert_eq!(built.is_err(), is_refused, "{handling}");
     }
+}
+
+/// The lines of a log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn all(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no test panics with it")).into_owned()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no test panics with it").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_running_plane_logs_each_rule_that_matches_nothing_once() {
+    let server = MockServer::builder().tool(Tool::new("write_file")).build();
+    let http = server.http().await.expect("it listens");
+    let text = format!(
+        "{TOOLS}
+servers: {{files: {{url: '{}', exclude: [hiden]}}}}
+policy: {{blocklist: [send_mial, files__wirte_file]}}
+",
+        http.url()
+    );
+    let plane = Toolplane::from_yaml(text).expect("it can be set up");
+    let lines = Lines::default();
+    let log = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || log.clone())
+        .finish();
+    let of_policy = "WARN toolplane::idle_rules: `policy.blocklist` has `send_mial`, which matches no tool, prompt or resource; did you mean `send_mail`?";
+    let of_server = "`policy.blocklist` has `files__wirte_file`, which matches no tool, prompt or resource; did you mean `files__write_file`?";
+    let read = async {
+        // The watch has looked once before the lists of the server are read.
+        tokio::task::yield_now().await;
+        assert_eq!(lines.all().matches(of_policy).count(), 1, "{}", lines.all());
+        assert!(!lines.all().contains(of_server), "{}", lines.all());
+        plane.list(&Caller::local()).await;
+        while !lines.all().contains(of_server)
+            || !lines
+                .all()
+                .contains("`exclude` of the server `files` has `hiden`")
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    let watched = async {
+        tokio::select! {
+            biased;
+            () = plane.watch_rules() => (),
+            () = read => (),
+        }
+    };
+    watched.with_subscriber(subscriber).await;
+    assert_eq!(lines.all().matches(of_policy).count(), 1, "{}", lines.all());
+    plane.shutdown().await;
 }
