@@ -10,7 +10,10 @@ use opentelemetry::{
     trace::{FutureExt, TraceContextExt, Tracer},
 };
 use opentelemetry_sdk::{
-    metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider},
+    metrics::{
+        InMemoryMetricExporter, PeriodicReader, SdkMeterProvider,
+        data::{Metric, ResourceMetrics, ScopeMetrics},
+    },
     trace::{InMemorySpanExporter, SdkTracerProvider},
 };
 use toolplane::{CallRequest, Toolplane};
@@ -55,11 +58,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     meters.force_flush()?;
     let collected = figures.get_finished_metrics()?;
-    let scopes = collected.iter().flat_map(|collected| collected.scope_metrics());
-    let mut names: Vec<_> = scopes
-        .flat_map(|scope| scope.metrics())
-        .map(|metric| metric.name())
-        .collect();
+    let scopes = collected.iter().flat_map(ResourceMetrics::scope_metrics);
+    let mut names: Vec<_> = scopes.flat_map(ScopeMetrics::metrics).map(Metric::name).collect();
     names.sort_unstable();
     println!("metrics: {}", names.join(", "));
     assert!(names.contains(&"toolplane.calls"), "the call was counted");

@@ -17,8 +17,9 @@ use crate::translate::translate;
 const MAX_TEMPLATE: usize = 256 << 10;
 /// How long a result may be.
 const MAX_OUTPUT: usize = 1 << 20;
-/// How many instructions a rendering may take.
-const FUEL: u64 = 50_000;
+/// Maximum cost of a rendering: 50,000 instructions, and a result of the largest size. An instruction costs 1; a byte
+/// costs 1/64 each time that it is read or written, and 16/64 when it is made into JSON.
+const FUEL: u64 = 50_000 + 20 * MAX_OUTPUT as u64 / 64;
 const NAME: &str = "template";
 
 /// A template of a result, ready to be rendered.

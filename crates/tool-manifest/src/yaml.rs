@@ -347,7 +347,7 @@ impl Reader<'_> {
             ),
             ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent => (
                 "a quoted text does not end where it should".to_owned(),
-                Some("look for a missing quotation mark above"),
+                Some("look for its missing quotation mark"),
             ),
             other => (format!("this is no valid YAML: {other}"), None),
         };

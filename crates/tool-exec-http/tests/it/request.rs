@@ -519,9 +519,9 @@ proptest! {
             json!({"url": "http://HOST/a?role=user"}),
             json!({"url": "http://HOST/a?r%6fle=user"}),
             json!({"url": "http://HOST/a?role[]=${KEY}"}),
-            json!({"url": "http://HOST/a", "static_query": {"role": "user"}}),
+            json!({"url": "http://HOST/a", "request": {"static_query": {"role": "user"}}}),
             json!({"url": "http://HOST/a", "query": {"role": "user"}}),
-            json!({"url": "http://HOST/a", "method": "POST", "static_body": {"role": "user"}}),
+            json!({"url": "http://HOST/a", "method": "POST", "request": {"static_body": {"role": "user"}}}),
             json!({"url": "http://HOST/{x}/a", "headers": {"role": "user"}, "query": {}}),
         ]),
     ) {

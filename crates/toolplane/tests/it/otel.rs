@@ -9,7 +9,7 @@ use opentelemetry::{
 use opentelemetry_sdk::{
     metrics::{
         InMemoryMetricExporter, PeriodicReader, SdkMeterProvider,
-        data::{AggregatedMetrics, MetricData},
+        data::{AggregatedMetrics, HistogramDataPoint, MetricData, ScopeMetrics, SumDataPoint},
     },
     trace::{InMemorySpanExporter, SdkTracerProvider},
 };
@@ -61,16 +61,19 @@ fn meters() -> (SdkMeterProvider, InMemoryMetricExporter) {
 /// Returns the number of calls by the counter, and by the histogram of durations.
 fn counts(provider: &SdkMeterProvider, exporter: &InMemoryMetricExporter) -> (u64, u64) {
     exporter.reset();
-    provider.force_flush().unwrap();
+    provider.force_flush().expect("it flushes");
     let (mut n_calls, mut n_durations) = (0, 0);
-    for resource in exporter.get_finished_metrics().unwrap() {
-        for metric in resource.scope_metrics().flat_map(|scope| scope.metrics()) {
+    for resource in exporter.get_finished_metrics().expect("it keeps them") {
+        for metric in resource.scope_metrics().flat_map(ScopeMetrics::metrics) {
             match (metric.name(), metric.data()) {
                 ("toolplane.calls", AggregatedMetrics::U64(MetricData::Sum(sum))) => {
-                    n_calls += sum.data_points().map(|point| point.value()).sum::<u64>();
+                    n_calls += sum.data_points().map(SumDataPoint::value).sum::<u64>();
                 }
                 ("toolplane.call_duration", AggregatedMetrics::F64(MetricData::Histogram(histogram))) => {
-                    n_durations += histogram.data_points().map(|point| point.count()).sum::<u64>();
+                    n_durations += histogram
+                        .data_points()
+                        .map(HistogramDataPoint::count)
+                        .sum::<u64>();
                 }
                 _ => {}
             }

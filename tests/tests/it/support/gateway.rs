@@ -159,7 +159,7 @@ impl Gateway {
     /// Serves a client on stdio that can be asked something.
     pub(crate) fn stdio_offering(era: Era, configuration: &Configuration, offer: Offer) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = serve(&configuration.write(folder.path()));
+        let mut command = serve(&configuration.write(folder.path()), folder.path());
         Self {
             client: StdioClient::start_offering(command.arg("--stdio"), era, offer),
             _folder: folder,
@@ -169,7 +169,7 @@ impl Gateway {
     /// Serves on stdio, for a client that is none: the process, its input and its output.
     pub(crate) fn pipes(configuration: &Configuration) -> (Process, ChildStdin, ChildStdout) {
         let folder = tempfile::tempdir().unwrap();
-        let pipes = Process::spawn(serve(&configuration.write(folder.path())).arg("--stdio"));
+        let pipes = Process::spawn(serve(&configuration.write(folder.path()), folder.path()).arg("--stdio"));
         // The file is read before anything is answered, and not again.
         eventually("the gateway has read its configuration", || {
             !pipes.0.descendants().is_empty()
@@ -180,7 +180,7 @@ impl Gateway {
     /// Serves on a free port of the loopback interface.
     pub(crate) fn http(configuration: &Configuration) -> HttpGateway {
         let folder = tempfile::tempdir().unwrap();
-        let command = serve(&configuration.write(folder.path()));
+        let command = serve(&configuration.write(folder.path()), folder.path());
         HttpGateway::start(command, folder)
     }
 
@@ -207,9 +207,10 @@ impl Gateway {
 impl HttpGateway {
     /// Serves a configuration that is there already, with these variables set.
     pub(crate) fn of_file(configuration: &Path, variables: &[(&str, String)]) -> Self {
-        let mut command = serve(configuration);
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = serve(configuration, folder.path());
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        Self::start(command, tempfile::tempdir().unwrap())
+        Self::start(command, folder)
     }
 
     fn start(mut command: Command, folder: TempDir) -> Self {
@@ -263,12 +264,12 @@ fn ended(process: &mut Process, family: &[Identity]) -> ExitStatus {
     status
 }
 
-fn serve(configuration: &Path) -> Command {
+/// `toolplane serve`, which keeps the lists of servers in this folder.
+fn serve(configuration: &Path, folder: &Path) -> Command {
     let mut command = Command::new(binary());
     // A log level that is set in the environment of the tests is none of the gateway's.
     command.env_clear().envs(base_environment());
     // What another test has kept of the same servers is none of its business either.
-    let folder = configuration.parent().expect("a file is in a folder");
     command.env("XDG_CACHE_HOME", folder.join("cache"));
     command
         .args(["serve", "--drain", "2s", "--config"])
