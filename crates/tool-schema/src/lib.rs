@@ -14,7 +14,7 @@
 //! let schema = Schema::compile(&schema)?;
 //! assert!(schema.check(&json!({"city": "Oslo", "units": "c"})).is_ok());
 //! let error = schema.check(&json!({"city": "Oslo", "units": "k"})).unwrap_err();
-//! assert_eq!(error.to_string(), r#"`/units` must be one of "c", "f", not "k""#);
+//! assert_eq!(error.to_string(), r#"`/units` must be one of `c`, `f`, not "k""#);
 //! # Ok::<(), tool_schema::SchemaError>(())
 //! ```
 //!

@@ -11,9 +11,9 @@ use crate::Toolplane;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct IdleRule {
-    /// The server whose setting it is; `None` for the policy.
+    /// The server whose setting it is; `None` for the policy and for chaos.
     pub server: Option<String>,
-    /// The setting, such as `blocklist`, `approval.required` or `exclude`.
+    /// The setting, such as `blocklist`, `approval.required` or `exclude`; [`IdleRule::CHAOS`] for a rule of the chaos plan.
     pub setting: &'static str,
     /// The pattern as written.
     pub pattern: String,
@@ -21,10 +21,16 @@ pub struct IdleRule {
     pub suggestion: Option<String>,
 }
 
+impl IdleRule {
+    /// The setting of a rule of the [chaos plan](crate::Builder::chaos).
+    pub const CHAOS: &'static str = "chaos";
+}
+
 impl fmt::Display for IdleRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.server {
             Some(server) => write!(f, "`{}` of the server `{server}`", self.setting)?,
+            None if self.setting == Self::CHAOS => f.write_str("a rule of the chaos plan")?,
             None => write!(f, "`policy.{}`", self.setting)?,
         }
         write!(
@@ -36,8 +42,8 @@ impl fmt::Display for IdleRule {
 }
 
 impl Toolplane {
-    /// The rules that match nothing: of the policy (`blocklist`, `allowlist`, `required_permissions`, `approval.required`)
-    /// and of servers (`include`, `exclude`, `rename`). A rule that could match something of a server whose lists are not known
+    /// The rules that match nothing: of the policy (`blocklist`, `allowlist`, `required_permissions`, `approval.required`),
+    /// of the chaos plan, and of servers (`include`, `exclude`, `rename`). A rule that could match something of a server whose lists are not known
     /// is not among them.
     #[must_use]
     pub fn idle_rules(&self) -> Vec<IdleRule> {
@@ -57,8 +63,13 @@ impl Toolplane {
             .extend(running.servers.disabled_prefixes.iter().cloned());
         let rules = self.0.rules.load();
         let permissions = rules.required_permissions.iter().map(|(rule, _)| rule);
+        let chaos = self.0.chaos.plan().into_iter().flat_map(|plan| &plan.rules);
         let lists = [
-            ("blocklist", rules.blocklist.iter().collect::<Vec<_>>()),
+            (
+                IdleRule::CHAOS,
+                chaos.flat_map(|rule| &rule.tools).collect::<Vec<_>>(),
+            ),
+            ("blocklist", rules.blocklist.iter().collect()),
             ("allowlist", rules.allowlist.iter().flatten().collect()),
             ("required_permissions", permissions.collect()),
             ("approval.required", rules.approval.required.iter().collect()),

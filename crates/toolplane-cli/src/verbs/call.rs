@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 use toolplane::{
-    CallRequest, RawJson, Toolplane,
+    CallRequest, IdleRule, RawJson, Toolplane,
     core::{Arguments, ErrorKind, Note, Outcome, Preview, Progress, Tool, ToolError},
     policy::ApprovalVerdict,
 };
@@ -54,7 +54,13 @@ pub(crate) fn run(options: &Options, call: &Call, console: Console) -> Result<Ex
         if console.is_watched() {
             request = request.progress(Arc::new(Shown(console)));
         }
-        make(plane, call, request, console).await
+        let made = make(plane, call, request, console).await;
+        for rule in plane.idle_rules() {
+            if rule.setting == IdleRule::CHAOS {
+                console.warn(&rule.to_string());
+            }
+        }
+        made
     })
 }
 

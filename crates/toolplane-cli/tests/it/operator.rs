@@ -255,6 +255,17 @@ fn a_call_fails_on_purpose_and_says_so() {
     }
     let dry = place.run(&["call", "greet", "--chaos", "chaos.yaml", "--dry-run"]);
     assert_eq!(dry.code, 0, "nothing is sent that could fail: {dry:?}");
+    place.write(
+        "chaos.yaml",
+        "seed: 42\nrules: [{tools: [gret], failure_rate: 100%}]\n",
+    );
+    let idle = place.run(&["call", "greet", "--chaos", "chaos.yaml"]);
+    assert_eq!(idle.code, 0, "{idle:?}");
+    assert!(
+        idle.stderr
+            .contains("a rule of the chaos plan has `gret`, which matches no tool"),
+        "{idle:?}"
+    );
     place.write("chaos.yaml", "seed: 42\nrules: [{failure_rte: 20%}]\n");
     let wrong = place.run(&["call", "greet", "--chaos", "chaos.yaml"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");

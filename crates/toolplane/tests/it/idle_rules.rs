@@ -6,7 +6,12 @@ use std::{
 };
 
 use mcp_mock::{MockServer, Prompt, Resource, Tool};
-use toolplane::{BuildError, Toolplane, core::Caller};
+use toolplane::{
+    BuildError, Toolplane,
+    core::{Caller, Pattern},
+    faults::{Chaos, ChaosPlan, ChaosRule},
+    manifest::{LoadOptions, Syntax, load},
+};
 use tracing::instrument::WithSubscriber;
 
 const TOOLS: &str = "
@@ -173,4 +178,27 @@ policy: {{blocklist: [send_mial, files__wirte_file]}}
     watched.with_subscriber(subscriber).await;
     assert_eq!(lines.all().matches(of_policy).count(), 1, "{}", lines.all());
     plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_rule_of_the_chaos_plan_that_matches_nothing_is_found() {
+    let rule = |tools: &[&str]| {
+        let mut rule = ChaosRule::default();
+        rule.tools = tools.iter().copied().map(Pattern::new).collect();
+        rule.failure_rate = 0.5;
+        rule
+    };
+    let plan = ChaosPlan::new(1, [rule(&["read_mial", "send_*"]), rule(&[])]);
+    let loaded = load(&LoadOptions::new().text("test.yaml", Syntax::Yaml, TOOLS)).unwrap();
+    let plane = Toolplane::builder()
+        .loaded(&loaded)
+        .chaos(Chaos::new(plan))
+        .build()
+        .unwrap();
+    let rules = plane.idle_rules();
+    assert_eq!(idle(&plane), ["chaos read_mial -> read_mail"]);
+    assert_eq!(
+        rules[0].to_string(),
+        "a rule of the chaos plan has `read_mial`, which matches no tool, prompt or resource"
+    );
 }
