@@ -28,6 +28,7 @@ pub(crate) struct Form {
     /// The protocol that is spoken with what runs the tool, or works on the task; nothing if that is in this process.
     pub(crate) protocol: Option<&'static str>,
     /// Whether the call came over a connection.
+    #[cfg(feature = "otel")]
     pub(crate) has_client: bool,
     dispatch: &'static str,
     outcome: &'static str,
@@ -58,6 +59,7 @@ impl Form {
                 Target::Task { task, .. } => task.runner.spoken_protocol(),
                 target => target.tool().executor().spoken_protocol(),
             },
+            #[cfg(feature = "otel")]
             has_client: cx.client.is_some(),
             dispatch: conventions::dispatch(cx),
             outcome: conventions::outcome(result),
