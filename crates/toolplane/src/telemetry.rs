@@ -11,6 +11,7 @@ use crate::Builder;
 
 /// The tracer and the metrics of a toolplane. Default: those of the global providers of OpenTelemetry with the feature
 /// `otel`, else none.
+#[cfg_attr(not(feature = "otel"), derive(Default))]
 pub(crate) struct Telemetry {
     pub(crate) tracer: Option<Tracer>,
     #[cfg(feature = "otel")]
@@ -27,14 +28,11 @@ pub(crate) enum Meters {
     Given(Option<Box<OtelMetrics>>),
 }
 
+#[cfg(feature = "otel")]
 impl Default for Telemetry {
     fn default() -> Self {
         Self {
-            #[cfg(feature = "otel")]
             tracer: Some(Tracer::global()),
-            #[cfg(not(feature = "otel"))]
-            tracer: None,
-            #[cfg(feature = "otel")]
             metrics: Meters::default(),
         }
     }
