@@ -20,5 +20,5 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The trace that a request belongs to (W3C trace context).
 pub const TRACE_PARENT: &str = "traceparent";
-/// What tracing systems add to [`TRACE_PARENT`].
+/// Data that tracing systems add to [`TRACE_PARENT`] (W3C trace context).
 pub const TRACE_STATE: &str = "tracestate";

@@ -5,8 +5,8 @@ use crate::{BoxFuture, CallContext, Outcome, Tool, ToolError};
 /// The port through which a layer makes another call: of a tool that stands in for the one that was called. Such a call
 /// goes through everything that any other goes through, as what it is: nothing is passed round.
 pub trait Gate: Send + Sync {
-    /// Looks up the tool of this name among those that the client of a call sees. Its server may have to be started first.
-    /// Whether the caller may call it is decided when it is called.
+    /// Looks up the tool of this name among those that the client of a call sees, without a check of permissions: they are
+    /// checked when it is called. May start the server of the tool first.
     ///
     /// # Errors
     /// When there is none.

@@ -18,7 +18,7 @@ use crate::{
 pub struct Tool {
     parts: ToolParts,
     definition: RawJson,
-    digest: [u8; 32],
+    digest: OnceLock<[u8; 32]>,
     fingerprint: OnceLock<[u8; 32]>,
     generation: u64,
 }
@@ -174,11 +174,10 @@ impl Tool {
     #[must_use]
     pub fn new(parts: ToolParts) -> Self {
         let definition = annotated(definition(&parts.descriptor), &parts.descriptor);
-        let digest = raw_json::digest(&definition);
         Self {
             parts,
             definition,
-            digest,
+            digest: OnceLock::new(),
             fingerprint: OnceLock::new(),
             generation: 0,
         }
@@ -237,7 +236,13 @@ impl Tool {
     /// The SHA-256 of the definition's canonical form: another definition is another tool.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
-        &self.digest
+        self.digest.get_or_init(|| raw_json::digest(&self.definition))
+    }
+
+    /// Returns `true` if the definitions of both tools have the same canonical form.
+    #[must_use]
+    pub fn has_definition_of(&self, other: &Self) -> bool {
+        self.definition.as_str() == other.definition.as_str() || self.digest() == other.digest()
     }
 
     /// The SHA-256 of everything that its answers depend on beside the call: the definition, the version, and what runs
@@ -247,7 +252,7 @@ impl Tool {
         self.fingerprint.get_or_init(|| {
             let descriptor = &self.parts.descriptor;
             let (version, runner) = (&descriptor.version, &descriptor.executor);
-            let parts = serde_json::json!([version, runner.kind, runner.config, self.digest]);
+            let parts = serde_json::json!([version, runner.kind, runner.config, self.digest()]);
             raw_json::digest(&RawJson::from(parts))
         })
     }

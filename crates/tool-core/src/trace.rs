@@ -9,7 +9,7 @@ pub struct TraceContext {
     pub span_id: u64,
     /// The flags of `traceparent`; see [`TraceContext::SAMPLED`].
     pub flags: u8,
-    /// What tracing systems add: the members that are valid, as received.
+    /// Valid members of `tracestate`, as received; each belongs to a tracing system.
     pub tracestate: Option<Arc<str>>,
 }
 

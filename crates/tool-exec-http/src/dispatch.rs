@@ -17,20 +17,19 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use tool_core::Dispatch;
 
-/// A request's body, or that it has none, that marks the request as sent when it is first asked.
+/// Body of a request, which may be empty. Marks the request as sent when it is first asked.
 pub(crate) struct MarkingBody {
-    left: Option<Bytes>,
+    body: Full<Bytes>,
     dispatch: Arc<Dispatch>,
 }
 
 impl MarkingBody {
     pub(crate) fn new(body: Option<Bytes>, dispatch: Arc<Dispatch>) -> Self {
-        Self {
-            left: body.filter(|body| !body.is_empty()),
-            dispatch,
-        }
+        let body = Full::new(body.unwrap_or_default());
+        Self { body, dispatch }
     }
 }
 
@@ -40,18 +39,18 @@ impl Body for MarkingBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.dispatch.sent();
-        Poll::Ready(self.left.take().map(|body| Ok(Frame::data(body))))
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
         self.dispatch.sent();
-        self.left.is_none()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left.as_ref().map_or(0, |body| body.len() as u64))
+        self.body.size_hint()
     }
 }

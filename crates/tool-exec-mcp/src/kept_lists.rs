@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread::available_parallelism,
     time::Duration,
 };
 
@@ -114,6 +115,11 @@ impl McpServer {
         state.latest.as_ref()?.server.instructions.clone()
     }
 
+    /// The key of the server's lists in the store. Returns `None` if they are not kept.
+    fn list_key(&self) -> Option<ListKey> {
+        self.keeper.get().map(|keeper| keeper.key.clone())
+    }
+
     fn described(&self, kept: &KeptLists) -> Catalogue {
         let lists = kept.lists.iter().map(|(feature, entries)| {
             self.note_names(*feature, entries);
@@ -146,24 +152,34 @@ impl McpServer {
 impl Recall {
     async fn run(&self) {
         let recall = || async {
-            let servers: Vec<_> = self.servers.iter().filter_map(Weak::upgrade).collect();
-            let keys: Vec<_> = servers
-                .iter()
-                .map(|server| ListKey::new(server.settings()))
-                .collect();
+            let servers = self.servers.iter().filter_map(Weak::upgrade);
+            let (servers, keys): (Vec<_>, Vec<_>) = servers
+                .filter_map(|server| server.list_key().map(|key| (server, key)))
+                .unzip();
             let kept = self.store.load(&keys).await;
-            let found = servers.into_iter().zip(kept);
-            let found: Vec<_> = found.filter_map(|(server, kept)| Some((server, kept?))).collect();
-            // Schemas of many tools are looked through.
-            let described = spawn_blocking(move || {
-                let described = found.into_iter().map(|(server, kept)| {
-                    let described = server.described(&kept);
-                    (server, kept, described)
-                });
-                described.collect::<Vec<_>>()
-            });
-            for (server, kept, described) in described.await.unwrap_or_default() {
-                server.adopt(kept, described);
+            let mut found: Vec<_> = servers
+                .into_iter()
+                .zip(kept)
+                .filter_map(|(server, kept)| Some((server, kept?)))
+                .collect();
+            // Describing looks through the schemas of many tools, so it runs on all cores.
+            let n_threads = available_parallelism().map_or(1, usize::from);
+            let n_servers = found.len().div_ceil(n_threads).max(1);
+            let mut tasks = Vec::new();
+            while !found.is_empty() {
+                let part = found.split_off(found.len().saturating_sub(n_servers));
+                tasks.push(spawn_blocking(|| {
+                    let described = part.into_iter().map(|(server, kept)| {
+                        let described = server.described(&kept);
+                        (server, kept, described)
+                    });
+                    described.collect::<Vec<_>>()
+                }));
+            }
+            for task in tasks {
+                for (server, kept, described) in task.await.unwrap_or_default() {
+                    server.adopt(kept, described);
+                }
             }
         };
         self.done.get_or_init(recall).await;

@@ -7,7 +7,7 @@ use raw_json::{Kind, Limits, RawJson};
 use serde_json::{Map, Value};
 use tool_core::{Adapted, ArgumentHandling, Change, ChangeKind};
 
-use crate::document::{Document, MAX_IN_PLACE, is_a, list, pointer_step, wants};
+use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, is_a, list, pointer_step, wants};
 
 /// How many subschemas are looked at in all.
 const MAX_STEPS: u64 = 100_000;
@@ -140,26 +140,12 @@ impl<'a> Walk<'a> {
     }
 
     fn array(&mut self, keywords: &'a Map<String, Value>, value: &RawJson) -> Option<RawJson> {
-        let prefix = list(keywords, "prefixItems");
-        let rest = keywords.get("items").filter(|items| items.is_object());
-        if prefix.is_empty() && rest.is_none() {
-            return None;
-        }
-        let mut is_changed = false;
-        let mut text = String::with_capacity(value.len());
-        for (index, item) in value.items().enumerate() {
+        ItemSchemas::of(keywords)?.rewrite(value, |index, schema, item| {
             let length = self.enter(&index.to_string());
-            let next = prefix
-                .get(index)
-                .or(rest)
-                .and_then(|schema| self.value(schema, &item, 0, true));
-            is_changed |= next.is_some();
-            text.push(if index == 0 { '[' } else { ',' });
-            text.push_str(next.as_ref().unwrap_or(&item).as_str());
+            let next = self.value(schema, item, 0, true);
             self.path.truncate(length);
-        }
-        text.push(']');
-        is_changed.then(|| RawJson::parse(text).ok()).flatten()
+            next
+        })
     }
 
     /// A string without characters that only deceive, and no longer than its schema allows.

@@ -8,7 +8,7 @@ use raw_json::{Kind, RawJson};
 use serde_json::{Map, Value};
 use tool_core::{Adapted, Change, ChangeKind};
 
-use crate::document::{Document, MAX_IN_PLACE, each_subschema, list, pointer_step};
+use crate::document::{Document, ItemSchemas, MAX_IN_PLACE, each_subschema, list, pointer_step};
 
 /// Maximum number of subschemas that are looked at for one object of arguments.
 const MAX_STEPS: u64 = 500_000;
@@ -290,32 +290,13 @@ impl<'a> Walk<'a> {
     }
 
     fn array(&mut self, keywords: &'a Map<String, Value>, value: &RawJson) -> Option<RawJson> {
-        // `items` was a list before `prefixItems` took that part over, and `additionalItems` the rest.
-        let prefix = match list(keywords, "prefixItems") {
-            [] => list(keywords, "items"),
-            prefix => prefix,
-        };
-        let rest = ["items", "additionalItems"]
-            .iter()
-            .filter_map(|keyword| keywords.get(*keyword))
-            .find(|items| items.is_object());
-        if prefix.is_empty() && rest.is_none() {
-            return None;
-        }
-        let mut is_changed = false;
-        let mut text = String::with_capacity(value.len());
-        for (index, item) in value.items().enumerate() {
+        ItemSchemas::of(keywords)?.rewrite(value, |index, schema, item| {
             let length = self.path.len();
             pointer_step(&mut self.path, &index.to_string());
-            let schema = prefix.get(index).or(rest);
-            let next = schema.and_then(|schema| self.value(schema, &item, 0));
-            is_changed |= next.is_some();
-            text.push(if index == 0 { '[' } else { ',' });
-            text.push_str(next.as_ref().unwrap_or(&item).as_str());
+            let next = self.value(schema, item, 0);
             self.path.truncate(length);
-        }
-        text.push(']');
-        is_changed.then(|| RawJson::parse(text).ok()).flatten()
+            next
+        })
     }
 
     /// The branch of a union that a value is meant for, if no other one can take it.

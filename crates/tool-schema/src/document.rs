@@ -187,6 +187,50 @@ pub(crate) fn list<'a>(keywords: &'a Map<String, Value>, keyword: &str) -> &'a [
         .map_or(&[], Vec::as_slice)
 }
 
+/// Subschemas of the items of an array.
+#[derive(Clone, Copy)]
+pub(crate) struct ItemSchemas<'a> {
+    prefix: &'a [Value],
+    rest: Option<&'a Value>,
+}
+
+impl<'a> ItemSchemas<'a> {
+    /// Reads the keywords of a subschema. Returns `None` if it has no subschema for items.
+    ///
+    /// `items` was a list before `prefixItems` took that part over, and `additionalItems` the rest.
+    pub(crate) fn of(keywords: &'a Map<String, Value>) -> Option<Self> {
+        let prefix = match list(keywords, "prefixItems") {
+            [] => list(keywords, "items"),
+            prefix => prefix,
+        };
+        let rest = ["items", "additionalItems"]
+            .iter()
+            .filter_map(|keyword| keywords.get(*keyword))
+            .find(|items| items.is_object());
+        (!prefix.is_empty() || rest.is_some()).then_some(Self { prefix, rest })
+    }
+
+    /// Rewrites the items of an array. `change` gets the index of an item, its subschema and the item. Returns `None` if
+    /// it changes no item.
+    pub(crate) fn rewrite(
+        self,
+        array: &RawJson,
+        mut change: impl FnMut(usize, &'a Value, &RawJson) -> Option<RawJson>,
+    ) -> Option<RawJson> {
+        let mut is_changed = false;
+        let mut text = String::with_capacity(array.len());
+        for (index, item) in array.items().enumerate() {
+            let schema = self.prefix.get(index).or(self.rest);
+            let next = schema.and_then(|schema| change(index, schema, &item));
+            is_changed |= next.is_some();
+            text.push(if index == 0 { '[' } else { ',' });
+            text.push_str(next.as_ref().unwrap_or(&item).as_str());
+        }
+        text.push(']');
+        is_changed.then(|| RawJson::parse(text).ok()).flatten()
+    }
+}
+
 /// The types that a subschema asks for, by `type` or by the values that it lists; none if it does not say.
 pub(crate) fn wants(keywords: &Map<String, Value>) -> Vec<&str> {
     match keywords.get("type") {

@@ -13,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use rustix::{
     io::Errno,
     net::{RecvFlags, recv},
@@ -229,18 +230,18 @@ impl AsyncWrite for TrackedStream {
     }
 }
 
-/// The body of a request, in one piece.
+/// Body of a request, in one piece. Records when hyper has taken it.
 #[derive(Debug)]
 pub(super) struct RequestBody {
-    rest: Option<Bytes>,
+    body: Full<Bytes>,
     progress: Arc<Progress>,
 }
 
 impl RequestBody {
     pub(super) fn new(body: Bytes, progress: Arc<Progress>) -> Self {
-        let rest = Some(body).filter(|body| !body.is_empty());
-        progress.is_taken.store(rest.is_none(), Relaxed);
-        Self { rest, progress }
+        progress.is_taken.store(body.is_empty(), Relaxed);
+        let body = Full::new(body);
+        Self { body, progress }
     }
 }
 
@@ -250,18 +251,17 @@ impl Body for RequestBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let rest = self.rest.take();
         self.progress.is_taken.store(true, Relaxed);
-        Poll::Ready(rest.map(|rest| Ok(Frame::data(rest))))
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_none()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.as_ref().map_or(0, |rest| rest.len() as u64))
+        self.body.size_hint()
     }
 }

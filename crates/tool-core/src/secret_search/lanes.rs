@@ -159,7 +159,7 @@ impl Kind {
     }
 }
 
-/// Whether a prefix of hexadecimal digits is at a place. The zero behind a single digit is the other half of a byte.
+/// Returns `true` if a prefix of hexadecimal digits is at `at`. The zero behind a single digit is the other half of a byte.
 pub(super) fn is_prefix(text: &[u8], at: usize) -> bool {
     let is_digit = |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_hexdigit);
     matches!(text.get(at..at + 2), Some(b"0x" | b"0X"))

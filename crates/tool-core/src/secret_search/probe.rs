@@ -71,7 +71,7 @@ impl Probe {
     }
 }
 
-/// The same lanes for letters that come two phases later.
+/// Shifts the lanes to the letters that come two phases later.
 fn two_later(lanes: u8) -> u8 {
     let base64 = lanes & BASE64_LANES;
     lanes & HEX_LANES | (base64 << 2 | base64 >> 2) & BASE64_LANES

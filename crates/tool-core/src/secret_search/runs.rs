@@ -88,7 +88,7 @@ impl Runs {
         }
     }
 
-    /// Whether this reading of a text may differ from the plain one.
+    /// Returns `true` if this reading of a text may differ from the plain one.
     pub(super) fn is_of(&self, text: &[u8]) -> bool {
         self.reading == Reading::Plain
             || memchr(b'+', text).is_some()
@@ -263,7 +263,7 @@ impl Runs {
 }
 
 impl Run {
-    /// Whether there is a `+` that is a space in the run, or a prefix.
+    /// Returns `true` if the run contains a `+` that is read as a space, or a prefix of hexadecimal digits.
     fn is_spaced(&self, text: &[u8]) -> bool {
         let text = &text[self.range.clone()];
         match self.kind {

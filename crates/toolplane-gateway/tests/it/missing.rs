@@ -133,6 +133,22 @@ async fn a_list_says_what_is_missing_and_clients_hear_of_it_when_it_is_there() {
     }
 }
 
+/// Receives the notifications of a server that has tools and prompts but no resources.
+async fn list_changes(client: &mut Client, check: impl Fn(&Value)) {
+    let mut methods = Vec::new();
+    for _ in 0..2 {
+        let news: Value = serde_json::from_str(&client.receive().await).expect("JSON");
+        check(&news);
+        methods.push(news["method"].as_str().expect("a notification").to_owned());
+    }
+    methods.sort();
+    let expected = [
+        "notifications/prompts/list_changed",
+        "notifications/tools/list_changed",
+    ];
+    assert_eq!(methods, expected, "there are no resources");
+}
+
 #[tokio::test(start_paused = true)]
 async fn clients_are_told_when_what_was_missing_is_there() {
     let server = Slow::new("slow");
@@ -147,16 +163,7 @@ async fn clients_are_told_when_what_was_missing_is_there() {
     }
     assert_eq!(start.elapsed(), Duration::ZERO, "nobody is to wait");
     server.end.send_replace(Some(Ok(())));
-    let mut news = [client.receive().await, client.receive().await].map(|line| {
-        let news: Value = serde_json::from_str(&line).expect("JSON");
-        news["method"].as_str().expect("a notification").to_owned()
-    });
-    news.sort();
-    let expected = [
-        "notifications/prompts/list_changed",
-        "notifications/tools/list_changed",
-    ];
-    assert_eq!(news, expected, "there are no resources");
+    list_changes(&mut client, |_| {}).await;
     let answer = client.value("tools/list", "").await;
     assert_eq!(answer["result"]["tools"][1]["name"], "slow__tool");
     assert!(
@@ -215,18 +222,11 @@ async fn modern_clients_are_told_when_what_was_missing_is_there() {
         );
     }
     server.end.send_replace(Some(Ok(())));
-    let mut news = [client.receive().await, client.receive().await].map(|line| {
-        let news: Value = serde_json::from_str(&line).expect("JSON");
+    list_changes(&mut client, |news| {
         let subscription = &news["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
-        assert!(!subscription.is_null(), "{line}");
-        news["method"].as_str().expect("a notification").to_owned()
-    });
-    news.sort();
-    let expected = [
-        "notifications/prompts/list_changed",
-        "notifications/tools/list_changed",
-    ];
-    assert_eq!(news, expected, "there are no resources");
+        assert!(!subscription.is_null(), "{news}");
+    })
+    .await;
     client.send(&list(20, "tools/list")).await;
     let answer: Value = serde_json::from_str(&client.receive().await).expect("JSON");
     assert_eq!(answer["result"]["tools"][1]["name"], "slow__tool");

@@ -163,7 +163,7 @@ async fn a_connection_is_over_when_something_came_unasked() {
     }
 }
 
-/// What comes before a byte of the request has left answers something else: the request can be made elsewhere.
+/// Bytes that arrive before the request has begun to leave answer something else: the request can be made elsewhere.
 #[tokio::test]
 async fn an_answer_to_nothing_is_none() {
     let (stream, mut server) = pair().await;

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::http::client::tcp_connector;
 
-/// What a server speaks.
+/// Protocol of a test server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Speaks {
     Plain,

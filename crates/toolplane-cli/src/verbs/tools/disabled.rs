@@ -5,7 +5,7 @@ use serde_json::json;
 use toolplane::core::Tool;
 use toolplane_gateway::OperatorClient;
 
-use super::super::gateways;
+use super::super::gateways::{self, Running};
 use crate::{exit::Exit, failure::Failure, output::Console, text};
 
 /// That a tool is switched off in a gateway.
@@ -67,33 +67,35 @@ pub(super) fn warn(name: &str, disabled: &[Disabled], console: Console) {
 pub(super) async fn disable(name: &str, reason: Option<&str>, console: Console) -> Result<Exit, Failure> {
     let answers = gateways::ask(console, async |client: OperatorClient| {
         client.disable(name, reason).await
-    })
-    .await?;
-    if answers.is_empty() {
-        let message = format!("no gateway of this user that runs here has a tool `{name}`");
-        let failure = Failure::new(Exit::NotFound, "not_found", message);
-        return Err(failure.with_hint("`toolplane tools ls` lists the names"));
+    });
+    if report("disabled", name, &answers.await?, console)? {
+        return Ok(Exit::Done);
     }
-    let gateways: Vec<_> = answers.iter().map(|(gateway, ())| gateway.process()).collect();
-    let disabled = json!({"tool": name, "gateways": gateways});
-    console.value(&disabled, || {
-        format!("disabled {name} in the gateway {}", gateways.join(", "))
-    })?;
-    Ok(Exit::Done)
+    let message = format!("no gateway of this user that runs here has a tool `{name}`");
+    let failure = Failure::new(Exit::NotFound, "not_found", message);
+    Err(failure.with_hint("`toolplane tools ls` lists the names"))
 }
 
 /// Switches a tool on again, wherever it is off.
 pub(super) async fn enable(name: &str, console: Console) -> Result<Exit, Failure> {
-    let answers = gateways::ask(console, async |client: OperatorClient| client.enable(name).await).await?;
+    let answers = gateways::ask(console, async |client: OperatorClient| client.enable(name).await);
+    if report("enabled", name, &answers.await?, console)? {
+        return Ok(Exit::Done);
+    }
+    let message = format!("no gateway of this user that runs here has `{name}` switched off");
+    let failure = Failure::new(Exit::NotFound, "not_found", message);
+    Err(failure.with_hint("`toolplane tools ls` says which tools are"))
+}
+
+/// Prints the gateways that switched a tool. Returns `false` if there are none.
+fn report(verb: &str, name: &str, answers: &[(Running, ())], console: Console) -> Result<bool, Failure> {
     if answers.is_empty() {
-        let message = format!("no gateway of this user that runs here has `{name}` switched off");
-        let failure = Failure::new(Exit::NotFound, "not_found", message);
-        return Err(failure.with_hint("`toolplane tools ls` says which tools are"));
+        return Ok(false);
     }
     let gateways: Vec<_> = answers.iter().map(|(gateway, ())| gateway.process()).collect();
-    let enabled = json!({"tool": name, "gateways": gateways});
-    console.value(&enabled, || {
-        format!("enabled {name} in the gateway {}", gateways.join(", "))
+    let switched = json!({"tool": name, "gateways": gateways});
+    console.value(&switched, || {
+        format!("{verb} {name} in the gateway {}", gateways.join(", "))
     })?;
-    Ok(Exit::Done)
+    Ok(true)
 }
