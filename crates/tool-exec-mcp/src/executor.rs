@@ -135,7 +135,7 @@ impl McpExecutor {
         let places = servers.iter();
         Self {
             places: places
-                .map(|(name, server)| (name.clone(), server.settings().place_digest()))
+                .map(|(name, server)| (name.clone(), server.target_digest()))
                 .collect(),
             servers,
         }

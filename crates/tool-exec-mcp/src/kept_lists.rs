@@ -64,7 +64,7 @@ impl McpServer {
         for server in servers {
             server.keeper.get_or_init(|| ListKeeper {
                 store: Arc::clone(store),
-                key: ListKey::new(server.settings()),
+                key: ListKey::with_target(server.settings(), &server.target_digest()),
                 recall: Arc::clone(&recall),
                 state: Mutex::default(),
             });

@@ -49,6 +49,7 @@ pub struct McpServer {
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
     /// Keeps its lists between runs, if they are kept.
     pub(crate) keeper: OnceLock<ListKeeper>,
+    target_digest: OnceLock<[u8; 32]>,
     /// What came of the last try to list the tools; held while one runs, so that many callers share it.
     listing: Mutex<Listing>,
     freshness: SyncMutex<Freshness>,
@@ -79,6 +80,11 @@ impl McpServer {
         &*self.secrets
     }
 
+    /// The SHA-256 of the target in its settings.
+    pub(crate) fn target_digest(&self) -> [u8; 32] {
+        *self.target_digest.get_or_init(|| self.settings.target_digest())
+    }
+
     /// A server that is not started yet.
     #[must_use]
     pub fn new(settings: ServerSettings, secrets: Arc<dyn Secrets>) -> Arc<Self> {
@@ -101,6 +107,7 @@ impl McpServer {
             life,
             catalogue,
             keeper: OnceLock::new(),
+            target_digest: OnceLock::new(),
             listing: Mutex::default(),
             freshness: SyncMutex::default(),
             own_names: SyncMutex::default(),

@@ -1,7 +1,12 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    sync::Arc,
+    time::Duration,
+};
 
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
-use raw_json::RawJson;
+use sha2::{Digest as _, Sha256};
 use tool_core::{
     DefinitionPolicy, Fallback, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError,
     Secrets, Template, outward_name,
@@ -272,9 +277,11 @@ impl ServerSettings {
         names.into_iter().map(Arc::from).collect()
     }
 
-    /// A digest of where the server is, as it is written: with references in the place of values.
-    pub(crate) fn place_digest(&self) -> [u8; 32] {
-        raw_json::digest(&RawJson::from(format!("{:?}", self.target).as_str()))
+    /// The SHA-256 of the server's target as it is written, with references instead of their values.
+    pub(crate) fn target_digest(&self) -> [u8; 32] {
+        let mut hasher = HashWriter(Sha256::new());
+        write!(hasher, "{:?}", self.target).expect("hashing does not fail");
+        hasher.0.finalize().into()
     }
 
     /// Checks, without waiting, that every reference has a value.
@@ -438,5 +445,15 @@ mod tests {
                 prop_assert!(!settings(None, Some("file:///secret/*")).takes_unlisted(&uri, true), "{uri:?}");
             }
         }
+    }
+}
+
+/// Hashes text as it is written, so that it is never held as a whole.
+struct HashWriter(Sha256);
+
+impl fmt::Write for HashWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
     }
 }

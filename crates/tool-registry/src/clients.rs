@@ -245,7 +245,7 @@ impl Registry {
         parts: &'a Parts,
         before: &'a Snapshot,
         cause: Cause,
-        is_renamed: &'a (dyn Fn(&str, &str) -> bool + 'a),
+        is_renamed: &'a (dyn Fn(&str, &str) -> bool + Sync + 'a),
     ) -> Resolver<'a> {
         Resolver {
             executors: &parts.executors,

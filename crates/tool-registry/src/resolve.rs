@@ -2,7 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
+    panic::resume_unwind,
     sync::Arc,
+    thread::{self, available_parallelism},
 };
 
 use tool_core::{
@@ -15,6 +17,9 @@ use crate::{
     Refused, Snapshot, look_alikes::look_alikes, namespaces::Namespaces, registry::Shared, snapshot::key,
 };
 
+/// Minimum number of descriptors for which another thread is started. A thread costs as much as about ten of them.
+const MIN_PER_THREAD: usize = 500;
+
 /// What a resolution goes by.
 pub(crate) struct Resolver<'a> {
     pub(crate) executors: &'a HashMap<String, Arc<dyn Executor>>,
@@ -25,7 +30,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) namespaces: &'a Namespaces,
     /// Returns `true` if an operator gave the name (second) to a tool of the source (first).
-    pub(crate) is_renamed: &'a dyn Fn(&str, &str) -> bool,
+    pub(crate) is_renamed: &'a (dyn Fn(&str, &str) -> bool + Sync),
     /// The snapshot before: its tools are kept where nothing changed, and their state always.
     pub(crate) before: &'a Snapshot,
     /// Whether tools of which nothing changed are kept: not if settings or executors may have.
@@ -47,40 +52,47 @@ impl Resolver<'_> {
             },
             ..Snapshot::default()
         };
-        let mut owners: HashMap<_, &str> = HashMap::new();
-        let mut named: Vec<(&str, &Descriptor)> = Vec::new();
+        let n_tools = sources.iter().map(|(_, catalogue)| catalogue.tools.len()).sum();
+        let n_others: usize = sources.iter().map(|(_, catalogue)| catalogue.others.len()).sum();
+        let tools = snapshot.shelf_mut(Feature::Tool);
+        tools.items.reserve(n_tools);
+        tools.by_key.reserve(n_tools);
+        let mut owners: HashMap<_, &str> = HashMap::with_capacity(n_tools + n_others);
+        let mut named: Vec<(&str, &Descriptor)> = Vec::with_capacity(n_tools);
+        let mut candidates = Vec::with_capacity(n_tools + n_others);
         for (source, catalogue) in sources {
-            snapshot.refused.extend(
-                catalogue
-                    .rejected
-                    .iter()
-                    .map(|r| refuse(source, r.feature, &r.name, r.reason.clone())),
-            );
+            let rejected = catalogue.rejected.iter();
+            snapshot
+                .refused
+                .extend(rejected.map(|r| refuse(source, r.feature, &r.name, r.reason.clone())));
             for descriptor in catalogue.tools.iter().chain(&catalogue.others) {
-                if let Some(reason) = self.outside(source, descriptor) {
-                    let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
-                    snapshot.refused.push(refused);
-                    continue;
-                }
-                match owners.entry((descriptor.feature, key(descriptor))) {
-                    Entry::Occupied(owner) => {
-                        let reason = taken(descriptor, owner.get());
+                match self.outside(source, descriptor) {
+                    Some(reason) => {
                         let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
                         snapshot.refused.push(refused);
                     }
-                    Entry::Vacant(vacant) => match self.tool(source, descriptor) {
-                        Ok(tool) => {
-                            vacant.insert(source);
-                            if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
-                                named.push((source, &**descriptor));
-                            }
-                            let shelf = snapshot.shelf_mut(descriptor.feature);
-                            shelf.by_key.insert(key(descriptor), tool.clone());
-                            shelf.items.push(tool);
-                        }
-                        Err(refused) => snapshot.refused.push(refused),
-                    },
+                    None => candidates.push((*source, descriptor)),
                 }
+            }
+        }
+        let tools = self.tools(&candidates);
+        for ((source, descriptor), tool) in candidates.into_iter().zip(tools) {
+            match (owners.entry((descriptor.feature, key(descriptor))), tool) {
+                (Entry::Occupied(owner), _) => {
+                    let reason = taken(descriptor, owner.get());
+                    let refused = refuse(source, descriptor.feature, &descriptor.name, reason);
+                    snapshot.refused.push(refused);
+                }
+                (Entry::Vacant(vacant), Ok(tool)) => {
+                    vacant.insert(source);
+                    if matches!(descriptor.feature, Feature::Tool | Feature::Prompt) {
+                        named.push((source, &**descriptor));
+                    }
+                    let shelf = snapshot.shelf_mut(descriptor.feature);
+                    shelf.by_key.insert(key(descriptor), tool.clone());
+                    shelf.items.push(tool);
+                }
+                (Entry::Vacant(_), Err(refused)) => snapshot.refused.push(*refused),
             }
         }
         snapshot.warnings = look_alikes(named.into_iter());
@@ -155,6 +167,28 @@ impl Resolver<'_> {
         snapshot.uri_templates = templates
             .map(|template| UriTemplate::new(template.descriptor().uri.as_deref().unwrap_or_default()))
             .collect();
+    }
+
+    /// Makes the tools of these descriptors, in their order; many of them on all cores.
+    fn tools(&self, descriptors: &[(&str, &Arc<Descriptor>)]) -> Vec<Result<Arc<Tool>, Box<Refused>>> {
+        let make = |part: &[(&str, &Arc<Descriptor>)]| -> Vec<_> {
+            let tools = part
+                .iter()
+                .map(|(source, descriptor)| self.tool(source, descriptor));
+            tools.map(|tool| tool.map_err(Box::new)).collect()
+        };
+        let n_threads =
+            (descriptors.len() / MIN_PER_THREAD).clamp(1, available_parallelism().map_or(1, usize::from));
+        let mut parts = descriptors.chunks(descriptors.len().div_ceil(n_threads).max(1));
+        let first = parts.next().unwrap_or_default();
+        thread::scope(|scope| {
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || make(part))).collect();
+            let mut tools = make(first);
+            for other in others {
+                tools.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            tools
+        })
     }
 
     fn tool(&self, source: &str, descriptor: &Arc<Descriptor>) -> Result<Arc<Tool>, Refused> {

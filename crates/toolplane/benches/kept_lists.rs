@@ -1,5 +1,5 @@
 //! The first list after a restart: a plane of many servers is built, and everything is listed from the lists that are kept on
-//! disk. No server is started.
+//! disk. No server is started. Memory is allocated as the program `toolplane` does.
 
 use std::{
     fmt::Write as _,
@@ -10,6 +10,7 @@ use std::{
 };
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
 use tool_exec_mcp::ServerInfo;
 use toolplane::{
@@ -17,6 +18,9 @@ use toolplane::{
     core::{BoxFuture, Caller, Feature},
     manifest::{LoadOptions, Loaded, Syntax, load},
 };
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const SERVERS: usize = 500;
 const TOOLS: usize = 10;

@@ -59,9 +59,13 @@ impl ListKey {
     /// declares other capabilities. Filters and names are applied later and do not count.
     #[must_use]
     pub fn new(settings: &ServerSettings) -> Self {
+        Self::with_target(settings, &settings.target_digest())
+    }
+
+    pub(crate) fn with_target(settings: &ServerSettings, target_digest: &[u8; 32]) -> Self {
         let written = json!([
             settings.name,
-            format!("{:?}", settings.target),
+            raw_json::hex(target_digest),
             format!("{:?}", settings.era),
             format!("{:?}", settings.isolation),
         ]);

@@ -193,6 +193,28 @@ async fn of_two_tools_with_one_name_the_first_is_kept_and_the_second_named() {
     );
 }
 
+/// Tools of this number are made on more than one thread.
+#[tokio::test]
+async fn the_first_source_wins_among_thousands_of_tools() {
+    let source = |name: &str, range: std::ops::Range<usize>| -> Arc<dyn Source> {
+        let tools = range.map(|tool| descriptor(&format!("tool_{tool:04}")));
+        Arc::new(FixedSource::new(name, tools.collect()))
+    };
+    let registry = registry(vec![source("one", 0..2000), source("two", 1000..3000)]);
+    let expected: Vec<_> = (0..3000).map(|tool| format!("tool_{tool:04}")).collect();
+    assert_eq!(names(&registry), expected);
+    let snapshot = registry.snapshot();
+    let refused = snapshot.refused().iter();
+    let refused: Vec<_> = refused
+        .map(|refused| (refused.source.as_str(), refused.name.as_str()))
+        .collect();
+    let expected: Vec<_> = expected[1000..2000]
+        .iter()
+        .map(|name| ("two", name.as_str()))
+        .collect();
+    assert_eq!(refused, expected);
+}
+
 #[tokio::test]
 async fn a_tool_that_cannot_be_prepared_is_refused_with_the_reason() {
     let mut unknown = TestTool::new("unknown").descriptor;
