@@ -409,6 +409,16 @@ pub(crate) enum ResolveError {
     Endpoint(#[from] mcp_client::Error),
 }
 
+/// Hashes text as it is written, so that it is never held as a whole.
+struct HashWriter(Sha256);
+
+impl fmt::Write for HashWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -445,15 +455,5 @@ mod tests {
                 prop_assert!(!settings(None, Some("file:///secret/*")).takes_unlisted(&uri, true), "{uri:?}");
             }
         }
-    }
-}
-
-/// Hashes text as it is written, so that it is never held as a whole.
-struct HashWriter(Sha256);
-
-impl fmt::Write for HashWriter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text);
-        Ok(())
     }
 }

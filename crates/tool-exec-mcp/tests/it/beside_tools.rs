@@ -304,6 +304,49 @@ async fn what_is_asked_of_the_server() {
     server.shutdown().await;
 }
 
+#[tokio::test]
+async fn completions_do_not_lead_to_what_is_left_out() {
+    let fixture = everything();
+    let given = r#"{"values":["open","secret","%73ecret-2","box:secret","box:open", 7],"total":6,"x":1e2}"#;
+    fixture.has("completion", given);
+    let complete = async |exclude: &[&str], feature, argument: Value| {
+        let mut settings = fixture.settings("");
+        settings.exclude = exclude.iter().map(|pattern| Pattern::new(*pattern)).collect();
+        let server = McpServer::new(settings, Arc::new(NoSecrets));
+        let call = of(&server, feature, json!({"argument": argument})).await;
+        let reply = call.to(Target::Completion).make().await.unwrap();
+        server.shutdown().await;
+        reply.raw().get("completion").unwrap().as_str().to_owned()
+    };
+    let argument = json!({"name": "id", "value": ""});
+    let (template, prompt) = (Feature::ResourceTemplate, Feature::Prompt);
+    for (exclude, feature, expected) in [
+        (
+            &["box:secret*"][..],
+            template,
+            r#"{"values":["open","box:open"],"x":1e2}"#,
+        ),
+        (
+            &["box:*n"],
+            template,
+            r#"{"values":["secret","%73ecret-2","box:secret"],"x":1e2}"#,
+        ),
+        (
+            &["t"],
+            template,
+            r#"{"values":["open","secret","%73ecret-2","box:secret","box:open"],"x":1e2}"#,
+        ),
+        // The values of a prompt's argument are not URIs.
+        (&["box:secret*"], prompt, given),
+    ] {
+        assert_eq!(
+            complete(exclude, feature, argument.clone()).await,
+            expected,
+            "{exclude:?}"
+        );
+    }
+}
+
 /// What is included and excluded, as what of the server a URI is read, and whether it can be.
 type Case<'a> = (Option<&'a [&'a str]>, &'a [&'a str], Feature, &'a str, bool);
 

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::Value;
 
 use crate::binary::{BINARY, Place};
@@ -271,6 +272,58 @@ fn what_a_server_says_at_its_end_is_shown_without_its_secrets() {
             all.contains("refused: [redacted]") && !all.contains("hunter2"),
             "{arguments:?}: {run:?}"
         );
+    }
+}
+
+/// The last line before the end of a server is a reason of a failed start, of health and of warnings, and all lines are
+/// logged.
+#[test]
+fn encoded_secrets_of_a_server_are_shown_nowhere() {
+    const SECRET: &str = "hunter2+/\u{e9}~hunter2";
+    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let percent: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escapes: String = SECRET
+        .encode_utf16()
+        .map(|unit| format!("\\u{unit:04x}"))
+        .collect();
+    let base64 = BASE64.encode(SECRET);
+    let shifted = BASE64.encode(format!("x{SECRET}"));
+    let hex_of_base64: String = base64.bytes().map(|byte| format!("{byte:02X}")).collect();
+    let spellings = [
+        SECRET.to_owned(),
+        hex,
+        percent,
+        escapes,
+        base64,
+        shifted,
+        hex_of_base64,
+    ];
+    let place =
+        Place::with("servers: {leaky: {command: sh, args: [say.sh], env: {TOKEN: '${LEAKY_TOKEN}'}}}")
+            .variable("LEAKY_TOKEN", SECRET);
+    for spelling in spellings {
+        place.write(
+            "say.sh",
+            format!("echo 'first {spelling} {spelling}' >&2; echo 'refused: {spelling}' >&2; exit 3"),
+        );
+        for (arguments, says_why) in [
+            (&["servers", "ls"][..], true),
+            (&["servers", "ls", "-o", "json"], true),
+            (&["health", "--direct"], false),
+            (&["health", "--direct", "-o", "json"], false),
+            (&["doctor"], true),
+            (&["tools", "ls", "-vvv"], true),
+            (&["tools", "ls", "-vvv", "--log-format", "json"], true),
+            (&["call", "leaky__tool", "-vvv"], true),
+        ] {
+            let run = place.run(arguments);
+            let all = format!("{}{}", run.stdout, run.stderr);
+            assert!(
+                !says_why || all.contains("[redacted]"),
+                "{arguments:?} {spelling}: {run:?}"
+            );
+            assert!(!all.contains(&spelling[2..]), "{arguments:?} {spelling}: {run:?}");
+        }
     }
 }
 

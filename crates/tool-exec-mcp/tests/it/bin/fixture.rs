@@ -81,7 +81,11 @@ impl Server {
             "prompts/list" => self.list(id, method, "prompts"),
             "resources/list" => self.list(id, method, "resources"),
             "resources/templates/list" => self.list(id, method, "resourceTemplates"),
-            "prompts/get" | "resources/read" | "completion/complete" => ask(id, method, params),
+            "completion/complete" => match fs::read_to_string(self.folder.join("completion.json")) {
+                Ok(completion) => result(id, &format!(r#"{{"completion":{completion}}}"#)),
+                Err(_) => ask(id, method, params),
+            },
+            "prompts/get" | "resources/read" => ask(id, method, params),
             "tools/call" if params.get("task").is_some() => self.make_task(id, params),
             "tools/call" if text(params, "name") == "insists" && !follows_tasks(params) => {
                 error(id, TASKS_MISSING)
