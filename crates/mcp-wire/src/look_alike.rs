@@ -73,7 +73,7 @@ pub(crate) fn in_params(params: &RawJson) -> Option<String> {
 }
 
 /// Whether a key is none of these and becomes one of them when case, compatibility forms, spaces and characters that nobody sees
-/// do not count.
+/// do not count, or looks like one of them to a person: its skeleton is the same (UTS #39, section 4).
 pub(crate) fn is_look_alike(key: &str, known: &[&str]) -> bool {
     if known.contains(&key) {
         return false;
@@ -82,7 +82,11 @@ pub(crate) fn is_look_alike(key: &str, known: &[&str]) -> bool {
         return known.iter().any(|known| known.eq_ignore_ascii_case(key));
     }
     let plain = folded(key);
-    known.iter().any(|known| known.eq_ignore_ascii_case(&plain))
+    known.iter().any(|known| {
+        let same =
+            || unicode_security::skeleton(&plain).eq(unicode_security::skeleton(&known.to_ascii_lowercase()));
+        known.eq_ignore_ascii_case(&plain) || !plain.is_ascii() && same()
+    })
 }
 
 fn folded(key: &str) -> String {

@@ -42,11 +42,11 @@ pub trait Secrets: Send + Sync {
         Box::pin(ready(Ok(())))
     }
 
-    /// Hides the user and the password in the URL of a proxy from now on, as a secret that was given out: for a URL that is
-    /// written where it is used, and so needs no [`get`](Self::get). An implementation that does not remember values hides
-    /// nothing.
-    fn learn_proxy(&self, url: &str) {
-        let _ = url;
+    /// Hides what is secret in a value that is written where it is used, and so needs no [`get`](Self::get): an entry
+    /// `API_TOKEN` of a server's environment, a header `Authorization`, the URL of a proxy with a user and a password. `name`
+    /// is that of the variable, header or parameter. An implementation that does not remember values hides nothing.
+    fn learn_written(&self, name: &str, value: &str) {
+        let _ = (name, value);
     }
 
     /// JSON without the secrets among the values that were given out so far, in any encoding; `None` if there are none in it.

@@ -12,21 +12,34 @@ impl Reference {
     }
 }
 
-/// Whether the name of a variable or a header says that its value is a secret.
+/// Whether the name of a variable or a header says that its value is a secret: `API_TOKEN`, `x-api-key` and `PGPASSWORD` do,
+/// `GIT_AUTHOR_NAME` and `KEYBOARD` do not.
 #[must_use]
 pub fn names_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [
-        "key",
+    const PARTS: [&str; 7] = [
         "token",
         "secret",
         "passw",
-        "auth",
         "credential",
         "cookie",
         "webhook",
         "signature",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
+    ];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part)) || has_auth(&name) || has_key(&name)
+}
+
+/// Whether `auth` is in a name, and not as the beginning of an author or an authority.
+fn has_auth(name: &str) -> bool {
+    name.match_indices("auth").any(|(at, _)| {
+        let rest = &name[at..];
+        !rest.starts_with("author") || rest.starts_with("authori") && !rest.starts_with("authority")
+    })
+}
+
+/// Whether `key` is in a name, and not as a part of one of these.
+fn has_key(name: &str) -> bool {
+    const OTHERS: [&str; 5] = ["keyboard", "keycloak", "keymap", "keyspace", "keyword"];
+    let others = OTHERS.iter().map(|other| name.matches(other).count());
+    name.matches("key").count() > others.sum()
 }

@@ -107,6 +107,16 @@ impl Plan {
         }
     }
 
+    /// The headers and parameters whose values are written out, with them.
+    fn written(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self
+            .headers
+            .iter()
+            .filter_map(|header| Some((header.name.as_str(), header.value.literal()?)));
+        let pairs = self.query.iter().chain(&self.address.query);
+        headers.chain(pairs.filter_map(Pair::written))
+    }
+
     /// Judges what only the whole shows: names of arguments, references, where the address leads.
     fn judge(
         &self,
@@ -129,6 +139,11 @@ impl Plan {
                 problems.add(place_of_reference(config, reference), message);
             } else if let Err(error) = reference.check(secrets) {
                 problems.add(place_of_reference(config, reference), error.to_string());
+            }
+        }
+        if trusted {
+            for (name, value) in self.written() {
+                secrets.learn_written(name, value);
             }
         }
         if !trusted && self.client.allow_private {

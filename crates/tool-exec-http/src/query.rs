@@ -19,6 +19,14 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    /// The name and the value, if that is written out and one alone.
+    pub(crate) fn written(&self) -> Option<(&str, &str)> {
+        match self.values.as_slice() {
+            [value] => Some((&self.name, value.literal()?)),
+            _ => None,
+        }
+    }
+
     /// Reads the part of a URL template after `?`.
     pub(crate) fn parse_all(query: &Text) -> Result<Vec<Self>, String> {
         let mut pairs = vec![(String::new(), None::<Vec<Piece>>)];

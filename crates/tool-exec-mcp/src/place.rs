@@ -112,8 +112,8 @@ impl Secrets for Seen<'_> {
         })
     }
 
-    fn learn_proxy(&self, url: &str) {
-        self.secrets.learn_proxy(url);
+    fn learn_written(&self, name: &str, value: &str) {
+        self.secrets.learn_written(name, value);
     }
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {

@@ -342,9 +342,7 @@ impl ServerTarget {
                 }
                 for (name, value) in env {
                     let value = value.resolve(secrets).await?;
-                    if name.to_ascii_lowercase().ends_with("proxy") {
-                        secrets.learn_proxy(value.expose());
-                    }
+                    secrets.learn_written(name, value.expose());
                     resolved = resolved.env(name, value.expose());
                 }
                 if let Some(cwd) = cwd {
@@ -395,7 +393,9 @@ async fn resolve_http(
         false => HttpEndpoint::new(url.expose())?,
     };
     for (name, value) in headers {
-        endpoint = endpoint.header(name, value.resolve(secrets).await?.expose())?;
+        let value = value.resolve(secrets).await?;
+        secrets.learn_written(name, value.expose());
+        endpoint = endpoint.header(name, value.expose())?;
     }
     Ok(endpoint)
 }

@@ -29,7 +29,6 @@ mod ledger;
 mod limiter;
 mod memory_approvals;
 mod partial;
-mod proxy;
 mod rate_limit;
 mod redact;
 mod redactor;
@@ -39,6 +38,7 @@ mod surface;
 mod sync;
 mod validate;
 mod words;
+mod written;
 
 pub use self::words::tellable;
 pub use self::{

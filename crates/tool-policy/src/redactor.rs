@@ -11,9 +11,11 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use raw_json::RawJson;
-use tool_core::{BoxFuture, Reference, Secret, SecretError, SecretSearch, Secrets, hide_credentials};
+use tool_core::{
+    BoxFuture, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, hide_credentials,
+};
 
-use crate::proxy;
+use crate::written;
 
 /// How many values are known at most: the oldest one is forgotten first.
 const MAX_KNOWN: usize = 1_000;
@@ -157,7 +159,7 @@ struct Watched {
 
 impl Secrets for Watched {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        let is_proxy = proxy::is_named(reference);
+        let is_proxy = reference.provider == Provider::Environment && written::is_proxy(&reference.name);
         if !reference.is_secret() && !is_proxy {
             return self.secrets.get(reference);
         }
@@ -168,7 +170,7 @@ impl Secrets for Watched {
                     self.redactor.learn(value.expose());
                 }
                 if is_proxy {
-                    self.learn_proxy(value.expose());
+                    self.learn_written(&reference.name, value.expose());
                 }
             }
             Ok(value)
@@ -179,8 +181,8 @@ impl Secrets for Watched {
         self.secrets.renew(reference)
     }
 
-    fn learn_proxy(&self, url: &str) {
-        let parts = proxy::credentials(url);
+    fn learn_written(&self, name: &str, value: &str) {
+        let parts = written::secrets(name, value);
         parts.iter().for_each(|part| self.redactor.learn(part));
     }
 

@@ -59,6 +59,9 @@ fn look_alikes_are_refused_and_others_pass() {
         " name",
         "na\u{200b}me",
         "\u{ff4e}ame",
+        "n\u{430}me",
+        "N\u{391}ME",
+        "\u{251}rguments",
     ] {
         let refused = Err(ParseErrorKind::CaseVariant(key.to_owned()));
         assert_eq!(read("params", key, true), refused, "{key:?}");
@@ -81,12 +84,19 @@ fn look_alikes_are_refused_and_others_pass() {
     }
 }
 
+/// The Cyrillic letter that looks the same.
+fn cyrillic(letter: char) -> char {
+    let alike = [('a', 'а'), ('c', 'с'), ('e', 'е'), ('o', 'о'), ('p', 'р')];
+    let found = alike.iter().find(|(latin, _)| *latin == letter);
+    found.map_or(letter, |(_, cyrillic)| *cyrillic)
+}
+
 /// Spells a key in another way that some readers fold, as these bytes choose.
 fn spelled(key: &str, choices: &[u8]) -> String {
     let mut spelled = String::new();
     for (index, letter) in key.chars().enumerate() {
         let wide = u32::from(letter).checked_add(0xfee0).and_then(char::from_u32);
-        match choices.get(index).map_or(0, |choice| choice % 9) {
+        match choices.get(index).map_or(0, |choice| choice % 10) {
             1 => spelled.extend(letter.to_uppercase()),
             2 => spelled.push(wide.unwrap_or(letter)),
             3 if letter == 's' => spelled.push('\u{17f}'),
@@ -95,6 +105,7 @@ fn spelled(key: &str, choices: &[u8]) -> String {
             6 => spelled.extend([letter, '\u{1}']),
             7 => spelled.extend(['\u{e0041}', letter]),
             8 => spelled.extend(letter.to_lowercase()),
+            9 => spelled.push(cyrillic(letter)),
             _ => spelled.push(letter),
         }
     }

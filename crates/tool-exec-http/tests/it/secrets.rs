@@ -220,6 +220,28 @@ async fn arguments_are_logged_with_masks() {
 }
 
 #[tokio::test]
+async fn what_an_operator_writes_out_can_be_known_as_a_secret() {
+    let config = json!({
+        "url": "https://127.0.0.1/?api_key=in-url&n={n}",
+        "query": {"key": "in-query", "of": "{of}"},
+        "headers": {"Authorization": "Bearer written", "x-token": "${TOKEN}"},
+    });
+    let written = |trust: Trust| {
+        let values = Values::of(&[("${TOKEN}", "t")]);
+        let mut descriptor = descriptor(config.clone());
+        descriptor.origin.trust = trust;
+        let _ = prepare_by(&executor(values.clone()), descriptor);
+        ["api_key", "key", "authorization", "x-token"].map(|name| values.present(name))
+    };
+    let some = |value: &str| Some(value.to_owned());
+    assert_eq!(
+        written(Trust::Operator),
+        [some("in-url"), some("in-query"), some("Bearer written"), None]
+    );
+    assert_eq!(written(Trust::Upstream), [None, None, None, None]);
+}
+
+#[tokio::test]
 async fn a_value_is_asked_for_in_every_call() {
     let server = Server::json("1").await;
     let values = Values::of(&[("${KEY}", "one")]);

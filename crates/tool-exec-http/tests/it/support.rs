@@ -36,6 +36,10 @@ impl Values {
         self.0.lock().unwrap().insert(key.to_owned(), value.to_owned());
     }
 
+    pub(crate) fn present(&self, key: &str) -> Option<String> {
+        self.0.lock().unwrap().get(key).cloned()
+    }
+
     pub(crate) fn remove(&self, key: &str) {
         self.0.lock().unwrap().remove(key);
     }
@@ -45,6 +49,11 @@ impl Secrets for Values {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let value = self.0.lock().unwrap().get(&reference.to_string()).cloned();
         Box::pin(async move { Ok(value.map(Secret::new)) })
+    }
+
+    /// Kept as the value of the name.
+    fn learn_written(&self, name: &str, value: &str) {
+        self.set(name, value);
     }
 
     fn has(&self, reference: &Reference) -> Result<bool, SecretError> {

@@ -165,20 +165,20 @@ async fn lists_that_cannot_be_read_are_left_alone_for_a_while() {
     server.shutdown().await;
 }
 
-/// Every reference is `pw`; the URLs of proxies are noted.
+/// Every reference is `pw`; what is written is noted.
 #[derive(Default)]
-struct ProxyUrls(Mutex<Vec<String>>);
+struct Written(Mutex<Vec<String>>);
 
-impl Secrets for ProxyUrls {
+impl Secrets for Written {
     fn get<'a>(&'a self, _: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async { Ok(Some(Secret::new("pw"))) })
     }
 
-    fn learn_proxy(&self, url: &str) {
+    fn learn_written(&self, name: &str, value: &str) {
         self.0
             .lock()
             .expect("no test panics with it")
-            .push(url.to_owned());
+            .push(format!("{name}={value}"));
     }
 
     fn has(&self, _: &Reference) -> Result<bool, SecretError> {
@@ -187,12 +187,12 @@ impl Secrets for ProxyUrls {
 }
 
 #[tokio::test]
-async fn proxies_that_are_written_out_in_the_environment_are_known_as_secrets() {
+async fn what_is_written_out_in_the_environment_can_be_known_as_a_secret() {
     let text = |text: &str| Template::parse(text).expect("it is a text");
     let env = [
         ("HTTPS_PROXY", "http://ada:literal@proxy"),
         ("npm_config_proxy", "http://ada:${env:PART}@proxy"),
-        ("OTHER", "http://ada:other@host"),
+        ("API_TOKEN", "${env:PART}"),
     ];
     let target = ServerTarget::Stdio {
         command: text("/nonexistent/command"),
@@ -201,13 +201,20 @@ async fn proxies_that_are_written_out_in_the_environment_are_known_as_secrets() 
         inherit: Vec::new(),
         cwd: None,
     };
-    let secrets = Arc::new(ProxyUrls::default());
+    let secrets = Arc::new(Written::default());
     let server = McpServer::new(ServerSettings::new("box", target), secrets.clone());
     load(&server).await;
-    let mut urls = secrets.0.lock().expect("no test panics with it").clone();
-    urls.sort();
-    urls.dedup();
-    assert_eq!(urls, ["http://ada:literal@proxy", "http://ada:pw@proxy"]);
+    let mut written = secrets.0.lock().expect("no test panics with it").clone();
+    written.sort();
+    written.dedup();
+    assert_eq!(
+        written,
+        [
+            "API_TOKEN=pw",
+            "HTTPS_PROXY=http://ada:literal@proxy",
+            "npm_config_proxy=http://ada:pw@proxy",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -430,8 +430,8 @@ async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
 async fn credentials_in_the_url_of_a_proxy_that_is_written_out_are_hidden() {
     let redactor = Redactor::default();
     let secrets = redactor.watching(Arc::new(One));
-    secrets.learn_proxy("http://ada:pr%40xy-pass@proxy:3128");
-    secrets.learn_proxy("http://proxy:3128");
+    secrets.learn_written("https_proxy", "http://ada:pr%40xy-pass@proxy:3128");
+    secrets.learn_written("npm_config_proxy", "http://proxy:3128");
     for text in [
         "pr%40xy-pass",
         "pr@xy-pass",
@@ -441,4 +441,16 @@ async fn credentials_in_the_url_of_a_proxy_that_is_written_out_are_hidden() {
         assert_eq!(redactor.text(text), "[redacted]", "{text}");
     }
     assert_eq!(redactor.text("at proxy:3128"), "at proxy:3128");
+}
+
+#[tokio::test]
+async fn what_is_written_under_the_name_of_a_secret_is_hidden() {
+    let redactor = Redactor::default();
+    let secrets = redactor.watching(Arc::new(One));
+    secrets.learn_written("API_TOKEN", "written-0815");
+    secrets.learn_written("MODE", "another-4711");
+    assert_eq!(
+        redactor.text("777269747465 written-0815 d3JpdHRlbi0wODE1 another-4711"),
+        "777269747465 [redacted] [redacted] another-4711"
+    );
 }

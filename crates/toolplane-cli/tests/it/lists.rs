@@ -257,21 +257,28 @@ fn the_file_of_an_mcp_client() {
 
 #[test]
 fn what_a_server_says_at_its_end_is_shown_without_its_secrets() {
-    let place = Place::with(
-        "servers: {leaky: {command: sh, args: ['-c', 'echo refused: $TOKEN >&2; exit 3'], env: {TOKEN: '${LEAKY_TOKEN}'}}}",
-    )
-    .variable("LEAKY_TOKEN", "hunter2-hunter2");
-    for arguments in [
-        &["servers", "ls", "-o", "json"][..],
-        &["doctor"],
-        &["tools", "ls", "-vvv"],
+    for env in [
+        "TOKEN: '${LEAKY_TOKEN}'",
+        "TOKEN: hunter2-hunter2",
+        "TOKEN: '${LEAKY}'",
     ] {
-        let run = place.run(arguments);
-        let all = format!("{}{}", run.stdout, run.stderr);
-        assert!(
-            all.contains("refused: [redacted]") && !all.contains("hunter2"),
-            "{arguments:?}: {run:?}"
-        );
+        let place = Place::with(&format!(
+            "servers: {{leaky: {{command: sh, args: ['-c', 'echo refused: $TOKEN >&2; exit 3'], env: {{{env}}}}}}}"
+        ))
+        .variable("LEAKY_TOKEN", "hunter2-hunter2")
+        .variable("LEAKY", "hunter2-hunter2");
+        for arguments in [
+            &["servers", "ls", "-o", "json"][..],
+            &["doctor"],
+            &["tools", "ls", "-vvv"],
+        ] {
+            let run = place.run(arguments);
+            let all = format!("{}{}", run.stdout, run.stderr);
+            assert!(
+                all.contains("refused: [redacted]") && !all.contains("hunter2"),
+                "{env} {arguments:?}: {run:?}"
+            );
+        }
     }
 }
 
