@@ -22,3 +22,4 @@ mod serve;
 mod signals;
 mod sockets;
 mod websocket;
+mod wire_names;
