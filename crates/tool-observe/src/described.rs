@@ -11,8 +11,24 @@ use crate::{EndedSpan, SpanKind, conventions, log};
 pub enum AttributeValue<'a> {
     /// A text.
     Text(&'a str),
+    /// A text of the code: it needs no copy to be kept.
+    Static(&'static str),
+    /// A text that others hold as well: it needs no copy to be kept.
+    Shared(&'a Arc<str>),
     /// A number.
     Number(i64),
+}
+
+impl<'a> AttributeValue<'a> {
+    /// Returns the text; `None` for a number.
+    #[must_use]
+    pub fn as_str(self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) | Self::Static(text) => Some(text),
+            Self::Shared(text) => Some(text),
+            Self::Number(_) => None,
+        }
+    }
 }
 
 /// How much is said of an error.
@@ -80,33 +96,33 @@ impl Form {
     }
 
     pub(crate) fn attributes<'a>(&'a self, tell: &mut impl FnMut(&'static str, AttributeValue<'a>)) {
-        use AttributeValue::Text;
+        use AttributeValue::{Shared, Static, Text};
         if self.is_of_mcp() {
-            tell(conventions::MCP_METHOD, Text(self.method));
+            tell(conventions::MCP_METHOD, Static(self.method));
         }
         match (self.method, self.subject()) {
             (conventions::TOOLS_CALL, Some(name)) => {
-                tell(conventions::OPERATION, Text(conventions::EXECUTE_TOOL));
-                tell(conventions::TOOL, Text(name));
+                tell(conventions::OPERATION, Static(conventions::EXECUTE_TOOL));
+                tell(conventions::TOOL, Shared(name));
             }
-            (conventions::PROMPTS_GET, Some(name)) => tell(conventions::PROMPT, Text(name)),
-            (_, Some(name)) => tell(conventions::TOOL, Text(name)),
+            (conventions::PROMPTS_GET, Some(name)) => tell(conventions::PROMPT, Shared(name)),
+            (_, Some(name)) => tell(conventions::TOOL, Shared(name)),
             (_, None) => {}
         }
         if let Some(kind) = self.error_type {
-            tell(conventions::ERROR_TYPE, Text(kind));
+            tell(conventions::ERROR_TYPE, Static(kind));
         }
         match self.kind {
-            SpanKind::Call => tell(conventions::OUTCOME, Text(self.outcome)),
+            SpanKind::Call => tell(conventions::OUTCOME, Static(self.outcome)),
             SpanKind::Attempt => {
                 tell(conventions::EXECUTOR, Text(&self.tool.executor.kind));
-                tell(conventions::DISPATCH, Text(self.dispatch));
+                tell(conventions::DISPATCH, Static(self.dispatch));
             }
         }
     }
 
-    fn subject(&self) -> Option<&str> {
-        self.names_subject.then_some(&*self.tool.name)
+    fn subject(&self) -> Option<&Arc<str>> {
+        self.names_subject.then_some(&self.tool.name)
     }
 
     /// Whether MCP is spoken: with whoever calls, since all calls are put in its words, and in an attempt with what runs the tool.
@@ -149,23 +165,23 @@ impl Details {
         kind: SpanKind,
         tell: &mut impl FnMut(&'static str, AttributeValue<'a>),
     ) {
-        use AttributeValue::{Number, Text};
+        use AttributeValue::{Number, Shared, Static};
         match kind {
             SpanKind::Call => {
-                tell(conventions::PRINCIPAL, Text(&self.caller.principal));
-                tell(conventions::TENANT, Text(&self.caller.tenant));
+                tell(conventions::PRINCIPAL, Shared(&self.caller.principal));
+                tell(conventions::TENANT, Shared(&self.caller.tenant));
                 tell(conventions::ATTEMPTS, Number(self.attempt.into()));
             }
             SpanKind::Attempt => tell(conventions::ATTEMPT, Number(self.attempt.into())),
         }
         if let Some(step) = self.degraded {
-            tell(conventions::DEGRADED, Text(step));
+            tell(conventions::DEGRADED, Static(step));
         }
         if let Some(instead_of) = &self.instead_of {
-            tell(conventions::INSTEAD_OF, Text(instead_of.first()));
+            tell(conventions::INSTEAD_OF, Shared(instead_of.first()));
         }
         if self.may_have_run {
-            tell(conventions::MAY_HAVE_RUN, Text("true"));
+            tell(conventions::MAY_HAVE_RUN, Static("true"));
         }
         if let Some(n_bytes) = self.n_bytes {
             tell(conventions::RESULT_BYTES, Number(n_bytes));

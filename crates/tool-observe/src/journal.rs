@@ -88,7 +88,7 @@ impl Observe for Journal {
 
 /// What is kept of an event; nothing if the span says it anyway, or it is of no call.
 fn described<'a>(event: &Event<'a>) -> Option<(&'a CallContext, &'static str, [Option<Attribute>; 2])> {
-    let text = |key, value| Some((key, AttributeValue::Text(value)));
+    let text = |key, value| Some((key, AttributeValue::Static(value)));
     let of = |scope: tool_core::Scope| text(events::SCOPE, scope.as_str());
     let time = |key, time: Duration| {
         let milliseconds = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);

@@ -29,6 +29,9 @@ use crate::{
 /// Pause between two looks at the global provider while it records nothing.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Number of attributes that nearly no span exceeds.
+const N_ATTRIBUTES: usize = 8;
+
 thread_local! {
     /// The correlation id of the call whose span this thread begins.
     static CALL: Cell<Option<u128>> = const { Cell::new(None) };
@@ -135,6 +138,8 @@ fn begin(tracer: &BoxedTracer, cx: &CallContext, kind: SpanKind) -> Option<ApiSp
         name: Cow::Owned(form.name().concat()),
         span_kind: Some(otel_kind(&form)),
         start_time: Some(start),
+        // Room for those at the end.
+        attributes: Some(Vec::with_capacity(N_ATTRIBUTES)),
         ..SpanBuilder::default()
     };
     CALL.set(Some(cx.correlation_id.0.max(1)));
@@ -215,8 +220,7 @@ impl ApiSpan {
         if span.is_recording() {
             let form = Form::of(end.cx, end.kind, end.result);
             let details = Details::of(end.cx, end.kind, end.result);
-            let mut attributes = Vec::with_capacity(16);
-            let mut add = |key, value: AttributeValue<'_>| attributes.push(key_value(key, value));
+            let mut add = |key, value: AttributeValue<'_>| span.set_attribute(key_value(key, value));
             form.attributes(&mut add);
             details.attributes(end.kind, &mut add);
             if end.n_more_events > 0 {
@@ -225,7 +229,6 @@ impl ApiSpan {
                     AttributeValue::Number(end.n_more_events.into()),
                 );
             }
-            span.set_attributes(attributes);
             for event in &end.events {
                 let attributes = event.attributes().map(|(key, value)| key_value(key, value));
                 let at = self.start.checked_add(event.after).unwrap_or(self.start);
@@ -242,6 +245,8 @@ impl ApiSpan {
 fn key_value(key: &'static str, value: AttributeValue<'_>) -> KeyValue {
     let value = match value {
         AttributeValue::Text(text) => Value::from(text.to_owned()),
+        AttributeValue::Static(text) => Value::from(text),
+        AttributeValue::Shared(text) => Value::from(text.clone()),
         AttributeValue::Number(number) => Value::I64(number),
     };
     KeyValue::new(key, value)

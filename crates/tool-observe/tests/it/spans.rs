@@ -35,8 +35,8 @@ struct Span {
 
 fn text(value: AttributeValue<'_>) -> String {
     match value {
-        AttributeValue::Text(text) => text.to_owned(),
         AttributeValue::Number(number) => number.to_string(),
+        text => text.as_str().unwrap_or_default().to_owned(),
     }
 }
 

@@ -10,6 +10,8 @@ use opentelemetry_http::{HttpClient, HttpError};
 use reqwest::{Certificate, Client, redirect, retry};
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
+use super::encoded::RequestBody;
+
 /// Maximum size of a collector's answer, in bytes: none says more than how much it has refused.
 const MAX_ANSWER: usize = 64 * 1024;
 
@@ -20,6 +22,8 @@ pub(super) struct CollectorClient {
     has_tls: bool,
     client: OnceCell<Client>,
     reason: Reason,
+    /// What is sent in place of the exporter's own body, while there is something.
+    body: RequestBody,
 }
 
 /// The cause of the last failure, which exporters do not pass on.
@@ -42,7 +46,13 @@ impl CollectorClient {
             has_tls,
             client: OnceCell::new(),
             reason,
+            body: RequestBody::default(),
         }
+    }
+
+    /// Sends this body in place of the exporter's own.
+    pub(super) fn with_body(self, body: RequestBody) -> Self {
+        Self { body, ..self }
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
@@ -75,7 +85,10 @@ impl CollectorClient {
 
 #[async_trait::async_trait]
 impl HttpClient for CollectorClient {
-    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    async fn send_bytes(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        if let Some(body) = self.body.get() {
+            *request.body_mut() = body;
+        }
         let sent = self.send(request).await;
         match &sent {
             Ok(answer) if answer.status().is_success() => {}

@@ -104,7 +104,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        self.check_compression(signal);
+        let is_compressed = self.compresses(signal);
         if let Some((name, headers)) = self.of_signal(signal, "HEADERS") {
             self.check_pairs(&name, &headers);
         }
@@ -126,6 +126,7 @@ impl Reader<'_> {
             transport,
             collector: without_secrets(&endpoint),
             has_tls,
+            is_compressed,
             timeout,
         })
     }
@@ -163,22 +164,19 @@ impl Reader<'_> {
         Transport::Http
     }
 
-    fn check_compression(&mut self, signal: Signal) {
+    /// Returns `true` if the first known word asks for compression, as the library reads it.
+    fn compresses(&mut self, signal: Signal) -> bool {
         for name in signal.names("COMPRESSION") {
             match (self.variable)(&name) {
-                Some(word)
-                    if ["none", "gzip"]
-                        .iter()
-                        .any(|known| word.eq_ignore_ascii_case(known)) =>
-                {
-                    return;
-                }
+                Some(word) if word.eq_ignore_ascii_case("gzip") => return true,
+                Some(word) if word.eq_ignore_ascii_case("none") => return false,
                 Some(other) => self.problem(format_args!(
                     "`{name}={other}` is not known here: `gzip` and `none` are"
                 )),
                 None => {}
             }
         }
+        false
     }
 
     /// Checks the variables that are not of one signal.

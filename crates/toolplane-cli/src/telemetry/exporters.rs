@@ -10,10 +10,7 @@ use opentelemetry_sdk::{
     logs::{self, BatchLogProcessor, SdkLoggerProvider},
     metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream},
     resource::{EnvResourceDetector, ResourceDetector},
-    trace::{
-        self, BatchSpanProcessor, IdGenerator, RandomIdGenerator, Sampler, SdkTracerProvider,
-        SpanExporter as _,
-    },
+    trace::{self, BatchSpanProcessor, IdGenerator, RandomIdGenerator, Sampler, SdkTracerProvider},
 };
 use percent_encoding::percent_decode_str;
 use toolplane::observe::trace_id_of_call;
@@ -21,6 +18,7 @@ use toolplane::observe::trace_id_of_call;
 use super::{
     client::{CollectorClient, Reason},
     driver::{Driven, Driver},
+    encoded::{EncodedSpans, RequestBody},
     environment::{Corrections, FollowsCallers},
     logs::WithoutSecrets,
     signal::{Export, Transport},
@@ -41,10 +39,25 @@ impl Exporters<'_> {
     pub(super) fn tracer_provider(&self, export: &Export) -> Result<SdkTracerProvider, ExporterBuildError> {
         let reason = Reason::default();
         let builder = SpanExporter::builder();
-        let exporter = match export.transport {
-            Transport::Http => http(builder.with_http(), export, &reason).build(),
-            Transport::Grpc => grpc(builder.with_tonic(), export).build(),
-        }?;
+        Ok(match export.transport {
+            Transport::Grpc => {
+                let exporter = grpc(builder.with_tonic(), export).build()?;
+                self.traces_by(self.driven(exporter, export, reason))
+            }
+            Transport::Http if export.is_compressed => {
+                let exporter = http(builder.with_http(), client(export, &reason)).build()?;
+                self.traces_by(self.driven(exporter, export, reason))
+            }
+            Transport::Http => {
+                let body = RequestBody::default();
+                let client = client(export, &reason).with_body(body.clone());
+                let exporter = http(builder.with_http(), client).build()?;
+                self.traces_by(self.driven(EncodedSpans::new(exporter, body), export, reason))
+            }
+        })
+    }
+
+    fn traces_by<E: trace::SpanExporter + 'static>(&self, mut exporter: E) -> SdkTracerProvider {
         let mut config = trace::BatchConfigBuilder::default();
         let corrections = self.corrections;
         if let Some(size) = corrections.span_queue {
@@ -56,7 +69,6 @@ impl Exporters<'_> {
         if let Some(delay) = corrections.span_delay {
             config = config.with_scheduled_delay(delay);
         }
-        let mut exporter = self.driven(exporter, export, reason);
         exporter.set_resource(&self.resource);
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(config.build());
         let mut provider = SdkTracerProvider::builder()
@@ -70,14 +82,14 @@ impl Exporters<'_> {
             Some(FollowsCallers(false)) => provider.with_sampler(Sampler::AlwaysOn),
             None => provider,
         };
-        Ok(provider.build())
+        provider.build()
     }
 
     pub(super) fn meter_provider(&self, export: &Export) -> Result<SdkMeterProvider, ExporterBuildError> {
         let reason = Reason::default();
         let builder = MetricExporter::builder();
         let exporter = match export.transport {
-            Transport::Http => http(builder.with_http(), export, &reason).build(),
+            Transport::Http => http(builder.with_http(), client(export, &reason)).build(),
             Transport::Grpc => grpc(builder.with_tonic(), export).build(),
         }?;
         let mut reader = PeriodicReader::builder(self.driven(exporter, export, reason));
@@ -99,7 +111,7 @@ impl Exporters<'_> {
         let reason = Reason::default();
         let builder = LogExporter::builder();
         let exporter = match export.transport {
-            Transport::Http => http(builder.with_http(), export, &reason).build(),
+            Transport::Http => http(builder.with_http(), client(export, &reason)).build(),
             Transport::Grpc => grpc(builder.with_tonic(), export).build(),
         }?;
         let mut config = logs::BatchConfigBuilder::default();
@@ -129,10 +141,14 @@ impl Exporters<'_> {
     }
 }
 
-fn http<B: WithHttpConfig + WithExportConfig>(builder: B, export: &Export, reason: &Reason) -> B {
+fn client(export: &Export, reason: &Reason) -> CollectorClient {
+    CollectorClient::new(export.has_tls, reason.clone())
+}
+
+fn http<B: WithHttpConfig + WithExportConfig>(builder: B, client: CollectorClient) -> B {
     builder
         .with_protocol(Protocol::HttpBinary)
-        .with_http_client(CollectorClient::new(export.has_tls, reason.clone()))
+        .with_http_client(client)
 }
 
 fn grpc<B: WithTonicConfig>(builder: B, export: &Export) -> B {

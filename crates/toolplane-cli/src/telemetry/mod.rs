@@ -2,10 +2,15 @@
 
 mod client;
 mod driver;
+mod encoded;
 mod environment;
 mod exporters;
 mod logs;
+mod protobuf;
 mod signal;
+mod span_encoder;
+#[cfg(test)]
+mod span_encoder_tests;
 
 use std::{sync::Arc, time::Duration};
 

@@ -23,6 +23,8 @@ pub(super) struct Export {
     /// Scheme and host of the collector. The rest of its URL may hold a password or a token.
     pub(super) collector: String,
     pub(super) has_tls: bool,
+    /// Whether the exporter compresses its requests.
+    pub(super) is_compressed: bool,
     /// Maximum time for one export, retries included.
     pub(super) timeout: Duration,
 }

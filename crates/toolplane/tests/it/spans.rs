@@ -33,8 +33,8 @@ impl Spans for Kept {
             let mut line = format!("{:?} {}", event.after, event.name);
             for (key, value) in event.attributes() {
                 line.push_str(&match value {
-                    AttributeValue::Text(text) => format!(" {key}={text}"),
                     AttributeValue::Number(number) => format!(" {key}={number}"),
+                    text => format!(" {key}={}", text.as_str().unwrap_or_default()),
                 });
             }
             line

@@ -22,8 +22,8 @@ impl Spans for Kept {
             assert_eq!(event.name, "toolplane.refused");
             let said: Vec<_> = event.attributes().collect();
             let [
-                ("toolplane.layer", AttributeValue::Text(layer)),
-                ("toolplane.reason", AttributeValue::Text(reason)),
+                ("toolplane.layer", AttributeValue::Static(layer)),
+                ("toolplane.reason", AttributeValue::Static(reason)),
             ] = said[..]
             else {
                 panic!("{said:?}")
