@@ -81,7 +81,7 @@ impl<S: Invoke> Invoke for Injecting<S> {
         let plan = self
             .chaos
             .plan()
-            .filter(|_| !matches!(cx.target, Target::Task { .. }));
+            .filter(|_| !cx.is_dry_run() && !matches!(cx.target, Target::Task { .. }));
         let Some(plan) = plan else {
             return self.inner.invoke(cx).await;
         };

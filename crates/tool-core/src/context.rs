@@ -18,6 +18,8 @@ use crate::{
 /// dropped it can still tell whether the tool may have run.
 #[non_exhaustive]
 pub struct CallContext {
+    /// Whether the call is made or only gone through.
+    pub mode: Mode,
     /// What is called.
     pub target: Target,
     /// What it is called with.
@@ -76,6 +78,16 @@ pub struct CallContext {
     /// Whether such a tool was called, and nobody knows what came of it.
     is_open: bool,
     notes: Option<Vec<Note>>,
+}
+
+/// Selects whether layers act on a call or only decide about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The call is made.
+    #[default]
+    Live,
+    /// Every layer decides as ever and says so, but counts nothing, keeps nothing and asks nobody; nothing is sent.
+    DryRun,
 }
 
 /// What a call is addressed to.
@@ -158,6 +170,7 @@ impl CallContext {
     ) -> Self {
         let history = Arc::<DispatchHistory>::default();
         Self {
+            mode: Mode::Live,
             target,
             arguments,
             caller,
@@ -194,6 +207,12 @@ impl CallContext {
     #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
         self.target.tool()
+    }
+
+    /// Returns `true` if nothing may be sent, counted or kept for the call: see [`Mode::DryRun`].
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.mode == Mode::DryRun
     }
 
     /// The identity of the client that calls.
@@ -316,6 +335,7 @@ impl CallContext {
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
+            mode: self.mode,
             target: self.target.clone(),
             arguments: self.arguments.clone(),
             caller: self.caller.clone(),

@@ -82,7 +82,7 @@ pub use self::{
     cache::{CacheOutcome, CacheScope, CacheSettings},
     caller::Caller,
     clock::{Clock, Instant},
-    context::{CallContext, CorrelationId, Note, Target},
+    context::{CallContext, CorrelationId, Mode, Note, Target},
     credentials::hide_credentials,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
     dispatch::{Dispatch, DispatchHistory, DispatchState, is_status_not_taken},

@@ -55,7 +55,8 @@ impl<S> Layer<S> for Watch {
 
 impl<S: Invoke> Invoke for Watching<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Watch { observers, tracer } = &self.settings;
+        let nobody = Watch::default();
+        let Watch { observers, tracer } = if cx.is_dry_run() { &nobody } else { &self.settings };
         cx.observers = observers.clone();
         observers.tell(&Event::CallStarted { cx });
         let correlation_id = cx.correlation_id;

@@ -57,7 +57,6 @@ pub struct Micros(pub u64);
 pub struct Allowance {
     rules: SharedRules,
     ledger: Arc<Ledger>,
-    is_dry: bool,
 }
 
 /// The layer of [`Allowance`].
@@ -114,15 +113,7 @@ impl Allowance {
         Self {
             rules: rules.into(),
             ledger: Arc::default(),
-            is_dry: false,
         }
-    }
-
-    /// The same layer for dry runs: it counts nothing, and says what would be refused.
-    #[must_use]
-    pub fn dry(mut self) -> Self {
-        self.is_dry = true;
-        self
     }
 }
 
@@ -139,17 +130,13 @@ impl<S> Layer<S> for Allowance {
 
 impl<S: Invoke> Invoke for Allowing<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Allowance {
-            rules,
-            ledger,
-            is_dry,
-        } = &self.settings;
+        let Allowance { rules, ledger } = &self.settings;
         let limits = rules.load().limits;
         if limits.is_empty() || !matches!(cx.target, Target::Tool(_)) {
             return self.inner.invoke(cx).await;
         }
         let (key, call) = (key(cx), call(cx));
-        let taken = if *is_dry {
+        let taken = if cx.is_dry_run() {
             ledger.look(&key, &call, &limits)
         } else {
             ledger.take(&key, &call, &limits)
@@ -160,7 +147,7 @@ impl<S: Invoke> Invoke for Allowing<S> {
             return Err(refusal.into());
         }
         cx.note("allowance", || "within the limits of its conversation".to_owned());
-        if *is_dry {
+        if cx.is_dry_run() {
             return self.inner.invoke(cx).await;
         }
         let mut taken = Taken {

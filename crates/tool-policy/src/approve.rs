@@ -35,7 +35,6 @@ use crate::{
 pub struct Approve {
     rules: SharedRules,
     desk: ApprovalDesk,
-    is_dry: bool,
 }
 
 /// The layer of [`Approve`].
@@ -93,15 +92,7 @@ impl Approve {
         Self {
             rules: rules.into(),
             desk,
-            is_dry: false,
         }
-    }
-
-    /// The same layer for dry runs: it asks nobody and says that it would.
-    #[must_use]
-    pub fn dry(mut self) -> Self {
-        self.is_dry = true;
-        self
     }
 
     async fn stand(&self, cx: &mut CallContext, reason: String) -> Result<Standing, Unapproved> {
@@ -348,7 +339,7 @@ impl<S: Invoke> Invoke for Approving<S> {
             cx.note("approve", || "refused: it stands in for another".to_owned());
             return Err(told(cx, Unapproved::denied("stand_in", message)));
         }
-        if self.settings.is_dry {
+        if cx.is_dry_run() {
             cx.note("approve", || format!("would ask for approval, because {reason}"));
             return self.inner.invoke(cx).await;
         }

@@ -19,24 +19,15 @@ use tool_core::{
 /// [`disabled_for`](tool_core::Settings::disabled_for) is not refused. Observers are told of both as
 /// [`AlertKind::Disabled`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Credentials {
-    is_dry: bool,
-}
+pub struct Credentials;
 
 /// The layer of [`Credentials`].
 #[derive(Debug, Clone)]
 pub struct Renewing<S> {
-    is_dry: bool,
     inner: S,
 }
 
 impl Credentials {
-    /// A layer for dry runs: it tells of tools that are off, and lets none try whether it works again.
-    #[must_use]
-    pub const fn dry() -> Self {
-        Self { is_dry: true }
-    }
-
     /// Switches a tool on again, and tells observers; false if it was not off.
     pub fn enable(tool: &Tool, why: &str, observers: &Observers, at: SystemTime) -> bool {
         let was_off = tool.state().enable();
@@ -58,10 +49,7 @@ impl<S> Layer<S> for Credentials {
     type Invoke = Renewing<S>;
 
     fn layer(self, inner: S) -> Renewing<S> {
-        Renewing {
-            is_dry: self.is_dry,
-            inner,
-        }
+        Renewing { inner }
     }
 }
 
@@ -69,10 +57,10 @@ impl<S: Invoke> Invoke for Renewing<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let disabled = cx.tool().state().disabled();
         if let Some(disabled) = &disabled {
-            self.let_pass(cx, disabled).await?;
+            let_pass(cx, disabled).await?;
         }
         let mut result = self.inner.invoke(cx).await;
-        if self.is_dry {
+        if cx.is_dry_run() {
             return result;
         }
         let mut are_others_refused = false;
@@ -105,29 +93,27 @@ impl<S: Invoke> Invoke for Renewing<S> {
     }
 }
 
-impl<S> Renewing<S> {
-    /// Whether a call of a tool that is off may try whether it works again.
-    async fn let_pass(&self, cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
-        let tool = cx.tool().clone();
-        if tool.executor().has_renewed_boxed(false).await {
-            cx.note("credentials", || "there are others than those refused".to_owned());
-            return Ok(());
-        }
-        let (now, pause) = (cx.clock.now(), tool.settings().disabled_for);
-        if !self.is_dry && tool.state().try_out(now, pause.max(MIN_PAUSE)) {
-            cx.note("credentials", || {
-                "tries whether they are accepted again".to_owned()
-            });
-            return Ok(());
-        }
-        let left = disabled.until.since(now);
-        let message = format!("`{}` is switched off: {}", tool.name(), disabled.reason);
-        cx.note("credentials", || message.clone());
-        cx.tell_refused("credentials", "switched_off");
-        Err(ToolError::new(ErrorKind::Auth, message)
-            .with_no_retry()
-            .with_retry_after(left))
+/// Whether a call of a tool that is off may try whether it works again.
+async fn let_pass(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
+    let tool = cx.tool().clone();
+    if tool.executor().has_renewed_boxed(false).await {
+        cx.note("credentials", || "there are others than those refused".to_owned());
+        return Ok(());
     }
+    let (now, pause) = (cx.clock.now(), tool.settings().disabled_for);
+    if !cx.is_dry_run() && tool.state().try_out(now, pause.max(MIN_PAUSE)) {
+        cx.note("credentials", || {
+            "tries whether they are accepted again".to_owned()
+        });
+        return Ok(());
+    }
+    let left = disabled.until.since(now);
+    let message = format!("`{}` is switched off: {}", tool.name(), disabled.reason);
+    cx.note("credentials", || message.clone());
+    cx.tell_refused("credentials", "switched_off");
+    Err(ToolError::new(ErrorKind::Auth, message)
+        .with_no_retry()
+        .with_retry_after(left))
 }
 
 /// How often in a row the same credentials are refused before the tool is switched off.

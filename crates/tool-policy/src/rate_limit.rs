@@ -19,7 +19,6 @@ use crate::limiter::{Counts, Used};
 #[derive(Clone, Default)]
 pub struct RateLimit {
     shared: Arc<Shared>,
-    is_dry: bool,
 }
 
 /// The layer of [`RateLimit`].
@@ -41,15 +40,6 @@ impl RateLimit {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A layer for dry runs: it counts nothing.
-    #[must_use]
-    pub fn dry() -> Self {
-        Self {
-            is_dry: true,
-            ..Self::default()
-        }
     }
 
     /// Counts an attempt in all of its limits.
@@ -114,7 +104,7 @@ impl<S: Invoke> Invoke for RateLimiting<S> {
         if cx.tool().settings().limits.rate.is_empty() {
             return self.inner.invoke(cx).await;
         }
-        if self.settings.is_dry {
+        if cx.is_dry_run() {
             cx.note("rate limit", || "not counted in a dry run".to_owned());
         } else if let Err(error) = self.settings.take(cx) {
             cx.note("rate limit", || format!("refused: {error}"));
@@ -128,8 +118,6 @@ impl<S: Invoke> Invoke for RateLimiting<S> {
 
 impl fmt::Debug for RateLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimit")
-            .field("is_dry", &self.is_dry)
-            .finish_non_exhaustive()
+        f.debug_struct("RateLimit").finish_non_exhaustive()
     }
 }

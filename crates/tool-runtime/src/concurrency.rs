@@ -40,7 +40,6 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct Concurrency {
     shared: Arc<Shared>,
-    is_dry: bool,
 }
 
 /// The layer of [`Concurrency`].
@@ -98,15 +97,6 @@ impl Concurrency {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// A layer for dry runs: it takes no places.
-    #[must_use]
-    pub fn dry() -> Self {
-        Self {
-            is_dry: true,
-            ..Self::default()
-        }
     }
 
     /// Takes all places that an attempt needs.
@@ -278,7 +268,7 @@ impl<S: Invoke> Invoke for Limiting<S> {
         if cx.tool().settings().limits.concurrency.is_empty() {
             return self.inner.invoke(cx).await;
         }
-        if self.settings.is_dry {
+        if cx.is_dry_run() {
             cx.note("concurrency", || "no place is taken in a dry run".to_owned());
             return self.inner.invoke(cx).await;
         }
@@ -301,8 +291,6 @@ impl<S: Invoke> Invoke for Limiting<S> {
 
 impl fmt::Debug for Concurrency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Concurrency")
-            .field("is_dry", &self.is_dry)
-            .finish_non_exhaustive()
+        f.debug_struct("Concurrency").finish_non_exhaustive()
     }
 }

@@ -40,7 +40,6 @@ pub struct Degrade {
     share: Share,
     gate: Option<Arc<dyn Gate>>,
     health: Option<Arc<dyn Health>>,
-    is_dry: bool,
 }
 
 /// The layer of [`Degrade`].
@@ -87,7 +86,6 @@ impl Degrade {
             share,
             gate: None,
             health: None,
-            is_dry: false,
         }
     }
 
@@ -109,13 +107,6 @@ impl Degrade {
     #[must_use]
     pub fn health(mut self, health: Arc<dyn Health>) -> Self {
         self.health = Some(health);
-        self
-    }
-
-    /// The same layer for dry runs: it takes no step and says which it would.
-    #[must_use]
-    pub fn dry(mut self) -> Self {
-        self.is_dry = true;
         self
     }
 
@@ -157,7 +148,7 @@ impl<S: Invoke> Invoke for Degrading<S> {
             return self.inner.invoke(cx).await;
         };
         let ladder = ladder.clone();
-        if self.settings.is_dry {
+        if cx.is_dry_run() {
             cx.note("degrade", || {
                 format!("if it fails: {}", Shown(&ladder.iter().collect::<Vec<_>>()))
             });
@@ -506,7 +497,6 @@ impl fmt::Debug for Degrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Degrade")
             .field("share", &self.share)
-            .field("is_dry", &self.is_dry)
             .finish_non_exhaustive()
     }
 }

@@ -30,7 +30,6 @@ use tool_core::{
 #[derive(Clone)]
 pub struct Idempotency {
     ledger: Arc<dyn Ledger>,
-    is_dry: bool,
 }
 
 /// The layer of [`Idempotency`].
@@ -47,16 +46,7 @@ impl Idempotency {
     /// A layer that remembers calls in this ledger.
     #[must_use]
     pub fn new(ledger: Arc<dyn Ledger>) -> Self {
-        Self {
-            ledger,
-            is_dry: false,
-        }
-    }
-
-    /// A layer for dry runs: it checks keys and remembers nothing.
-    #[must_use]
-    pub fn dry(ledger: Arc<dyn Ledger>) -> Self {
-        Self { ledger, is_dry: true }
+        Self { ledger }
     }
 }
 
@@ -73,9 +63,9 @@ impl<S> Layer<S> for Idempotency {
 
 impl<S: Invoke> Invoke for Idempotent<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Idempotency { ledger, is_dry } = &self.settings;
+        let Idempotency { ledger } = &self.settings;
         // What is no tool is read or asked, as often as one likes.
-        if *is_dry || !matches!(cx.target, Target::Tool(_)) {
+        if cx.is_dry_run() || !matches!(cx.target, Target::Tool(_)) {
             check(cx)?;
             return self.inner.invoke(cx).await;
         }
@@ -236,9 +226,7 @@ fn withdrawn(cx: &CallContext) -> Settled {
 
 impl fmt::Debug for Idempotency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Idempotency")
-            .field("is_dry", &self.is_dry)
-            .finish_non_exhaustive()
+        f.debug_struct("Idempotency").finish_non_exhaustive()
     }
 }
 

@@ -31,14 +31,12 @@ use crate::{Backoff, RetryBudget};
 #[derive(Debug, Clone, Default)]
 pub struct Retry {
     jitter: Arc<Jitter>,
-    is_dry: bool,
 }
 
 /// The layer of [`Retry`].
 #[derive(Debug, Clone)]
 pub struct Retrying<S> {
     jitter: Arc<Jitter>,
-    is_dry: bool,
     inner: S,
 }
 
@@ -64,16 +62,6 @@ impl Retry {
     pub fn with_jitter(jitter: Jitter) -> Self {
         Self {
             jitter: Arc::new(jitter),
-            is_dry: false,
-        }
-    }
-
-    /// A layer for dry runs, which make no attempt: they earn no retries for others either.
-    #[must_use]
-    pub fn dry() -> Self {
-        Self {
-            is_dry: true,
-            ..Self::default()
         }
     }
 }
@@ -84,7 +72,6 @@ impl<S> Layer<S> for Retry {
     fn layer(self, inner: S) -> Retrying<S> {
         Retrying {
             jitter: self.jitter,
-            is_dry: self.is_dry,
             inner,
         }
     }
@@ -93,7 +80,8 @@ impl<S> Layer<S> for Retry {
 impl<S: Invoke> Invoke for Retrying<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let settings = cx.tool().settings().retry;
-        let settings = settings.filter(|_| !self.is_dry && !is_repeated(cx));
+        // A dry run makes no attempt, so it earns no retries for others either.
+        let settings = settings.filter(|_| !cx.is_dry_run() && !is_repeated(cx));
         let plan = settings.map(|settings| (settings, budget(cx)));
         if let Some((_, budget)) = &plan {
             budget.deposit(cx.clock.now());

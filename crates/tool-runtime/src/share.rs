@@ -48,7 +48,6 @@ use crate::{
 #[derive(Clone)]
 pub struct Share {
     desk: Arc<Desk>,
-    is_dry: bool,
 }
 
 /// The layer of [`Share`].
@@ -97,19 +96,7 @@ impl Share {
             answers: Answers::new(max_bytes),
             flights: Arc::default(),
         };
-        Self {
-            desk: Arc::new(desk),
-            is_dry: false,
-        }
-    }
-
-    /// A layer for dry runs: it keeps nothing and gives nothing.
-    #[must_use]
-    pub fn dry() -> Self {
-        Self {
-            is_dry: true,
-            ..Self::new(0)
-        }
+        Self { desk: Arc::new(desk) }
     }
 
     /// The answer that is kept for a call, with its age, however long ago it was fresh.
@@ -174,11 +161,11 @@ impl<S: Invoke + 'static> Sharing<S> {
         let Some(settings) = cx.tool().settings().cache else {
             return Plan::Alone;
         };
-        let Share { desk, is_dry } = &self.settings;
+        let Share { desk } = &self.settings;
         if !matches!(cx.target, Target::Tool(_)) {
             return Plan::Alone;
         }
-        if *is_dry {
+        if cx.is_dry_run() {
             cx.note("cache", || "nothing is kept or given in a dry run".to_owned());
             return Plan::Alone;
         }
@@ -481,7 +468,6 @@ impl fmt::Debug for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Share")
             .field("desk", &self.desk)
-            .field("is_dry", &self.is_dry)
             .finish_non_exhaustive()
     }
 }

@@ -30,7 +30,7 @@ use crate::{
     policies,
     reload::Reloading,
     required::Required,
-    stack::{DryRun, Guards, Run, Watchers, stack},
+    stack::{Guards, Watchers, stack},
     telemetry::Telemetry,
     views::Views,
 };
@@ -197,7 +197,6 @@ impl Builder {
         )
         .standing_in(gate.clone(), watch.book.clone());
         let surface = Surface::new(Arc::new(configuration.policy.errors.clone()));
-        let dry = guards.dry(ledger.clone()).telling(surface.clone());
         let guards = match self.seed {
             Some(seed) => guards.with_seed(seed),
             None => guards,
@@ -209,7 +208,6 @@ impl Builder {
             .telling(surface.clone());
         let plane = Toolplane::from_inner(Inner {
             share: guards.share().clone(),
-            dry_stack: stack(Watchers::default(), rules.clone(), dry, DryRun),
             stack: stack(
                 Watchers {
                     observers: observers.clone(),
@@ -217,7 +215,6 @@ impl Builder {
                 },
                 rules.clone(),
                 guards,
-                Run,
             ),
             ledger,
             desk,

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use tool_chaos::Chaos;
 use tool_core::{
     Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
-    ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, ListWarning, Note, Observers, Outcome,
+    ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, ListWarning, Mode, Note, Observers, Outcome,
     PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
 };
 use tool_manifest::{LoadOptions, Syntax};
@@ -60,7 +60,6 @@ pub(crate) struct Inner {
     pub(crate) views: Views,
     pub(crate) desk: ApprovalDesk,
     pub(crate) stack: Arc<dyn DynInvoke>,
-    pub(crate) dry_stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) share: Share,
@@ -223,7 +222,7 @@ impl Toolplane {
 
     /// Makes a call and keeps what each layer decided.
     pub async fn call_explained(&self, request: CallRequest) -> Explained {
-        self.explained(self.known_context(request), &self.0.stack).await
+        self.explained(self.known_context(request), Mode::Live).await
     }
 
     /// Goes through everything that a call would, and stops where it would be sent: if every layer lets it pass, the
@@ -234,14 +233,10 @@ impl Toolplane {
             Ok(cx) => Ok(cx),
             Err(request) => self.recalled_context(request).await,
         };
-        self.explained(known, &self.0.dry_stack).await
+        self.explained(known, Mode::DryRun).await
     }
 
-    async fn explained(
-        &self,
-        known: Result<Box<CallContext>, CallRequest>,
-        stack: &Arc<dyn DynInvoke>,
-    ) -> Explained {
+    async fn explained(&self, known: Result<Box<CallContext>, CallRequest>, mode: Mode) -> Explained {
         let now = || self.0.clock.now();
         let start = now();
         let (cx, is_known) = match known {
@@ -250,6 +245,7 @@ impl Toolplane {
         };
         match cx {
             Ok(mut cx) => {
+                cx.mode = mode;
                 cx.explain();
                 if !is_known {
                     let waited = now().since(start);
@@ -260,7 +256,7 @@ impl Toolplane {
                         )
                     });
                 }
-                let result = stack.invoke_boxed(&mut cx).await;
+                let result = self.0.stack.invoke_boxed(&mut cx).await;
                 Explained {
                     result,
                     notes: cx.notes().to_vec(),

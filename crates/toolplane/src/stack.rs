@@ -41,7 +41,7 @@ pub const LAYERS: [&str; 22] = [
     "executor",
 ];
 
-/// Who watches calls: nobody in a dry run.
+/// Who watches calls.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     pub(crate) observers: Observers,
@@ -82,7 +82,7 @@ impl Guards {
             chaos: Chaos::default(),
             redactor: Redactor::default(),
             surface: Surface::default(),
-            credentials: Credentials::default(),
+            credentials: Credentials,
             retry: Retry::default(),
             hedge: Hedge::default(),
             breaker: Breaker::default(),
@@ -137,37 +137,12 @@ impl Guards {
     pub(crate) fn telling(self, surface: Surface) -> Self {
         Self { surface, ..self }
     }
-
-    /// Those of dry runs, which count nothing and ask nobody.
-    pub(crate) fn dry(&self, ledger: Arc<dyn Ledger>) -> Self {
-        Self {
-            idempotency: Idempotency::dry(ledger),
-            allowance: self.allowance.clone().dry(),
-            approve: self.approve.clone().dry(),
-            degrade: self.degrade.clone().dry(),
-            share: Share::dry(),
-            rate_limit: RateLimit::dry(),
-            concurrency: Concurrency::dry(),
-            chaos: Chaos::default(),
-            redactor: Redactor::default(),
-            retry: Retry::dry(),
-            hedge: Hedge::default(),
-            breaker: Breaker::default(),
-            surface: Surface::default(),
-            credentials: Credentials::dry(),
-        }
-    }
 }
 
-/// The stack that every call goes down, around `innermost`.
+/// The stack that every call goes down, around what runs its tool.
 ///
 /// Layers that are not built yet stand here as comments, at their places.
-pub(crate) fn stack(
-    watchers: Watchers,
-    rules: SharedRules,
-    guards: Guards,
-    innermost: impl Invoke + 'static,
-) -> Arc<dyn DynInvoke> {
+pub(crate) fn stack(watchers: Watchers, rules: SharedRules, guards: Guards) -> Arc<dyn DynInvoke> {
     let Watchers { observers, tracer } = watchers;
     // Outermost: whatever watches the call has its errors as they were, and the caller has them in words.
     let layers = Layers::outermost(guards.surface)
@@ -229,7 +204,7 @@ pub(crate) fn stack(
         .then(Partial)
         // In the place of the world: every layer meets faults on purpose as it would meet real ones.
         .then(guards.chaos);
-    Arc::new(layers.around(innermost))
+    Arc::new(layers.around(Run))
 }
 
 /// Runs the tool that the call is addressed to.
@@ -237,6 +212,10 @@ pub(crate) struct Run;
 
 impl Invoke for Run {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+        if cx.is_dry_run() {
+            // Boxed, so that calls do not carry the room for it.
+            return Box::pin(end_of_dry_run(cx)).await;
+        }
         let executor = match &cx.target {
             // By what made it, whatever stands for its tool now.
             Target::Task { task, .. } => task.runner.clone(),
@@ -256,21 +235,17 @@ impl Invoke for Run {
     }
 }
 
-/// Stands in for the tool in a dry run: every layer above decides as ever, and nothing is sent.
-pub(crate) struct DryRun;
-
-impl Invoke for DryRun {
-    async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let kind = cx.tool().descriptor().executor.kind.clone();
-        let preview = match &cx.target {
-            Target::Task { .. } => None,
-            _ => cx.tool().executor().clone().preview_boxed(cx).await?,
-        };
-        cx.note("executor", || format!("`{kind}` would run now"));
-        Ok(Outcome::Pending(Box::new(PendingCall {
-            handle: "dry-run".into(),
-            reason: "a dry run sends nothing".to_owned(),
-            detail: preview.map(|preview| preview.to_json()),
-        })))
-    }
+/// Ends a dry run: with the request that would be sent, if what runs the tool can tell it.
+async fn end_of_dry_run(cx: &mut CallContext) -> Result<Outcome, ToolError> {
+    let kind = cx.tool().descriptor().executor.kind.clone();
+    let preview = match &cx.target {
+        Target::Task { .. } => None,
+        _ => cx.tool().executor().clone().preview_boxed(cx).await?,
+    };
+    cx.note("executor", || format!("`{kind}` would run now"));
+    Ok(Outcome::Pending(Box::new(PendingCall {
+        handle: "dry-run".into(),
+        reason: "a dry run sends nothing".to_owned(),
+        detail: preview.map(|preview| preview.to_json()),
+    })))
 }

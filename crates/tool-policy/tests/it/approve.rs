@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
     Approval, ApprovalNews, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError, Asker,
-    BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer,
+    BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer, Mode,
     Outcome, Pattern, Question, Resume, Tool, ToolError,
 };
 use tool_policy::{
@@ -822,10 +822,9 @@ async fn where_nothing_can_be_kept_nothing_is_approved() {
 #[tokio::test]
 async fn a_dry_run_asks_nobody_and_says_that_it_would() {
     let bench = Bench::new();
-    let stack = Approve::new(rules(|_| {}), bench.desk.clone())
-        .dry()
-        .layer(bench.script.clone());
+    let stack = Approve::new(rules(|_| {}), bench.desk.clone()).layer(bench.script.clone());
     let mut cx = bench.context(&bench.tool(), json!({}));
+    cx.mode = Mode::DryRun;
     cx.explain();
     assert_eq!(kind(stack.invoke(&mut cx).await), None);
     assert_eq!(

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tool_core::{
-    CallContext, Caller, ConcurrencyLimit, ErrorKind, Invoke, Layer, Layers, Limits, Outcome, Tool,
+    CallContext, Caller, ConcurrencyLimit, ErrorKind, Invoke, Layer, Layers, Limits, Mode, Outcome, Tool,
     ToolError, Upstream,
 };
 use tool_runtime::{Concurrency, Deadline, TokioClock};
@@ -306,8 +306,13 @@ async fn another_limit_counts_what_runs_already() {
 async fn a_dry_run_takes_no_place() {
     let script = Script::new([Step::Hang(false)]);
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 0)));
-    let layer = Concurrency::dry();
-    let calls = (0..3).map(|_| begin(&layer, &script, context(&tool, "ann")));
+    let layer = Concurrency::new();
+    let dry = || {
+        let mut cx = context(&tool, "ann");
+        cx.mode = Mode::DryRun;
+        cx
+    };
+    let calls = (0..3).map(|_| begin(&layer, &script, dry()));
     let calls = join_all(calls).await;
     assert_eq!(script.n_running(), 3);
     calls.iter().for_each(JoinHandle::abort);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
     BoxFuture, CacheSettings, CallContext, Caller, Degraded, ErrorKind, FailureStep, Gate, Health,
-    HealthReport, HealthStatus, Invoke, Layer, Layers, Metadata, Outcome, Tool, ToolError,
+    HealthReport, HealthStatus, Invoke, Layer, Layers, Metadata, Mode, Outcome, Tool, ToolError,
 };
 use tool_runtime::{Deadline, Degrade, Share, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
@@ -334,8 +334,9 @@ async fn a_dry_run_says_what_would_be_done() {
         json!({}),
         Arc::new(TokioClock::new()),
     );
+    cx.mode = Mode::DryRun;
     cx.explain();
-    let result = layer(&others).dry().layer(script).invoke(&mut cx).await;
+    let result = layer(&others).layer(script).invoke(&mut cx).await;
     assert_eq!(kind(result), ErrorKind::Unavailable);
     assert_eq!(others.names().len(), 0);
     assert_eq!(

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, InputRequest, Invoke, Jitter,
-    Layer, Metadata, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, Upstream,
+    Layer, Metadata, Mode, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, Upstream,
 };
 use tool_runtime::{Backoff, Retry, RetryBudget, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
@@ -57,16 +57,18 @@ async fn run(tool: TestTool, steps: &[Step]) -> (Result<Outcome, ToolError>, usi
 /// Calls earn the retries of others; those that are not made earn none.
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_earns_no_retries() {
-    for (layer, earns) in [(retry(), true), (Retry::dry(), false)] {
+    for (mode, earns) in [(Mode::Live, true), (Mode::DryRun, false)] {
         let script = Script::new([Step::Echo]);
         let tool = retrying("t").build(script.clone());
         let budget: Arc<RetryBudget> = tool.state().get_or_init(RetryBudget::default);
         let now = TokioClock::new().now();
         // What there is from the start.
         while budget.withdraw(now, Duration::ZERO) {}
-        let stack = layer.layer(script);
+        let stack = retry().layer(script);
         for _ in 0..1000 {
-            stack.invoke(&mut context(&tool)).await.unwrap();
+            let mut cx = context(&tool);
+            cx.mode = mode;
+            stack.invoke(&mut cx).await.unwrap();
         }
         assert_eq!(budget.withdraw(now, Duration::ZERO), earns);
     }
