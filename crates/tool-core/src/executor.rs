@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 
-use crate::{Descriptor, DynInvoke, Settings};
+use crate::{Descriptor, DynBackend, Settings};
 
 /// A primitive that runs tools: it turns a descriptor's settings into something that can be called.
 pub trait Executor: Send + Sync {
@@ -14,7 +14,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// When the settings are not usable; every problem that was found, each with its place.
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>>;
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>>;
 
     /// What runs the tool that other tools depend on as well: a server's name, or scheme and host of an API. Limits and
     /// breakers of an upstream hold for all of its tools.

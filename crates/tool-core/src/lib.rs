@@ -22,6 +22,7 @@ mod alert;
 mod approval;
 mod arguments;
 mod ask;
+mod backend;
 mod cache;
 mod caller;
 mod clock;
@@ -79,6 +80,7 @@ pub use self::{
     },
     arguments::Arguments,
     ask::{Ask, AskError, Asker, ClientKey, Question},
+    backend::{Backend, DynBackend, InProcess, Refresh},
     cache::{CacheOutcome, CacheScope, CacheSettings},
     caller::Caller,
     clock::{Clock, Instant},

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use raw_json::RawJson;
 
-use crate::{DynInvoke, Reply};
+use crate::{DynBackend, Reply};
 
 /// Whether a caller can follow a call as a task, whose work goes on when the call has been answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Task {
     /// may get at the task.
     pub id: Arc<str>,
     /// What answers requests about it. What the task needs, such as a connection, is kept as long as this is.
-    pub runner: Arc<dyn DynInvoke>,
+    pub runner: Arc<dyn DynBackend>,
 }
 
 /// What is asked about a task.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, CacheSettings, CheckJson, Descriptor,
-    DynInvoke, FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings,
+    DynBackend, FailureStep, Feature, HedgeSettings, IdempotencySettings, Limits, Overrides, PartialSettings,
     Provenance, Redaction, RetrySettings, ToolState,
 };
 
@@ -32,7 +32,7 @@ pub struct ToolParts {
     /// The compiled schema of its results.
     pub output: Option<Arc<dyn CheckJson>>,
     /// What runs it.
-    pub executor: Arc<dyn DynInvoke>,
+    pub executor: Arc<dyn DynBackend>,
     /// Where it comes from, as far as the descriptor does not say.
     pub provenance: Provenance,
     /// What layers know of it from earlier calls.
@@ -201,9 +201,9 @@ impl Tool {
     /// the same settings, and are run by the same.
     #[must_use]
     pub fn answers_as(&self, before: &Self) -> bool {
-        let runner = self.executor().runner_number();
+        let runner = self.executor().dyn_backend_id();
         runner.is_some()
-            && runner == before.executor().runner_number()
+            && runner == before.executor().dyn_backend_id()
             && self.settings() == before.settings()
             && self.fingerprint() == before.fingerprint()
     }
@@ -271,7 +271,7 @@ impl Tool {
 
     /// What runs it.
     #[must_use]
-    pub fn executor(&self) -> &Arc<dyn DynInvoke> {
+    pub fn executor(&self) -> &Arc<dyn DynBackend> {
         &self.parts.executor
     }
 

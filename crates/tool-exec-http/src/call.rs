@@ -19,8 +19,8 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 use tool_core::{
-    CallContext, ErrorKind, Invoke, Outcome, Preview, Reference, Reply, Secret, Secrets, ToolError,
-    format_duration, hide_fields, is_status_not_taken, sanitised,
+    Backend, CallContext, ErrorKind, Invoke, Outcome, Preview, Reference, Refresh, Reply, Secret, Secrets,
+    ToolError, format_duration, hide_fields, is_status_not_taken, sanitised,
 };
 use tracing::debug;
 use url::Url;
@@ -85,14 +85,16 @@ impl Invoke for HttpTool {
         debug!(tool = %self.plan.tool, kind = %error.kind(), "http call failed");
         Err(error)
     }
+}
 
-    async fn has_renewed(&self, fetch: bool) -> bool {
+impl Backend for HttpTool {
+    async fn refresh_credentials(&self, refresh: Refresh) -> bool {
         let _turn = self.renewing.lock().await;
         let refused = *self.refused();
         if self.is_changed(refused).await {
             return true;
         }
-        if !fetch || self.plan.references.is_empty() {
+        if refresh == Refresh::Peek || self.plan.references.is_empty() {
             return false;
         }
         for reference in &self.plan.references {
@@ -108,7 +110,7 @@ impl Invoke for HttpTool {
     }
 
     /// The clients, unless values come in that may be others under another configuration.
-    fn runner(&self) -> Option<usize> {
+    fn backend_id(&self) -> Option<usize> {
         let is_fixed = self.plan.references.is_empty();
         is_fixed.then(|| Arc::as_ptr(&self.clients).addr())
     }

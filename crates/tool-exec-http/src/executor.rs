@@ -7,7 +7,7 @@ use std::{
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
-use tool_core::{Descriptor, DynInvoke, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
+use tool_core::{Descriptor, DynBackend, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
 
 use crate::{
     HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
@@ -93,7 +93,7 @@ impl Executor for HttpExecutor {
         "http"
     }
 
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let plan = Plan::compile(descriptor, &self.options, &*self.secrets).map_err(|problems| problems.0)?;
         Ok(Arc::new(HttpTool {
             plan: Arc::new(plan),

@@ -5,7 +5,7 @@ use std::{
 
 use mcp_wire::{RpcError, code, method};
 use raw_json::RawJson;
-use tool_core::{ClientKey, DynInvoke, Question, Task, Update};
+use tool_core::{ClientKey, DynBackend, Question, Task, Update};
 
 /// Whom a server's news of tasks and pages are for: what it says on one connection, it says by ids of its own.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Addressees(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     /// What answers requests about the tasks that callers follow.
-    tasks: HashMap<Arc<str>, Weak<dyn DynInvoke>>,
+    tasks: HashMap<Arc<str>, Weak<dyn DynBackend>>,
     /// The pages that users were sent to, the oldest first.
     pages: VecDeque<(String, ClientKey)>,
 }
@@ -26,7 +26,7 @@ const LONGEST_ID: usize = 1024;
 
 impl Addressees {
     /// Notes a task that a caller follows.
-    pub(crate) fn follow(&self, id: &Arc<str>, runner: &Arc<dyn DynInvoke>) {
+    pub(crate) fn follow(&self, id: &Arc<str>, runner: &Arc<dyn DynBackend>) {
         self.lock().tasks.insert(Arc::clone(id), Arc::downgrade(runner));
     }
 

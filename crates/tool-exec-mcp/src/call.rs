@@ -4,8 +4,8 @@ use mcp_client::{Error, Hook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, Params, meta_key, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Preview, Reply,
-    Target, TaskHandle, TaskWish, Tool, ToolError, TraceContext, UriCompletion,
+    Backend, CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Preview,
+    Refresh, Reply, Target, TaskHandle, TaskWish, Tool, ToolError, TraceContext, UriCompletion,
 };
 
 use crate::{
@@ -298,9 +298,11 @@ impl Invoke for McpCall {
         }
         result
     }
+}
 
-    async fn has_renewed(&self, fetch: bool) -> bool {
-        self.server.connections().has_renewed(fetch).await
+impl Backend for McpCall {
+    async fn refresh_credentials(&self, refresh: Refresh) -> bool {
+        self.server.connections().refresh_credentials(refresh).await
     }
 
     fn protocol(&self) -> Option<&'static str> {
@@ -308,7 +310,7 @@ impl Invoke for McpCall {
     }
 
     /// The server itself: it goes on with the values that it was reached with first.
-    fn runner(&self) -> Option<usize> {
+    fn backend_id(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.server).addr())
     }
 

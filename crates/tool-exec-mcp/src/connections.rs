@@ -14,7 +14,7 @@ use mcp_client::{
 use mcp_wire::{Params, RpcError, code};
 use raw_json::RawJson;
 use tokio::sync::OnceCell;
-use tool_core::{CallContext, ClientKey, ErrorKind, Secrets, ToolError};
+use tool_core::{CallContext, ClientKey, ErrorKind, Refresh, Secrets, ToolError};
 
 use crate::{
     Isolation, ServerSettings,
@@ -270,9 +270,9 @@ impl Connections {
         self.refused.fetch_max(generation, Ordering::SeqCst);
     }
 
-    /// Whether there are other credentials than those that the server refused last. Connections are opened anew with
-    /// them.
-    pub(crate) async fn has_renewed(&self, fetch: bool) -> bool {
+    /// Returns `true` if there are other credentials than those that the server refused last. Connections are opened anew
+    /// with them.
+    pub(crate) async fn refresh_credentials(&self, refresh: Refresh) -> bool {
         let refused = self.refused.load(Ordering::SeqCst);
         let moved = |endpoint: &Endpoint| {
             for line in self.shared.get().into_iter().chain(&self.own.all()) {
@@ -280,7 +280,7 @@ impl Connections {
             }
         };
         self.place
-            .has_renewed(&self.settings.target, &*self.secrets, refused, fetch, moved)
+            .refresh(&self.settings.target, &*self.secrets, refused, refresh, moved)
             .await
     }
 

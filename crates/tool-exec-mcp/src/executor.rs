@@ -3,7 +3,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use raw_json::RawJson;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{Descriptor, DynInvoke, Executor, Feature, PrepareError, Provenance};
+use tool_core::{Descriptor, DynBackend, Executor, Feature, PrepareError, Provenance};
 
 use crate::{KeyPlace, McpServer, call::McpCall};
 
@@ -147,7 +147,7 @@ impl Executor for McpExecutor {
         Self::KIND
     }
 
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let address =
             Address::read(descriptor).map_err(|error| vec![PrepareError::at("", error.to_string())])?;
         let Some(server) = self.servers.get(&address.server) else {

@@ -6,8 +6,8 @@ use mcp_client::{Connection, ErrorKind as Fault};
 use mcp_wire::{Era, method};
 use raw_json::{Kind, RawJson};
 use tool_core::{
-    CallContext, DynInvoke, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle, TaskRequest,
-    ToolError,
+    Backend, CallContext, DynBackend, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle,
+    TaskRequest, ToolError,
 };
 
 use crate::{
@@ -41,7 +41,7 @@ pub(crate) fn keep(server: &str, checkout: &Checkout, task: &RawJson, answer: Ra
         connection: checkout.connection.clone(),
         _kept: checkout.line().calls.keep(),
     };
-    let runner: Arc<dyn DynInvoke> = Arc::new(place);
+    let runner: Arc<dyn DynBackend> = Arc::new(place);
     checkout.line().calls.addressees.follow(&id, &runner);
     Some(TaskHandle {
         task: Task { id, runner },
@@ -98,7 +98,9 @@ impl Invoke for Place {
             result: result.map(reply),
         })))
     }
+}
 
+impl Backend for Place {
     fn protocol(&self) -> Option<&'static str> {
         Some("mcp")
     }

@@ -8,7 +8,7 @@ use std::{
 
 use mcp_client::Endpoint;
 use tokio::sync::Mutex;
-use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
+use tool_core::{BoxFuture, Reference, Refresh, Secret, SecretError, Secrets};
 
 use crate::{ServerTarget, settings::ResolveError};
 
@@ -48,14 +48,14 @@ impl Place {
         Ok(known.endpoint.clone())
     }
 
-    /// Whether there are other values than in the generation that the server refused. If that is found out here, `moved`
-    /// is told where the server is from now on. Many who ask at once share one renewal.
-    pub(crate) async fn has_renewed(
+    /// Returns `true` if there are other values than in the generation that the server refused. If that is found out here,
+    /// calls `moved` with the endpoint that counts from now on. Many who ask at once share one renewal.
+    pub(crate) async fn refresh(
         &self,
         target: &ServerTarget,
         secrets: &dyn Secrets,
         refused: u64,
-        fetch: bool,
+        refresh: Refresh,
         moved: impl Fn(&Endpoint),
     ) -> bool {
         let mut known = self.known.lock().await;
@@ -66,7 +66,7 @@ impl Place {
             return true;
         }
         let mut now = resolve(target, secrets).await;
-        if fetch && now.as_ref().is_ok_and(|(_, digest)| *digest == known.digest) {
+        if refresh == Refresh::Force && now.as_ref().is_ok_and(|(_, digest)| *digest == known.digest) {
             for reference in target.references() {
                 if let Err(error) = secrets.renew(reference).await {
                     tracing::debug!(%error, "a credential cannot be renewed");

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tool_core::{
     BoxFuture, CallContext, Catalogue, ClientGroup, ClientIdentity, ClientKey, Feature, ListWarning,
-    OnUpdate, Secrets, Source, SourceStatus, ToolError, UriTemplate,
+    OnUpdate, Refresh, Secrets, Source, SourceStatus, ToolError, UriTemplate,
 };
 
 use crate::{
@@ -314,7 +314,7 @@ impl McpServer {
         let connection = match self.connection().await {
             Err(error) if error.is_refusal() => {
                 self.connections.refused(generation);
-                match self.connections.has_renewed(true).await {
+                match self.connections.refresh_credentials(Refresh::Force).await {
                     true => self.connection().await,
                     false => Err(error),
                 }

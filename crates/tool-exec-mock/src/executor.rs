@@ -10,8 +10,8 @@ use std::{
 use raw_json::RawJson;
 use schemars::schema_for;
 use tool_core::{
-    BoxFuture, CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError,
-    Preview, Reply, ToolError,
+    Backend, BoxFuture, CallContext, Descriptor, DynBackend, ErrorKind, Executor, Invoke, Outcome,
+    PrepareError, Preview, Reply, ToolError,
 };
 
 use crate::{
@@ -64,7 +64,7 @@ impl Executor for MockExecutor {
         "mock"
     }
 
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         let (answer, latency_ms) = MockSettings::read(&descriptor.executor.config)?;
         let answer = match answer {
             Answer::Result(result) => Prepared::Result(result),
@@ -110,9 +110,11 @@ impl Invoke for Mock {
         }
         Ok(Reply::value(result?).into())
     }
+}
 
+impl Backend for Mock {
     /// All mocks that are written alike are the same, but for files, which may hold something else.
-    fn runner(&self) -> Option<usize> {
+    fn backend_id(&self) -> Option<usize> {
         (!matches!(self.answer, Prepared::File(_))).then_some(0)
     }
 

@@ -72,8 +72,8 @@ impl Form {
             method: conventions::method(&cx.target),
             names_subject: conventions::subject(cx).is_some(),
             protocol: match &cx.target {
-                Target::Task { task, .. } => task.runner.spoken_protocol(),
-                target => target.tool().executor().spoken_protocol(),
+                Target::Task { task, .. } => task.runner.dyn_protocol(),
+                target => target.tool().executor().dyn_protocol(),
             },
             #[cfg(feature = "otel")]
             has_client: cx.client.is_some(),

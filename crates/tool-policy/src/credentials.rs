@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, Asker, CallContext, Disabled, DispatchState, ErrorKind,
-    Event, Invoke, Layer, Observers, Outcome, Tool, ToolError, format_duration,
+    Event, Invoke, Layer, Observers, Outcome, Refresh, Tool, ToolError, format_duration,
 };
 
 /// Gets other credentials when an upstream refuses those of a tool, tries once more with them, and switches the tool off
@@ -66,7 +66,7 @@ impl<S: Invoke> Invoke for Renewing<S> {
         let mut are_others_refused = false;
         if is_refused(&result) && !cx.ask.as_ref().is_some_and(Asker::has_asked) {
             let tool = cx.tool().clone();
-            if tool.executor().has_renewed_boxed(true).await {
+            if tool.executor().refresh_credentials_boxed(Refresh::Force).await {
                 // Answers that were kept under the ones before are not those of these.
                 tool.state().credentials_renewed();
                 cx.note("credentials", || "again, with others".to_owned());
@@ -96,7 +96,7 @@ impl<S: Invoke> Invoke for Renewing<S> {
 /// Whether a call of a tool that is off may try whether it works again.
 async fn let_pass(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
-    if tool.executor().has_renewed_boxed(false).await {
+    if tool.executor().refresh_credentials_boxed(Refresh::Peek).await {
         cx.note("credentials", || "there are others than those refused".to_owned());
         return Ok(());
     }

@@ -1,20 +1,20 @@
 use std::sync::Arc;
 
 use raw_json::RawJson;
-use tool_core::{Descriptor, DynInvoke, Executor, Invoke, PrepareError};
+use tool_core::{Descriptor, DynBackend, Executor, InProcess, Invoke, PrepareError};
 
 /// An executor of this kind by which every tool is run by the same; settings are not read.
 #[must_use]
 pub fn executor(kind: &'static str, runs: impl Invoke + 'static) -> Arc<dyn Executor> {
     Arc::new(RunBy {
         kind,
-        runs: Arc::new(runs),
+        runs: Arc::new(InProcess(runs)),
     })
 }
 
 struct RunBy {
     kind: &'static str,
-    runs: Arc<dyn DynInvoke>,
+    runs: Arc<dyn DynBackend>,
 }
 
 impl Executor for RunBy {
@@ -22,7 +22,7 @@ impl Executor for RunBy {
         self.kind
     }
 
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         Ok(self.runs.clone())
     }
 

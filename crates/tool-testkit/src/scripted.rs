@@ -9,7 +9,7 @@ use std::{
 
 use raw_json::RawJson;
 use tool_core::{
-    CallContext, Descriptor, DynInvoke, Executor, Invoke, Outcome, PrepareError, Reply, ToolError,
+    CallContext, Descriptor, DynBackend, Executor, InProcess, Invoke, Outcome, PrepareError, Reply, ToolError,
 };
 
 /// An executor that does what a test tells it to, step by step; the last step is repeated. Cloning shares it.
@@ -151,8 +151,8 @@ impl Executor for Script {
         "scripted"
     }
 
-    fn prepare(&self, _descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
+    fn prepare(&self, _descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+        Ok(Arc::new(InProcess(self.clone())))
     }
 
     fn config_schema(&self) -> RawJson {

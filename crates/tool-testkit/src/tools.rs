@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    Arguments, CallContext, Caller, Clock, Descriptor, DynInvoke, ExecutorSpec, Feature, Metadata, Origin,
-    Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust, Upstream,
+    Arguments, Backend, CallContext, Caller, Clock, Descriptor, ExecutorSpec, Feature, InProcess, Invoke,
+    Metadata, Origin, Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust, Upstream,
 };
 use tool_schema::LazySchema;
 
@@ -94,9 +94,15 @@ impl TestTool {
         self
     }
 
-    /// The tool, run by this.
+    /// Builds the tool on something that runs in this process.
     #[must_use]
-    pub fn build(self, executor: impl DynInvoke + 'static) -> Arc<Tool> {
+    pub fn build(self, runs: impl Invoke + 'static) -> Arc<Tool> {
+        self.build_on(InProcess(runs))
+    }
+
+    /// Builds the tool on this backend.
+    #[must_use]
+    pub fn build_on(self, backend: impl Backend + 'static) -> Arc<Tool> {
         Arc::new(Tool::new(ToolParts {
             input: Arc::new(LazySchema::new(self.descriptor.input_schema.clone())),
             output: self
@@ -105,7 +111,7 @@ impl TestTool {
                 .clone()
                 .map(|schema| Arc::new(LazySchema::new(schema)) as _),
             descriptor: Arc::new(self.descriptor),
-            executor: Arc::new(executor),
+            executor: Arc::new(backend),
             provenance: self.provenance,
             state: self
                 .state

@@ -14,8 +14,8 @@ use tokio::{
 use toolplane::{
     RawJson,
     core::{
-        CallContext, Descriptor, DynInvoke, ErrorKind, Executor, Invoke, Outcome, PrepareError, Reply,
-        ToolError,
+        CallContext, Descriptor, DynBackend, ErrorKind, Executor, InProcess, Invoke, Outcome, PrepareError,
+        Reply, ToolError,
     },
 };
 
@@ -192,8 +192,8 @@ impl Executor for World {
         Some("world".into())
     }
 
-    fn prepare(&self, _: &Descriptor) -> std::result::Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
+    fn prepare(&self, _: &Descriptor) -> std::result::Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+        Ok(Arc::new(InProcess(self.clone())))
     }
 
     fn config_schema(&self) -> RawJson {

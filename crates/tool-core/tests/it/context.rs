@@ -6,8 +6,8 @@ use std::{
 use serde_json::json;
 use tool_core::{
     Arguments, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, ErrorKind, ExecutorSpec,
-    Feature, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Overrides, Provenance, Reply,
-    Settings, Target, Tool, ToolError, ToolParts, ToolState, Trust,
+    Feature, InProcess, Instant, Invoke, Layer, Layers, Metadata, Origin, Outcome, Overrides, Provenance,
+    Reply, Settings, Target, Tool, ToolError, ToolParts, ToolState, Trust,
 };
 
 /// A clock that a test moves.
@@ -67,7 +67,7 @@ fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
         descriptor: Arc::new(descriptor),
         input: Arc::new(Anything),
         output: None,
-        executor: Arc::new(Echo),
+        executor: Arc::new(InProcess(Echo)),
         provenance: Provenance::default(),
         state: Arc::new(ToolState::default()),
         settings: Settings::default(),

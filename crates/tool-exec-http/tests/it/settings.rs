@@ -78,7 +78,7 @@ fn every_problem_is_told_with_its_place() {
 #[test]
 fn what_runs_an_http_tool_speaks_http() {
     let tool = prepare(json!({"url": "https://{host}.example/"}));
-    assert_eq!(tool.invoke().spoken_protocol(), Some("http"));
+    assert_eq!(tool.invoke().dyn_protocol(), Some("http"));
 }
 
 #[test]

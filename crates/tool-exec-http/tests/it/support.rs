@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool_core::{
     Arguments, BoxFuture, CallContext, Caller, CheckError, CheckJson, Clock, Descriptor, DispatchState,
-    DynInvoke, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
+    DynBackend, ErrorKind, Executor, ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides,
     PrepareError, Provenance, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError,
     ToolParts, Trust,
 };
@@ -106,7 +106,7 @@ impl Done {
 
 /// A prepared tool.
 pub(crate) struct Prepared {
-    invoke: Arc<dyn DynInvoke>,
+    invoke: Arc<dyn DynBackend>,
     descriptor: Descriptor,
 }
 
@@ -154,7 +154,7 @@ impl Prepared {
         }
     }
 
-    pub(crate) fn invoke(&self) -> &Arc<dyn DynInvoke> {
+    pub(crate) fn invoke(&self) -> &Arc<dyn DynBackend> {
         &self.invoke
     }
 }

@@ -11,8 +11,9 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tool_core::{
-    BoxFuture, CallContext, Clock, Descriptor, DynInvoke, Executor as _, Instant, Invoke, Outcome, Progress,
-    Reference, Reply, Secret, SecretError, Secrets, Settings, Target, Template, Tool, ToolError,
+    Backend, BoxFuture, CallContext, Clock, Descriptor, DynBackend, Executor as _, Instant, Invoke, Outcome,
+    Progress, Reference, Refresh, Reply, Secret, SecretError, Secrets, Settings, Target, Template, Tool,
+    ToolError,
 };
 use tool_exec_mcp::{EraChoice, McpExecutor, McpServer, ServerSettings, ServerTarget};
 use tool_testkit::TestTool;
@@ -145,7 +146,7 @@ impl Call {
             upstream: None,
             state: None,
         }
-        .build(Prepared(executor));
+        .build_on(Prepared(executor));
         Self {
             cx: tool_testkit::call(tool, arguments, Arc::new(StoppedClock)),
         }
@@ -215,14 +216,16 @@ impl Secrets for NoSecrets {
 }
 
 /// A prepared tool as something that a test tool can be built with.
-struct Prepared(Arc<dyn DynInvoke>);
+struct Prepared(Arc<dyn DynBackend>);
 
 impl Invoke for Prepared {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.0.invoke_boxed(cx).await
     }
+}
 
-    async fn has_renewed(&self, fetch: bool) -> bool {
-        self.0.has_renewed_boxed(fetch).await
+impl Backend for Prepared {
+    async fn refresh_credentials(&self, refresh: Refresh) -> bool {
+        self.0.refresh_credentials_boxed(refresh).await
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::Mutex,
 };
-use tool_core::{BoxFuture, ErrorKind, Reference, Secret, SecretError, Secrets, Template};
+use tool_core::{BoxFuture, ErrorKind, Reference, Refresh, Secret, SecretError, Secrets, Template};
 use tool_exec_mcp::{EraChoice, HttpTransport, McpServer, ServerSettings, ServerTarget};
 
 use crate::fixture::{Call, NoSecrets, load};
@@ -373,9 +373,15 @@ async fn a_server_that_refuses_the_key_is_reached_with_another() {
             let error = call.make().await.unwrap_err();
             assert!(error.kind() == ErrorKind::Auth && error.allows_retry(), "{error}");
             let executor = call.cx.tool().executor().clone();
-            assert!(!executor.has_renewed_boxed(false).await, "there is no other yet");
-            assert!(executor.has_renewed_boxed(true).await);
-            assert!(executor.has_renewed_boxed(true).await, "others find it renewed");
+            assert!(
+                !executor.refresh_credentials_boxed(Refresh::Peek).await,
+                "there is no other yet"
+            );
+            assert!(executor.refresh_credentials_boxed(Refresh::Force).await);
+            assert!(
+                executor.refresh_credentials_boxed(Refresh::Force).await,
+                "others find it renewed"
+            );
         }
         assert_eq!(kept.n_renewals.load(Ordering::SeqCst), 1);
         Call::new(&server, "echo", json!({})).make().await.unwrap();

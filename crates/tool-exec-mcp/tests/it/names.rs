@@ -291,5 +291,5 @@ fn what_runs_a_tool_of_a_server_speaks_mcp() {
     descriptor.executor.config = json!({"server": "box", "tool": "t"});
     let executor = McpExecutor::new([fixture.server("")]);
     let tool = executor.prepare(&descriptor).unwrap();
-    assert_eq!(tool.spoken_protocol(), Some("mcp"));
+    assert_eq!(tool.dyn_protocol(), Some("mcp"));
 }

@@ -72,7 +72,7 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
     let mut call = Call::of(&server, listed(&server).await, arguments);
     let handle = made(&mut call, wanted()).await;
     assert_eq!(&*handle.task.id, "t1");
-    assert_eq!(handle.task.runner.spoken_protocol(), Some("mcp"));
+    assert_eq!(handle.task.runner.dyn_protocol(), Some("mcp"));
     assert_eq!(
         handle.state.as_str(),
         format!(r#"{{"task":{}}}"#, state("working"))

@@ -65,7 +65,7 @@ async fn a_latency_is_waited_for() {
 #[test]
 fn a_mock_speaks_with_nobody() {
     let (mock, _) = context(json!({"result": 1}), json!({}));
-    assert_eq!(mock.spoken_protocol(), None);
+    assert_eq!(mock.dyn_protocol(), None);
 }
 
 #[tokio::test(start_paused = true)]

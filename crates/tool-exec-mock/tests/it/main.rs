@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tool_core::{
-    CallContext, Clock, Descriptor, DynInvoke, Executor, Instant, Invoke, Outcome, PrepareError, ToolError,
+    CallContext, Clock, Descriptor, DynBackend, Executor, Instant, Invoke, Outcome, PrepareError, ToolError,
 };
 use tool_exec_mock::MockExecutor;
 use tool_testkit::{TestTool, call};
@@ -49,12 +49,12 @@ fn descriptor(config: Value) -> Descriptor {
     descriptor
 }
 
-fn prepare(config: Value) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+fn prepare(config: Value) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
     executor().prepare(&descriptor(config))
 }
 
 /// A call of a mock with these settings, ready to be made.
-fn context(config: Value, arguments: Value) -> (Arc<dyn DynInvoke>, CallContext) {
+fn context(config: Value, arguments: Value) -> (Arc<dyn DynBackend>, CallContext) {
     let mock = prepare(config).expect("the settings are usable");
     let tool = TestTool::new("mock").build(Nothing);
     (mock, call(tool, arguments, Arc::new(Still)))

@@ -12,7 +12,7 @@ use opentelemetry_sdk::trace::{
 use serde_json::json;
 use tokio::time::timeout;
 use tool_core::{
-    CallContext, ClientKey, CorrelationId, ErrorKind, Event, Invoke, Layers, Outcome, Target, Task,
+    Backend, CallContext, ClientKey, CorrelationId, ErrorKind, Event, Invoke, Layers, Outcome, Target, Task,
     TaskRequest, ToolError, TraceContext,
 };
 use tool_observe::{Tracer, Watch, WatchAttempt, trace_id_of_call};
@@ -168,7 +168,9 @@ impl Invoke for Spoken {
     async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
         Err(ToolError::new(ErrorKind::Unavailable, "x".repeat(1000)))
     }
+}
 
+impl Backend for Spoken {
     fn protocol(&self) -> Option<&'static str> {
         self.0
     }
@@ -192,7 +194,7 @@ async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
             request: TaskRequest::Look,
         };
         let others = if protocol.is_some() { None } else { Some("mcp") };
-        let [own, other] = [spoken, Spoken(others)].map(|runs| TestTool::new("echo").build(runs));
+        let [own, other] = [spoken, Spoken(others)].map(|runs| TestTool::new("echo").build_on(runs));
         for target in [Target::Tool(own), followed(other)] {
             let host = Host::new(Sampler::AlwaysOn);
             let tracer = Tracer::from_provider(&host.provider);

@@ -8,8 +8,8 @@ use std::{
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use tool_core::{
-    CallContext, CorrelationId, ErrorKind, Event, Invoke, Layer, Layers, Outcome, Reply, Scope, ToolError,
-    TraceContext,
+    Backend, CallContext, CorrelationId, ErrorKind, Event, Invoke, Layer, Layers, Outcome, Reply, Scope,
+    ToolError, TraceContext,
 };
 use tool_observe::{AttributeValue, EndedSpan, Sampler, SpanEvent, Spans, Tracer, Watch, WatchAttempt};
 use tool_runtime::TokioClock;
@@ -227,7 +227,9 @@ impl Invoke for Served {
     async fn invoke(&self, _: &mut CallContext) -> Result<Outcome, ToolError> {
         Ok(Reply::value(json!({}).into()).into())
     }
+}
 
+impl Backend for Served {
     fn protocol(&self) -> Option<&'static str> {
         Some("mcp")
     }
@@ -236,7 +238,7 @@ impl Invoke for Served {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_in_the_words_of_mcp_where_that_is_spoken() {
     let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
-    let tool = TestTool::new("echo").build(Served);
+    let tool = TestTool::new("echo").build_on(Served);
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
     fixture.run(&mut cx).await.unwrap();
     for span in fixture.spans() {

@@ -12,8 +12,8 @@ use raw_json::RawJson;
 use serde_json::json;
 use tokio::time::advance;
 use tool_core::{
-    AlertKind, AlertPhase, CallContext, ErrorKind, Event, Invoke, Layer, Observe, Outcome, Reply, Tool,
-    ToolError,
+    AlertKind, AlertPhase, Backend, CallContext, ErrorKind, Event, Invoke, Layer, Observe, Outcome, Refresh,
+    Reply, Tool, ToolError,
 };
 use tool_policy::Credentials;
 use tool_runtime::TokioClock;
@@ -55,9 +55,13 @@ impl Invoke for Locked {
             error
         })
     }
+}
 
-    async fn has_renewed(&self, fetch: bool) -> bool {
-        if fetch && self.0.held.load(Ordering::SeqCst) == self.0.refused.load(Ordering::SeqCst) {
+impl Backend for Locked {
+    async fn refresh_credentials(&self, refresh: Refresh) -> bool {
+        if refresh == Refresh::Force
+            && self.0.held.load(Ordering::SeqCst) == self.0.refused.load(Ordering::SeqCst)
+        {
             self.0.n_renewals.fetch_add(1, Ordering::SeqCst);
             self.0
                 .held
@@ -91,7 +95,7 @@ impl Bench {
     fn of(locked: Inner) -> Self {
         let locked = Locked(Arc::new(locked));
         Self {
-            tool: TestTool::new("t").build(locked.clone()),
+            tool: TestTool::new("t").build_on(locked.clone()),
             locked,
             seen: Arc::default(),
             clock: Arc::new(TokioClock::new()),
@@ -215,7 +219,7 @@ async fn an_operator_keeps_tools_on_or_switches_them_on() {
     assert_eq!(bench.counts().0, 4);
     let mut tool = TestTool::new("t");
     tool.settings.disabled_for = Duration::ZERO;
-    bench.tool = tool.build(bench.locked.clone());
+    bench.tool = tool.build_on(bench.locked.clone());
     for _ in 0..3 {
         bench.call().await.expect_err("refused");
     }

@@ -95,7 +95,7 @@ impl Executor for Owned {
     fn prepare(
         &self,
         descriptor: &Descriptor,
-    ) -> Result<Arc<dyn tool_core::DynInvoke>, Vec<tool_core::PrepareError>> {
+    ) -> Result<Arc<dyn tool_core::DynBackend>, Vec<tool_core::PrepareError>> {
         self.0.prepare(descriptor)
     }
 

@@ -16,8 +16,8 @@ use tokio::{
     time::{advance, timeout},
 };
 use tool_core::{
-    CallContext, Caller, CorrelationId, ErrorKind, InputRequest, Invoke, Jitter, Layer, Layers, Ledger,
-    LedgerState, Metadata, Mode, Outcome, PendingCall, Reply, Resume, RetrySettings, Settings, Task,
+    CallContext, Caller, CorrelationId, ErrorKind, InProcess, InputRequest, Invoke, Jitter, Layer, Layers,
+    Ledger, LedgerState, Metadata, Mode, Outcome, PendingCall, Reply, Resume, RetrySettings, Settings, Task,
     TaskHandle, Tool, ToolError,
 };
 use tool_runtime::{
@@ -448,7 +448,7 @@ fn task() -> Outcome {
     Outcome::Task(Box::new(TaskHandle {
         task: Task {
             id: "t1".into(),
-            runner: Arc::new(Gives(pending)),
+            runner: Arc::new(InProcess(Gives(pending))),
         },
         state: RawJson::object(),
         result: None,

@@ -248,7 +248,7 @@ fn elapsed(note: &Note, first: &Note) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use toolplane::core::{CallContext, InputRequest, Invoke, PendingCall, Task, TaskHandle};
+    use toolplane::core::{CallContext, InProcess, InputRequest, Invoke, PendingCall, Task, TaskHandle};
 
     use super::*;
     use crate::command::{Cli, command};
@@ -270,7 +270,7 @@ mod tests {
         let (requests, state) = (RawJson::object(), RawJson::object());
         let task = Task {
             id: "t1".into(),
-            runner: Arc::new(Never),
+            runner: Arc::new(InProcess(Never)),
         };
         for outcome in [
             Outcome::Pending(Box::new(PendingCall {

@@ -13,8 +13,8 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use toolplane::core::{
-    AskError, CallContext, ClientKey, Descriptor, DynInvoke, ErrorKind, Executor, InputRequest, Invoke,
-    Outcome, PrepareError, Question, Reply, Target, ToolError,
+    AskError, CallContext, ClientKey, Descriptor, DynBackend, ErrorKind, Executor, InProcess, InputRequest,
+    Invoke, Outcome, PrepareError, Question, Reply, Target, ToolError,
 };
 
 use crate::support::raw;
@@ -261,8 +261,8 @@ impl Executor for Acting {
         "acting"
     }
 
-    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
-        Ok(Arc::new(self.clone()))
+    fn prepare(&self, _: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
+        Ok(Arc::new(InProcess(self.clone())))
     }
 
     fn config_schema(&self) -> RawJson {

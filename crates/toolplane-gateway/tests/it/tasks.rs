@@ -11,8 +11,8 @@ use tool_testkit::{TestTool, executor};
 use toolplane::{
     Toolplane,
     core::{
-        CallContext, ClientKey, ErrorKind, Invoke, Outcome, Question, Reply, Target, Task, TaskHandle,
-        TaskRequest, TaskWish, ToolError, Update,
+        CallContext, ClientKey, ErrorKind, InProcess, Invoke, Outcome, Question, Reply, Target, Task,
+        TaskHandle, TaskRequest, TaskWish, ToolError, Update,
     },
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
@@ -58,7 +58,7 @@ impl Tasking {
     fn task(&self) -> Task {
         Task {
             id: ID.into(),
-            runner: Arc::new(self.clone()),
+            runner: Arc::new(InProcess(self.clone())),
         }
     }
 

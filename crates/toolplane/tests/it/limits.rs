@@ -8,7 +8,7 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        ConcurrencyLimit, Descriptor, DynInvoke, ErrorKind, Executor, Metadata, PrepareError, RateLimit,
+        ConcurrencyLimit, Descriptor, DynBackend, ErrorKind, Executor, Metadata, PrepareError, RateLimit,
         Trust,
     },
     manifest::{Configuration, ServerSpec, ServerTransport},
@@ -92,7 +92,7 @@ impl Executor for Files {
         "scripted"
     }
 
-    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynInvoke>, Vec<PrepareError>> {
+    fn prepare(&self, descriptor: &Descriptor) -> Result<Arc<dyn DynBackend>, Vec<PrepareError>> {
         self.0.prepare(descriptor)
     }
 

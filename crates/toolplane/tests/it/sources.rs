@@ -12,8 +12,8 @@ use tool_testkit::Script;
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BoxFuture, Caller, Catalogue, Disabled, ErrorKind, Event, Feature, Instant, Observe, OnUpdate,
-        Reference, Secret, SecretError, Secrets, Source, SourceState, SourceStatus, Task, Update,
+        BoxFuture, Caller, Catalogue, Disabled, ErrorKind, Event, Feature, InProcess, Instant, Observe,
+        OnUpdate, Reference, Secret, SecretError, Secrets, Source, SourceState, SourceStatus, Task, Update,
     },
     manifest::{LoadOptions, Syntax, load},
     observe::Metrics,
@@ -339,7 +339,7 @@ async fn what_a_server_says_of_a_task_is_without_secrets() {
     let tell = tell.expect("somebody listens");
     let task = Task {
         id: "1".into(),
-        runner: Arc::new(Script::new([])),
+        runner: Arc::new(InProcess(Script::new([]))),
     };
     let plain = r#"{"status":"working","n":1e2}"#;
     for state in [plain.to_owned(), format!(r#"{{"statusMessage":"with {TOKEN}"}}"#)] {
