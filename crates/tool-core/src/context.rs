@@ -1,3 +1,4 @@
+mod attempt_history;
 mod attempts;
 
 use std::{borrow::Cow, fmt, num::ParseIntError, str::FromStr, sync::Arc, time::Duration};
@@ -5,10 +6,11 @@ use std::{borrow::Cow, fmt, num::ParseIntError, str::FromStr, sync::Arc, time::D
 use raw_json::RawJson;
 use sha2::{Digest, Sha256};
 
+use self::attempt_history::AttemptHistory;
 use crate::{
-    Arguments, Asker, Caller, ClientCapabilities, ClientIdentity, ClientKey, Clock, Dispatch,
-    DispatchHistory, DispatchState, Event, Instant, InsteadOf, Observers, Progress, Resume, Task,
-    TaskRequest, TaskWish, Tool, TraceContext,
+    Arguments, Asker, Caller, ClientCapabilities, ClientIdentity, ClientKey, Clock, DispatchHistory,
+    DispatchState, Event, Instant, InsteadOf, Observers, Progress, Resume, Task, TaskRequest, TaskWish, Tool,
+    TraceContext,
 };
 
 /// What a call is made of. It goes down the layers by `&mut` and belongs to none of them.
@@ -64,19 +66,7 @@ pub struct CallContext {
     pub observers: Observers,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
-    dispatch: Arc<Dispatch>,
-    /// The marks of all attempts of the call.
-    history: Arc<DispatchHistory>,
-    /// Those of work that is done for other calls as well, for which this one waits.
-    shared: Option<Arc<DispatchHistory>>,
-    /// How many attempts began to be made, beyond all that may hold one back.
-    n_begun: u32,
-    /// How far the tools got that were called instead of this one.
-    stand_ins: DispatchState,
-    /// Whether a tool that must not run twice may have run instead of this one.
-    is_spent: bool,
-    /// Whether such a tool was called, and nobody knows what came of it.
-    is_open: bool,
+    attempts: AttemptHistory,
     notes: Option<Vec<Note>>,
 }
 
@@ -168,7 +158,6 @@ impl CallContext {
         caller: Arc<Caller>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let history = Arc::<DispatchHistory>::default();
         Self {
             mode: Mode::Live,
             target,
@@ -192,13 +181,7 @@ impl CallContext {
             instead_of: None,
             observers: Observers::default(),
             clock,
-            dispatch: Arc::new(Dispatch::within(history.clone())),
-            history,
-            shared: None,
-            n_begun: 0,
-            stand_ins: DispatchState::NotSent,
-            is_spent: false,
-            is_open: false,
+            attempts: AttemptHistory::default(),
             notes: None,
         }
     }
@@ -220,12 +203,6 @@ impl CallContext {
     pub fn client_identity(&self) -> ClientIdentity {
         let ask = self.ask.as_ref().map(|asker| &**asker.client());
         ClientIdentity::new(ask, self.client.as_ref(), self.client_capabilities, &self.caller)
-    }
-
-    /// How far the present attempt got towards its tool.
-    #[must_use]
-    pub fn dispatch(&self) -> &Arc<Dispatch> {
-        &self.dispatch
     }
 
     /// Under which id a [`Ledger`](crate::Ledger) remembers the call, if it does.
@@ -282,7 +259,7 @@ impl CallContext {
     pub fn had_its_time(&self, elapsed: Duration) -> bool {
         let settings = self.tool().settings();
         let limit = settings.attempt_timeout.min(settings.call_timeout);
-        let was_sent = self.dispatch.state() == DispatchState::Sent;
+        let was_sent = self.dispatch().state() == DispatchState::Sent;
         elapsed >= limit - limit / 10 && was_sent && !self.ask.as_ref().is_some_and(Asker::has_asked)
     }
 
@@ -357,13 +334,7 @@ impl CallContext {
             instead_of: self.instead_of.clone(),
             observers: self.observers.clone(),
             clock: self.clock.clone(),
-            dispatch: Arc::new(Dispatch::within(self.history.clone())),
-            history: self.history.clone(),
-            shared: None,
-            n_begun: 0,
-            stand_ins: DispatchState::NotSent,
-            is_spent: false,
-            is_open: false,
+            attempts: self.attempts.fork(),
             notes: self.notes.as_ref().map(|_| Vec::new()),
         }
     }
@@ -373,8 +344,7 @@ impl CallContext {
     pub fn fork_apart(&self, history: Arc<DispatchHistory>) -> Self {
         Self {
             attempt: 0,
-            dispatch: Arc::new(Dispatch::within(history.clone())),
-            history,
+            attempts: AttemptHistory::within(history),
             ..self.fork()
         }
     }
@@ -404,7 +374,7 @@ impl fmt::Debug for CallContext {
             .field("correlation_id", &self.correlation_id)
             .field("deadline", &self.deadline)
             .field("attempt", &self.attempt)
-            .field("dispatch", &self.dispatch)
+            .field("dispatch", self.dispatch())
             .finish_non_exhaustive()
     }
 }

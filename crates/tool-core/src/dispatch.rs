@@ -25,6 +25,20 @@ pub enum DispatchState {
     Answered,
 }
 
+/// Whether a tool that must run at most once may have run, from the best case to the worst.
+///
+/// The side effect of several attempts is the greatest of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum SideEffect {
+    /// No: nothing was sent, or the answer says that it was not taken.
+    #[default]
+    Impossible,
+    /// Yes: it was sent and answered.
+    Possible,
+    /// Yes: it was sent and not answered, so nobody knows.
+    Unknown,
+}
+
 /// Whether an HTTP status says that the request was not taken, so that the tool has not run: 401, 408, 421, 425, 429 and
 /// 503 (RFC 9110, sections 15.5.2, 15.5.9, 15.5.20 and 15.6.4; RFC 8470, section 5.2; RFC 6585, section 4).
 #[must_use]
@@ -109,16 +123,16 @@ impl DispatchHistory {
         }
     }
 
-    /// Whether an attempt was sent whose answer does not say that it was not taken.
+    /// Returns the side effect of the attempts, if the tool must run at most once.
     #[must_use]
-    pub fn may_be_taken(&self) -> bool {
-        self.sent() > self.n_not_taken.load(Ordering::Acquire)
-    }
-
-    /// Whether an attempt was sent and has no answer.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.sent() > self.answered()
+    pub fn effect(&self) -> SideEffect {
+        if self.sent() > self.answered() {
+            SideEffect::Unknown
+        } else if self.sent() > self.n_not_taken.load(Ordering::Acquire) {
+            SideEffect::Possible
+        } else {
+            SideEffect::Impossible
+        }
     }
 
     fn sent(&self) -> u32 {

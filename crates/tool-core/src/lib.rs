@@ -87,7 +87,7 @@ pub use self::{
     context::{CallContext, CorrelationId, Mode, Note, Target},
     credentials::hide_credentials,
     descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
-    dispatch::{Dispatch, DispatchHistory, DispatchState, is_status_not_taken},
+    dispatch::{Dispatch, DispatchHistory, DispatchState, SideEffect, is_status_not_taken},
     duration::{FormattedDuration, format_duration},
     error::{Category, ErrorKind, ToolError},
     error_policy::{ErrorPolicy, ErrorRule},

@@ -378,7 +378,7 @@ pub(crate) fn mark_degraded(cx: &CallContext, reply: &mut Reply, degraded: &Degr
 impl Drop for StandIn<'_> {
     fn drop(&mut self) {
         if let Some(own) = self.own.take() {
-            self.cx.absorb_stand_in(own);
+            self.cx.merge_fallback(own);
         }
     }
 }

@@ -170,10 +170,10 @@ impl<S: Invoke> Hedging<S> {
         beside.truncate(ended.n_hedges);
         let winner = ended.winner.map(|winner| beside.swap_remove(winner));
         for loser in beside {
-            cx.absorb_beside(loser);
+            cx.merge_hedge(loser);
         }
         if let Some(winner) = winner {
-            cx.absorb(winner);
+            cx.merge_fork(winner);
             cx.observers.tell(&Event::HedgeWon { cx });
         }
         cx.note("hedge", || ended.text(plan.after));

@@ -281,7 +281,7 @@ impl<S: Invoke + 'static> Sharing<S> {
                 self.begin(cx, key, settings, takeoff, Some(sender));
                 let result = match own.await {
                     Ok((work, result)) => {
-                        cx.absorb(work);
+                        cx.merge_fork(work);
                         result
                     }
                     Err(_) => Err(lost()),

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use super::{CallContext, Target};
-use crate::{Dispatch, DispatchHistory, DispatchState, ErrorKind, Feature, ToolError, Trust};
+use super::{CallContext, Note, Target};
+use crate::{Dispatch, DispatchHistory, DispatchState, ErrorKind, Feature, SideEffect, ToolError, Trust};
 
 impl CallContext {
+    /// How far the present attempt got towards its tool.
+    #[must_use]
+    pub fn dispatch(&self) -> &Arc<Dispatch> {
+        self.attempts.present()
+    }
+
     /// How far any attempt of the call got, or of a call instead of it.
     #[must_use]
     pub fn furthest(&self) -> DispatchState {
-        let shared = self.shared.as_ref().map(|shared| shared.furthest());
-        self.stand_ins
-            .max(self.history.furthest())
-            .max(shared.unwrap_or(DispatchState::NotSent))
+        self.attempts.max_dispatch()
     }
 
     /// Starts another attempt: counts it and gives it a mark of its own. Called by each layer that makes attempts,
@@ -20,23 +23,23 @@ impl CallContext {
     /// [`CallContext::unanswered`].
     pub fn next_attempt(&mut self) {
         self.attempt += 1;
-        self.dispatch = Arc::new(Dispatch::within(self.history.clone()));
+        self.attempts.next();
     }
 
     /// Notes that the present attempt is made: nothing holds it back any more. It starts one, if no layer around did.
     pub fn begin_attempt(&mut self) {
-        if self.attempt <= self.n_begun {
+        if self.attempt <= self.attempts.n_begun() {
             self.next_attempt();
         }
-        self.n_begun += 1;
+        self.attempts.begin();
     }
 
     /// Returns how many attempts were made, or at least 1 if one was sent. Attempts that were held back, by a limit or a
     /// breaker, do not count.
     #[must_use]
     pub fn n_begun(&self) -> u32 {
-        let is_sent = self.history.furthest() != DispatchState::NotSent;
-        self.n_begun.max(is_sent.into())
+        let is_sent = self.attempts.own().furthest() != DispatchState::NotSent;
+        self.attempts.n_begun().max(is_sent.into())
     }
 
     /// The error for an attempt that was not answered: of this kind if the tool cannot have run, in this attempt or in one
@@ -46,7 +49,7 @@ impl CallContext {
     /// tools does not count.
     #[must_use]
     pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
-        let error = if self.is_unknown() {
+        let error = if self.side_effect() == SideEffect::Unknown {
             let message = format!("{}; whether the tool ran is not known", message.into());
             ToolError::new(ErrorKind::OutcomeUnknown, message).with_ledger_id(self.ledger_id())
         } else {
@@ -55,9 +58,10 @@ impl CallContext {
         self.mark(error)
     }
 
-    /// Whether an attempt has no answer, of a tool that must not run twice.
-    fn is_unknown(&self) -> bool {
-        self.is_open || self.history.is_open() && !self.may_run_twice()
+    /// Returns the side effect of the call: see [`CallContext::may_have_run`] for the rule.
+    #[must_use]
+    pub fn side_effect(&self) -> SideEffect {
+        self.attempts.effect(self.is_repeatable_tool())
     }
 
     /// Decides whether a tool that must not run twice may have run for this call: the one rule for what may follow a
@@ -74,9 +78,7 @@ impl CallContext {
     /// other.
     #[must_use]
     pub fn may_have_run(&self) -> bool {
-        let shared = self.shared.as_ref();
-        let may_be_taken = self.history.may_be_taken() || shared.is_some_and(|shared| shared.may_be_taken());
-        self.is_spent || self.is_open || may_be_taken && !self.may_run_twice()
+        self.side_effect() != SideEffect::Impossible
     }
 
     /// Decides whether the call may be sent to its tool once more. Stricter than [`CallContext::may_have_run`]: after a
@@ -100,13 +102,13 @@ impl CallContext {
     /// [`CallContext::follow`].
     #[must_use]
     pub fn history(&self) -> &Arc<DispatchHistory> {
-        &self.history
+        self.attempts.own()
     }
 
     /// Waits for work that is done for other calls as well, and whose attempts are counted there: the tool may have run
     /// for this call when it may have run for that.
     pub fn follow(&mut self, history: Arc<DispatchHistory>) {
-        self.shared = Some(history);
+        self.attempts.follow(history);
     }
 
     /// Whether the tool may run twice for one call: the operator declared it idempotent or read-only. Prompts and
@@ -114,9 +116,11 @@ impl CallContext {
     /// another tool has run already that must not run twice cannot be made again.
     #[must_use]
     pub fn may_run_twice(&self) -> bool {
-        if self.is_spent {
-            return false;
-        }
+        !self.is_spent() && self.is_repeatable_tool()
+    }
+
+    /// Whether the tool of the call may run twice, whatever other tools did for it.
+    fn is_repeatable_tool(&self) -> bool {
         let descriptor = self.tool().descriptor();
         let metadata = &descriptor.metadata;
         let is_declared = descriptor.origin.trust == Trust::Operator
@@ -125,17 +129,17 @@ impl CallContext {
     }
 
     /// Whether a tool may have run in the place of this one that must not run twice: see
-    /// [`CallContext::absorb_stand_in`].
+    /// [`CallContext::merge_fallback`].
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.is_spent
+        self.attempts.fallback_effect() != SideEffect::Impossible
     }
 
     /// Whether the tool may be called again after an attempt of which nobody knows whether it ran: it may run twice, or
     /// what runs it is told the call's idempotency key and so does once what it is told twice.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
-        self.may_run_twice() || self.is_keyed() && !self.is_spent
+        self.may_run_twice() || self.is_keyed() && !self.is_spent()
     }
 
     /// Whether what runs the tool is told the call's idempotency key.
@@ -145,35 +149,30 @@ impl CallContext {
         settings.idempotency.passes_key && is_tool && self.idempotency_key.is_some()
     }
 
-    /// Takes over what the call of a stand-in reports back: its notes, and how far it got. If it must not run twice and
+    /// Takes over what the call of a fallback reports back: its notes, and how far it got. If it must not run twice and
     /// may have run, the present call must not either: see [`CallContext::may_run_twice`].
-    pub fn absorb_stand_in(&mut self, stand_in: Self) {
-        self.is_spent |= stand_in.may_have_run();
-        self.is_open |= stand_in.is_unknown();
-        self.stand_ins = self.stand_ins.max(stand_in.furthest());
-        if let (Some(notes), Some(more)) = (&mut self.notes, stand_in.notes) {
-            notes.extend(more);
-        }
+    pub fn merge_fallback(&mut self, fallback: Self) {
+        let effect = fallback.side_effect();
+        self.attempts.merge_fallback(&fallback.attempts, effect);
+        self.merge_notes(fallback.notes);
     }
 
     /// Takes over what forked work reports back: its notes, its attempts and how far it got.
-    pub fn absorb(&mut self, forked: Self) {
-        self.attempt = self.attempt.max(forked.attempt);
-        self.n_begun += forked.n_begun;
-        self.stand_ins = self.stand_ins.max(forked.stand_ins);
-        self.is_spent |= forked.is_spent;
-        self.is_open |= forked.is_open;
-        self.dispatch = forked.dispatch;
-        if let (Some(notes), Some(more)) = (&mut self.notes, forked.notes) {
-            notes.extend(more);
-        }
+    pub fn merge_fork(&mut self, fork: Self) {
+        self.attempt = self.attempt.max(fork.attempt);
+        self.attempts.merge_fork(&fork.attempts);
+        self.merge_notes(fork.notes);
     }
 
-    /// Takes over what an attempt beside this one reports back that came to nothing: its notes and its number.
-    pub fn absorb_beside(&mut self, beside: Self) {
-        self.attempt = self.attempt.max(beside.attempt);
-        self.n_begun += beside.n_begun;
-        if let (Some(notes), Some(more)) = (&mut self.notes, beside.notes) {
+    /// Takes over what a hedged attempt reports back that came to nothing: its notes and its number.
+    pub fn merge_hedge(&mut self, hedge: Self) {
+        self.attempt = self.attempt.max(hedge.attempt);
+        self.attempts.merge_hedge(&hedge.attempts);
+        self.merge_notes(hedge.notes);
+    }
+
+    fn merge_notes(&mut self, more: Option<Vec<Note>>) {
+        if let (Some(notes), Some(more)) = (&mut self.notes, more) {
             notes.extend(more);
         }
     }

@@ -12,7 +12,7 @@ use tool_core::{
 
 /// A clock that a test moves.
 #[derive(Default)]
-struct Hand(Mutex<Duration>);
+pub(crate) struct Hand(Mutex<Duration>);
 
 impl Clock for Hand {
     fn now(&self) -> Instant {
@@ -40,7 +40,7 @@ impl Invoke for Echo {
     }
 }
 
-fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
+pub(crate) fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
     let descriptor = Descriptor {
         feature: Feature::Tool,
         name: "echo".into(),
@@ -74,7 +74,7 @@ fn tool(trust: Trust, metadata: Metadata) -> Arc<Tool> {
     }))
 }
 
-fn call(tool: Arc<Tool>) -> (CallContext, Arc<Hand>) {
+pub(crate) fn call(tool: Arc<Tool>) -> (CallContext, Arc<Hand>) {
     let clock = Arc::new(Hand::default());
     let cx = CallContext::new(
         Target::Tool(tool),
@@ -204,7 +204,7 @@ fn forked_work_reports_back() {
     forked.dispatch().sent();
     forked.note("inner", || "inside".to_owned());
     assert_eq!(cx.dispatch().state(), tool_core::DispatchState::NotSent);
-    cx.absorb(forked);
+    cx.merge_fork(forked);
     assert_eq!(cx.dispatch().state(), tool_core::DispatchState::Sent);
     assert_eq!(cx.attempt, 1);
     let layers: Vec<_> = cx.notes().iter().map(|note| note.layer).collect();

@@ -1,6 +1,7 @@
 //! The contract's own rules.
 
 mod arguments;
+mod attempt_history;
 mod context;
 mod credentials;
 mod duration;

@@ -105,7 +105,7 @@ impl Bench {
     async fn call(&self) -> Result<Outcome, ToolError> {
         let mut cx = call(self.tool.clone(), json!({}), self.clock.clone());
         cx.observers = [self.seen.clone() as Arc<dyn Observe>].into_iter().collect();
-        let layer = Credentials::default().layer(self.locked.clone());
+        let layer = Credentials.layer(self.locked.clone());
         layer.invoke(&mut cx).await
     }
 
