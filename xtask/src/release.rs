@@ -4,7 +4,7 @@
 //! compiler lays out the second one by the counts. The first one also notes in which order its functions were first executed
 //! (temporal profiling, as `llvm-profdata` calls it), and the linker places those of the second one so. What
 //! is executed stands together, so less of the program is fetched for each call and less of it is in memory;
-//! `docs/performance.md` has the figures.
+//! `docs/notes/performance.md` has the figures.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};

@@ -89,13 +89,6 @@ impl Degrade {
         }
     }
 
-    /// The same layer, which gives what this one keeps.
-    #[must_use]
-    pub fn keeping(mut self, share: Share) -> Self {
-        self.share = share;
-        self
-    }
-
     /// The same layer, which calls fallbacks through this. Without it, there are none.
     #[must_use]
     pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {

@@ -9,14 +9,21 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch::Sender;
 use tool_chaos::Chaos;
 use tool_core::{
-    ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Ledger, Observe, Observers, OnUpdate,
-    Secrets, Settings, Source, SourceState, Update,
+    ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
+    OnUpdate, Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
-use tool_observe::{AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog};
-use tool_policy::{Allowance, ApprovalDesk, Approve, MemoryApprovals, Redactor, SharedRules, Surface};
+use tool_observe::{
+    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog, WatchAttempt,
+};
+use tool_policy::{
+    Admit, Allowance, ApprovalDesk, Approve, Breaker, MemoryApprovals, RateLimit, Redact, Redactor,
+    SharedRules, Surface,
+};
 use tool_registry::{FixedSource, Registry, RegistryParts};
-use tool_runtime::{LedgerLimits, MemoryLedger, TokioClock};
+use tool_runtime::{
+    Concurrency, Degrade, Hedge, Idempotency, LedgerLimits, MemoryLedger, Retry, Share, TokioClock,
+};
 
 use crate::{
     BuildError, Toolplane,
@@ -30,7 +37,7 @@ use crate::{
     policies,
     reload::Reloading,
     required::Required,
-    stack::{Guards, Watchers, stack},
+    stack::{StackLayers, stack},
     telemetry::Telemetry,
     views::Views,
 };
@@ -190,32 +197,33 @@ impl Builder {
         news.push(hooks.of_approvals());
         let desk = ApprovalDesk::new(approvals, news, clock.clone());
         let gate = Arc::new(OwnGate::default());
-        let guards = Guards::new(
-            ledger.clone(),
-            Allowance::new(rules.clone()),
-            Approve::new(rules.clone(), desk.clone()),
-        )
-        .standing_in(gate.clone(), watch.book.clone());
         let surface = Surface::new(Arc::new(configuration.policy.errors.clone()));
-        let guards = match self.seed {
-            Some(seed) => guards.with_seed(seed),
-            None => guards,
+        let cache = Share::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
+        let (retry, breaker) = with_jitter(self.seed);
+        let health = watch.book.clone();
+        let layers = StackLayers {
+            surface: surface.clone(),
+            watch: tool_observe::Watch::new(observers.clone()).tracer(tracer.clone()),
+            admit: Admit::new(rules.clone()),
+            idempotency: Idempotency::new(ledger.clone()),
+            allowance: Allowance::new(rules.clone()),
+            approve: Approve::new(rules.clone(), desk.clone()),
+            degrade: Degrade::new(cache.clone())
+                .gate(gate.clone())
+                .health(health.clone()),
+            share: cache.clone(),
+            retry,
+            hedge: Hedge::new(health),
+            rate_limit: RateLimit::new(),
+            concurrency: Concurrency::new(),
+            breaker,
+            watch_attempt: WatchAttempt::new(observers.clone()).tracer(tracer),
+            redact: Redact::new(self.redactor.clone()),
+            chaos: self.chaos.clone(),
         };
-        let guards = guards
-            .keeping(configuration.defaults.cache_bytes)
-            .with_chaos(self.chaos.clone())
-            .with_redactor(self.redactor.clone())
-            .telling(surface.clone());
         let plane = Toolplane::from_inner(Inner {
-            share: guards.share().clone(),
-            stack: stack(
-                Watchers {
-                    observers: observers.clone(),
-                    tracer,
-                },
-                rules.clone(),
-                guards,
-            ),
+            share: cache,
+            stack: stack(layers),
             ledger,
             desk,
             registry,
@@ -382,5 +390,16 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("n_tools", &self.own.tools.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Layers whose pauses are random, or the same every time with a seed.
+fn with_jitter(seed: Option<u64>) -> (Retry, Breaker) {
+    match seed {
+        Some(seed) => (
+            Retry::with_jitter(Jitter::seeded(seed)),
+            Breaker::with_jitter(Jitter::seeded(!seed)),
+        ),
+        None => (Retry::default(), Breaker::default()),
     }
 }

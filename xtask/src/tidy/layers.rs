@@ -40,7 +40,7 @@ fn layer(line: &str) -> Option<String> {
     let rest = rest
         .strip_prefix(".then(")
         .or_else(|| Some(rest.split_once("Layers::outermost(")?.1))?;
-    let rest = rest.strip_prefix("guards.").unwrap_or(rest);
+    let rest = rest.strip_prefix("layers.").unwrap_or(rest);
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
     let mut words = String::new();
     for letter in rest[..end].chars() {

@@ -239,10 +239,10 @@ fn crates_describe_themselves_and_links_lead_somewhere() {
 fn the_page_of_layers_names_those_of_the_stack() {
     const PAGE: &str = "docs/src/explanation/the-way-of-a-call.md";
     let stack = "\
-let layers = Layers::outermost(guards.surface)
+let stack = Layers::outermost(layers.surface)
     // Why.
     .then(Watch::new(observers).tracer(tracer))
-    .then(guards.rate_limit)
+    .then(layers.rate_limit)
     .then(ValidateResult);
 ";
     let root = tempfile::tempdir().unwrap();
