@@ -7,7 +7,9 @@ use std::{
 use tool_scan::escape_json;
 use toolplane::policy::Redactor;
 use tracing::{Level, Metadata};
-use tracing_subscriber::{EnvFilter, fmt, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, filter::filter_fn, fmt, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 use crate::{
     command::{Format, LogFormat, Options},
@@ -115,11 +117,22 @@ pub(crate) fn start(options: &Options, default_level: &str, console: Console) ->
         .with_ansi(console.stderr_color());
     let started = if json {
         let lines = builder.json().flatten_event(true).finish();
-        lines.with(ExportLayer).try_init()
+        lines.with(ExportLayer).with(filter_fn(is_told)).try_init()
     } else {
-        builder.compact().finish().with(ExportLayer).try_init()
+        let lines = builder.compact().finish();
+        lines.with(ExportLayer).with(filter_fn(is_told)).try_init()
     };
     started.map_err(|error| Failure::failed("logging could not be started").with_source(&error))
+}
+
+/// Returns `false` for what the libraries of OpenTelemetry say of themselves, but for telemetry that is lost: failures of
+/// exports are told once, by the driver of the exports.
+fn is_told(metadata: &Metadata<'_>) -> bool {
+    let is_of_export = metadata.target().starts_with("opentelemetry");
+    let is_lost = ["DroppingStarted", "Dropped", "PartialSuccess"]
+        .iter()
+        .any(|end| metadata.name().ends_with(end));
+    !is_of_export || is_lost
 }
 
 fn filter(options: &Options, default_level: &str) -> Result<EnvFilter, Failure> {

@@ -19,7 +19,13 @@ fn peer() -> Option<PeerCommand> {
 
 fn gateway(url: &str, variables: &[(&str, String)]) -> (HttpGateway, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let live = json!({"url": url, "headers": {"Authorization": TOKEN}, "start_timeout_ms": 60_000});
+    let live = json!({
+        "url": url,
+        "headers": {"Authorization": TOKEN},
+        "start_timeout_ms": 60_000,
+        // The server says back what it was shown.
+        "redaction": "off",
+    });
     let configuration = Configuration::default()
         .server("live", live)
         .gateway(json!({"list_wait": "60s"}));

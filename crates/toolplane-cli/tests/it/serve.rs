@@ -8,9 +8,10 @@ use std::{
     process::{Child, Stdio},
 };
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{BINARY, Place, Run, end_of};
+use crate::binary::{BINARY, Place, Run, end_of, signal};
 
 const TOOLS: &str = "
 tools:
@@ -463,4 +464,32 @@ fn variables_of_traces_that_lead_nowhere_are_told_of_once() {
         1,
         "{told}"
     );
+}
+
+#[test]
+fn spans_that_are_lost_are_told_once() {
+    // It takes connections and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let place = place()
+        .variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &endpoint)
+        .variable("OTEL_EXPORTER_OTLP_TIMEOUT", "200")
+        .variable("OTEL_BSP_MAX_QUEUE_SIZE", "2")
+        .variable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1");
+    let mut served = Served::start(&place);
+    for id in 0..20 {
+        served.post("localhost", &call(id, "greet", &json!({"name": "us"})));
+    }
+    signal(served.child.id(), Signal::TERM);
+    let mut said = String::new();
+    served.stderr.read_to_string(&mut said).unwrap();
+    end_of(&mut served.child);
+    assert_eq!(
+        said.matches("BatchSpanProcessor.SpanDroppingStarted").count(),
+        1,
+        "{said}"
+    );
+    assert!(said.contains("due to queue full"), "{said}");
+    assert!(said.contains("traces cannot be exported"), "{said}");
+    assert!(!said.contains("ExportError"), "{said}");
 }
