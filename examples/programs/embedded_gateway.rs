@@ -14,7 +14,7 @@ use tokio::{
     sync::oneshot,
 };
 use toolplane::Toolplane;
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions};
 
 const CONFIGURATION: &str = r#"
 tools:
@@ -38,7 +38,7 @@ const CALL: &str =
 async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(CONFIGURATION)?;
     let gateway = Gateway::new(plane, GatewayOptions::default());
-    let options = HttpOptions::default();
+    let options = HttpServerOptions::default();
     let notices = options.notices.clone();
 
     let router = Router::new()

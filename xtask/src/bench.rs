@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::console::say;
-use crate::members::Members;
+use crate::members::WorkspaceMembers;
 use crate::process::{cargo, run};
 use crate::repository::Repository;
 
@@ -33,7 +33,7 @@ pub fn bench(repository: &Repository, filter: Option<&str>, harness: Option<&Pat
     if filter == Some(CLIENT) {
         return client(repository);
     }
-    let members = Members::load(repository.root())?;
+    let members = WorkspaceMembers::load(repository.root())?;
     let benches = members.packages.iter().flat_map(|package| {
         package
             .targets_of("bench")

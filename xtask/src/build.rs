@@ -13,13 +13,13 @@ use crate::repository::Repository;
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
-    target: Option<Target>,
+    target: Option<CargoTarget>,
     #[serde(default)]
     executable: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
 }
 

@@ -7,13 +7,13 @@ use anyhow::{Result, bail};
 
 /// Something in the repository that a check refuses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct Violation {
     path: PathBuf,
     line: Option<usize>,
     message: String,
 }
 
-impl Problem {
+impl Violation {
     /// Makes a problem of a whole file.
     pub fn in_file(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Problem {
     }
 }
 
-impl Display for Problem {
+impl Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
         if let Some(line) = self.line {
@@ -65,7 +65,7 @@ pub fn say(line: impl Display) {
 ///
 /// # Errors
 /// When there is one.
-pub fn refuse(check: &str, mut problems: Vec<Problem>) -> Result<()> {
+pub fn refuse(check: &str, mut problems: Vec<Violation>) -> Result<()> {
     problems.sort();
     problems.dedup();
     for problem in &problems {

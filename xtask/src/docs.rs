@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use tool_core::{Category, ErrorKind};
 
 use crate::build::{build, executable};
-use crate::console::{Problem, refuse, say};
-use crate::members::Members;
+use crate::console::{Violation, refuse, say};
+use crate::members::WorkspaceMembers;
 use crate::process::{find, run};
 use crate::repository::Repository;
 
@@ -55,7 +55,7 @@ pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()
             .text(file)
             .with_context(|| format!("failed to read `{file}`"))?;
         let Some(fresh) = replace_part(&text, part, &write(repository)?) else {
-            problems.push(Problem::in_file(
+            problems.push(Violation::in_file(
                 file,
                 format!("has no markers `<!-- begin {part} -->` and `<!-- end {part} -->`"),
             ));
@@ -65,7 +65,7 @@ pub fn docs(repository: &Repository, check: bool, parts: &[String]) -> Result<()
             continue;
         }
         if check {
-            problems.push(Problem::in_file(
+            problems.push(Violation::in_file(
                 file,
                 format!("part `{part}` is out of date: run `cargo xtask docs`"),
             ));
@@ -138,7 +138,7 @@ fn kind_table() -> String {
 }
 
 fn crate_table(repository: &Repository) -> Result<String> {
-    let members = Members::load(repository.root())?;
+    let members = WorkspaceMembers::load(repository.root())?;
     let mut table = "| layer | crate | what it is |\n|---|---|---|\n".to_owned();
     for package in members
         .packages

@@ -3,14 +3,14 @@
 use anyhow::{Result, bail};
 
 use crate::console::say;
-use crate::members::{Members, Package};
+use crate::members::{Package, WorkspaceMembers};
 use crate::process::{cargo, run};
 use crate::repository::Repository;
 
 /// Builds every example and runs those that their package names in `package.metadata.toolplane.run`.
 pub(crate) fn examples(repository: &Repository) -> Result<()> {
     run(cargo(repository.root()).args(["build", "--quiet", "--workspace", "--examples"]))?;
-    for package in Members::load(repository.root())?.packages {
+    for package in WorkspaceMembers::load(repository.root())?.packages {
         for name in package.runnable() {
             say(format_args!("examples: running `{name}` of `{}`", package.name));
             run(cargo(repository.root()).args([

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 
 use crate::console::say;
-use crate::members::{Members, Package};
+use crate::members::{Package, WorkspaceMembers};
 use crate::process::{cargo, run};
 use crate::repository::Repository;
 
@@ -14,7 +14,7 @@ const FACADE: &str = "toolplane";
 
 /// Checks the facade without features and with each alone; with all of them it is what every other step builds.
 pub(crate) fn each_feature(repository: &Repository) -> Result<()> {
-    let members = Members::load(repository.root())?;
+    let members = WorkspaceMembers::load(repository.root())?;
     let facade = members
         .get(FACADE)
         .with_context(|| format!("there is no member `{FACADE}`"))?;
@@ -54,7 +54,7 @@ fn single(facade: &Package) -> impl Iterator<Item = &str> {
 }
 
 /// The members that do not depend on the facade, in whatever way.
-fn beside(members: &Members) -> Vec<&str> {
+fn beside(members: &WorkspaceMembers) -> Vec<&str> {
     let mut above = BTreeSet::from([FACADE]);
     loop {
         let n_above = above.len();

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::console::Problem;
-use crate::members::{DependencyKind, Members, Package, member_lines};
+use crate::console::Violation;
+use crate::members::{DependencyKind, Package, WorkspaceMembers, member_lines};
 use crate::process::{cargo, output};
 
 /// The layers in the order of the member list, and what each may depend on.
@@ -64,8 +64,8 @@ const HEAVY_PREFIXES: [&str; 3] = ["mcp-", "sqlx", "tokio-"];
 ///
 /// # Errors
 /// When cargo cannot be asked.
-pub fn check_layers(root: &Path) -> Result<Vec<Problem>> {
-    let members = Members::load(root)?;
+pub fn check_layers(root: &Path) -> Result<Vec<Violation>> {
+    let members = WorkspaceMembers::load(root)?;
     let mut problems = check_edges(&members);
     problems.extend(check_order(
         &members,
@@ -90,7 +90,7 @@ pub fn check_layers(root: &Path) -> Result<Vec<Problem>> {
 
 /// Checks every normal and build edge between members; edges for tests are free.
 #[must_use]
-pub fn check_edges(members: &Members) -> Vec<Problem> {
+pub fn check_edges(members: &WorkspaceMembers) -> Vec<Violation> {
     members
         .packages
         .iter()
@@ -98,11 +98,11 @@ pub fn check_edges(members: &Members) -> Vec<Problem> {
         .collect()
 }
 
-fn check_package(members: &Members, package: &Package) -> Vec<Problem> {
+fn check_package(members: &WorkspaceMembers, package: &Package) -> Vec<Violation> {
     let manifest = members.manifest(package);
     let folder = members.folder(package);
     let mut problems = Vec::new();
-    let mut report = |message: String| problems.push(Problem::in_file(&manifest, message));
+    let mut report = |message: String| problems.push(Violation::in_file(&manifest, message));
 
     if folder.starts_with("crates") && folder != Path::new("crates").join(&package.name) {
         report(format!(
@@ -148,7 +148,7 @@ fn check_package(members: &Members, package: &Package) -> Vec<Problem> {
 
 /// Checks that the members stand in layer order in the root manifest.
 #[must_use]
-pub fn check_order(members: &Members, root_manifest: &str) -> Vec<Problem> {
+pub fn check_order(members: &WorkspaceMembers, root_manifest: &str) -> Vec<Violation> {
     let mut problems = Vec::new();
     let mut highest = 0;
     for (line, folder) in member_lines(root_manifest) {
@@ -164,7 +164,7 @@ pub fn check_order(members: &Members, root_manifest: &str) -> Vec<Problem> {
                 "member `{folder}` ({}) stands after a member of layer {}",
                 LAYERS[rank].0, LAYERS[highest].0
             );
-            problems.push(Problem::on_line("Cargo.toml", line, message));
+            problems.push(Violation::on_line("Cargo.toml", line, message));
         }
         highest = highest.max(rank);
     }
@@ -173,7 +173,7 @@ pub fn check_order(members: &Members, root_manifest: &str) -> Vec<Problem> {
 
 /// Checks what a build of one small crate contains, by the lines of `cargo tree --prefix none`.
 #[must_use]
-pub fn check_purity(name: &str, tree: &str, also: &[&str]) -> Vec<Problem> {
+pub fn check_purity(name: &str, tree: &str, also: &[&str]) -> Vec<Violation> {
     let heavy: BTreeSet<_> = tree
         .lines()
         .filter_map(|line| line.split_whitespace().next())
@@ -189,7 +189,7 @@ pub fn check_purity(name: &str, tree: &str, also: &[&str]) -> Vec<Problem> {
         .map(|package| {
             let message =
                 format!("`{name}` builds without HTTP, TLS, SQL, MCP and tokio, yet it pulls `{package}`");
-            Problem::in_file(&manifest, message)
+            Violation::in_file(&manifest, message)
         })
         .collect()
 }

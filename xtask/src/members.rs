@@ -11,7 +11,7 @@ use crate::process::{cargo, output};
 
 /// The packages of the workspace.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Members {
+pub struct WorkspaceMembers {
     /// The packages, in the order of the member list.
     pub packages: Vec<Package>,
     /// The root of the workspace.
@@ -34,14 +34,14 @@ pub struct Package {
     pub features: BTreeMap<String, Vec<String>>,
     /// What it builds.
     #[serde(default)]
-    pub targets: Vec<Target>,
+    pub targets: Vec<CargoTarget>,
     #[serde(default)]
     metadata: Option<Metadata>,
 }
 
 /// One thing that a package builds.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Target {
+pub struct CargoTarget {
     /// Its name.
     pub name: String,
     /// `lib`, `bin`, `example`, `bench`, `test` and the like.
@@ -82,7 +82,7 @@ struct Toolplane {
     run: Vec<String>,
 }
 
-impl Members {
+impl WorkspaceMembers {
     /// Asks cargo.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::repository::Repository;
 
 /// A part of the peers, and why it is missing if it is.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct DocPart {
     /// What it is, in words.
     pub name: &'static str,
     /// Why tests have to do without it.
@@ -23,7 +23,7 @@ pub struct Part {
 ///
 /// # Errors
 /// When the folder of the peers cannot be made.
-pub fn install_peers(repository: &Repository) -> Result<Vec<Part>> {
+pub fn install_peers(repository: &Repository) -> Result<Vec<DocPart>> {
     let pins = repository.root().join("tests/peers");
     let folder = folder(repository);
     fs::create_dir_all(&folder).with_context(|| format!("failed to make `{}`", folder.display()))?;
@@ -73,13 +73,13 @@ pub(crate) fn folder(repository: &Repository) -> PathBuf {
     repository.target().join("peers")
 }
 
-fn part(name: &'static str, installed: Result<()>) -> Part {
+fn part(name: &'static str, installed: Result<()>) -> DocPart {
     let missing = installed.err().map(|error| format!("{error:#}"));
     match &missing {
         None => say(format_args!("peers: {name}: ready")),
         Some(reason) => say(format_args!("peers: {name}: missing: {reason}")),
     }
-    Part { name, missing }
+    DocPart { name, missing }
 }
 
 fn npm(pins: &Path, folder: &Path) -> Result<()> {

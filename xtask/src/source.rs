@@ -6,7 +6,7 @@ use std::ops::Range;
 ///
 /// Blanked characters become spaces and line ends stay, so that offsets and line numbers hold in every view.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceFile {
     code: String,
     uncommented: String,
     tests: Vec<Range<usize>>,
@@ -20,7 +20,7 @@ pub(crate) struct Function {
     pub(crate) lines: Range<usize>,
 }
 
-impl Source {
+impl SourceFile {
     /// Reads a file's text.
     #[must_use]
     pub fn new(text: &str) -> Self {

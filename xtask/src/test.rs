@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::console::say;
-use crate::peers::{Part, folder, install_peers};
+use crate::peers::{DocPart, folder, install_peers};
 use crate::process::{cargo, run, run_quietly, succeeds};
 use crate::repository::Repository;
 
@@ -126,7 +126,7 @@ fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
-fn report_skips(skips: &str, parts: &[Part]) -> usize {
+fn report_skips(skips: &str, parts: &[DocPart]) -> usize {
     let mut lines: Vec<_> = skips.lines().collect();
     lines.sort_unstable();
     lines.dedup();

@@ -11,7 +11,9 @@ use std::{
 };
 
 use mcp_client::{Connection, ConnectionOptions, RequestOptions};
-use mcp_server::{Answer, RequestContext, ServerInfo, Service, StdioOptions, serve_stdio, unknown_method};
+use mcp_server::{
+    Answer, RequestContext, ServerIdentity, Service, StdioOptions, serve_stdio, unknown_method,
+};
 use mcp_wire::{Request, Revision, RpcError, method};
 use raw_json::RawJson;
 use tokio::io::{duplex, split};
@@ -19,8 +21,8 @@ use tokio::io::{duplex, split};
 struct Greeter;
 
 impl Service for Greeter {
-    fn info(&self) -> ServerInfo {
-        ServerInfo::new("greeter", "1.0.0")
+    fn info(&self) -> ServerIdentity {
+        ServerIdentity::new("greeter", "1.0.0")
     }
 
     fn capabilities(&self, _: Revision) -> RawJson {

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
-    Changes, Command, ConnectionOptions, Counters, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
-    RequestOptions, ServerInfo,
+    Changes, ClientError, ClientErrorKind, Command, ConnectionOptions, Counters, EraChoice, Events,
+    HttpEndpoint, RequestOptions, ServerInfo,
     changes::ChangeSink,
     exchange::Exchange,
     features::listen_filter,
@@ -62,7 +62,7 @@ enum Meta<'a> {
 enum Begun<'a> {
     Stream(Waiting<'a>),
     /// Large beside the other, which has no room for it.
-    Http(Pin<Box<dyn Future<Output = Result<RawJson, Error>> + Send + 'a>>),
+    Http(Pin<Box<dyn Future<Output = Result<RawJson, ClientError>> + Send + 'a>>),
 }
 
 struct Opened {
@@ -77,9 +77,9 @@ impl Connection {
     /// Starts a program and opens a connection over its standard input and output.
     ///
     /// # Errors
-    /// [`ErrorKind::StartFailed`] when the program cannot be run, ends, or does not open the connection in time;
+    /// [`ClientErrorKind::StartFailed`] when the program cannot be run, ends, or does not open the connection in time;
     /// the error holds the end of what it wrote to stderr.
-    pub async fn spawn(command: &Command, options: ConnectionOptions) -> Result<Self, Error> {
+    pub async fn spawn(command: &Command, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::spawn_with(command, options, ChangeSink::default()).await
     }
 
@@ -87,7 +87,7 @@ impl Connection {
         command: &Command,
         options: ConnectionOptions,
         changes: ChangeSink,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         let (process, stdin, stdout) = Process::spawn(command, options.shutdown_grace)?;
         let link = StreamLink::open(stdout, stdin, Some(process), &options, changes.clone());
         Self::open(Link::Stream(link), options, changes).await
@@ -96,8 +96,8 @@ impl Connection {
     /// Opens a connection over a pair of byte streams, framed like stdio.
     ///
     /// # Errors
-    /// [`ErrorKind::StartFailed`] when the other side does not open the connection in time.
-    pub async fn over<R, W>(reader: R, writer: W, options: ConnectionOptions) -> Result<Self, Error>
+    /// [`ClientErrorKind::StartFailed`] when the other side does not open the connection in time.
+    pub async fn over<R, W>(reader: R, writer: W, options: ConnectionOptions) -> Result<Self, ClientError>
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -110,9 +110,9 @@ impl Connection {
     /// Opens a connection over Streamable HTTP.
     ///
     /// # Errors
-    /// [`ErrorKind::Unreachable`], [`ErrorKind::Auth`], [`ErrorKind::HttpStatus`] or [`ErrorKind::StartFailed`],
+    /// [`ClientErrorKind::Unreachable`], [`ClientErrorKind::Auth`], [`ClientErrorKind::HttpStatus`] or [`ClientErrorKind::StartFailed`],
     /// as the server answers or does not.
-    pub async fn http(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, Error> {
+    pub async fn http(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::http_with(endpoint, options, ChangeSink::default()).await
     }
 
@@ -120,7 +120,7 @@ impl Connection {
         endpoint: &HttpEndpoint,
         options: ConnectionOptions,
         changes: ChangeSink,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         let link = HttpLink::new(endpoint, &options, changes.clone())?;
         let done = Self::open(Link::Http(link), options.clone(), changes.clone()).await;
         match done {
@@ -139,8 +139,8 @@ impl Connection {
     /// Opens a connection over HTTP+SSE, the transport of 2024-11-05, for servers that speak no other.
     ///
     /// # Errors
-    /// As [`http`](Self::http), and [`ErrorKind::Invalid`] when a modern server is asked for: none speaks it.
-    pub async fn sse(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, Error> {
+    /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] when a modern server is asked for: none speaks it.
+    pub async fn sse(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::sse_with(endpoint, options, ChangeSink::default()).await
     }
 
@@ -148,10 +148,10 @@ impl Connection {
         endpoint: &HttpEndpoint,
         mut options: ConnectionOptions,
         changes: ChangeSink,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         if options.era == EraChoice::Modern {
             let detail = "modern servers do not speak HTTP+SSE";
-            return Err(Error::new(ErrorKind::Invalid(detail.to_owned())));
+            return Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())));
         }
         options.era = EraChoice::Legacy;
         let opened = http::open_sse(endpoint, &options).await?;
@@ -165,8 +165,8 @@ impl Connection {
     /// made by [`HttpEndpoint::websocket`].
     ///
     /// # Errors
-    /// As [`http`](Self::http), and [`ErrorKind::Invalid`] where the feature `websocket` is left out.
-    pub async fn websocket(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, Error> {
+    /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] where the feature `websocket` is left out.
+    pub async fn websocket(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::websocket_with(endpoint, options, ChangeSink::default()).await
     }
 
@@ -174,7 +174,7 @@ impl Connection {
         endpoint: &HttpEndpoint,
         options: ConnectionOptions,
         changes: ChangeSink,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         let (lines, carrier) = http::open_websocket(endpoint, &options).await?;
         let (reader, writer) = split(lines);
         let link = StreamLink::open(reader, writer, None, &options, changes.clone());
@@ -182,7 +182,7 @@ impl Connection {
         Self::open(Link::Stream(link), options, changes).await
     }
 
-    async fn open(link: Link, options: ConnectionOptions, changes: ChangeSink) -> Result<Self, Error> {
+    async fn open(link: Link, options: ConnectionOptions, changes: ChangeSink) -> Result<Self, ClientError> {
         let limit = options.start_timeout;
         let connection = Self(Arc::new(Inner {
             link,
@@ -193,7 +193,7 @@ impl Connection {
         }));
         let opened = match tokio::time::timeout(limit, connection.handshake()).await {
             Ok(done) => done,
-            Err(_) => Err(Error::new(ErrorKind::Timeout(limit))),
+            Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit))),
         };
         match opened {
             Ok(server) => {
@@ -248,14 +248,14 @@ impl Connection {
     /// Makes a request and waits for its result, which is the text that the server sent.
     ///
     /// # Errors
-    /// [`ErrorKind::Rpc`] when the server answers with an error, [`ErrorKind::Timeout`] when it does not answer,
-    /// and what else [`ErrorKind`] names; [`Error::was_sent`] tells whether the request may have run.
+    /// [`ClientErrorKind::Rpc`] when the server answers with an error, [`ClientErrorKind::Timeout`] when it does not answer,
+    /// and what else [`ClientErrorKind`] names; [`ClientError::was_sent`] tells whether the request may have run.
     pub async fn request(
         &self,
         method: &str,
         params: impl Into<Params>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<RawJson, ClientError> {
         let mut begun = self.begin_opened(method, params.into(), options)?;
         begun.outcome().await
     }
@@ -266,7 +266,7 @@ impl Connection {
         method: &'a str,
         params: Params,
         options: RequestOptions,
-    ) -> Result<Begun<'a>, Error> {
+    ) -> Result<Begun<'a>, ClientError> {
         let modern = self
             .0
             .opened
@@ -285,7 +285,7 @@ impl Connection {
         params: Option<&RawJson>,
         meta: Option<&[(&'static str, RawJson)]>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<RawJson, ClientError> {
         let meta = meta.map(|meta| Meta::Members(Cow::Borrowed(meta)));
         let mut begun = self.begin(method, params.cloned().into(), meta, options)?;
         begun.outcome().await
@@ -298,7 +298,7 @@ impl Connection {
         mut params: Params,
         meta: Option<Meta<'_>>,
         options: RequestOptions,
-    ) -> Result<Begun<'a>, Error> {
+    ) -> Result<Begun<'a>, ClientError> {
         let is_modern = meta.is_some();
         if let Some(meta) = meta {
             meta.put_into(&mut params);
@@ -326,7 +326,7 @@ impl Connection {
         params: Params,
         is_modern: bool,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<RawJson, ClientError> {
         let exchange = Exchange::new(options);
         match post(link, method, &params, &exchange).await {
             Err(error) if is_modern && method == method::TOOLS_CALL && lacks_header(&error) => {
@@ -351,7 +351,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection is closed or the server refuses.
-    pub async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
+    pub async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
         match &self.0.link {
             Link::Stream(link) => link.notify(method, params).await,
             Link::Http(link) => link.notify(method, params).await,
@@ -418,7 +418,7 @@ impl Connection {
     }
 
     /// Why the connection is closed, and since when.
-    pub(crate) fn end(&self) -> (Error, Instant) {
+    pub(crate) fn end(&self) -> (ClientError, Instant) {
         match &self.0.link {
             Link::Stream(link) => link.end(),
             Link::Http(_) => (http::shut_down(), Instant::now()),
@@ -426,7 +426,7 @@ impl Connection {
     }
 
     /// Waits until the connection is closed and says why.
-    pub async fn closed(&self) -> Error {
+    pub async fn closed(&self) -> ClientError {
         match &self.0.link {
             Link::Stream(link) => link.closed().await,
             Link::Http(link) => link.closed().await,
@@ -453,7 +453,7 @@ impl Connection {
 }
 
 impl Begun<'_> {
-    async fn outcome(&mut self) -> Result<RawJson, Error> {
+    async fn outcome(&mut self) -> Result<RawJson, ClientError> {
         match self {
             Self::Stream(call) => call.outcome().await,
             Self::Http(call) => call.await,
@@ -461,7 +461,12 @@ impl Begun<'_> {
     }
 }
 
-async fn post(link: &HttpLink, method: &str, params: &Params, exchange: &Exchange) -> Result<RawJson, Error> {
+async fn post(
+    link: &HttpLink,
+    method: &str,
+    params: &Params,
+    exchange: &Exchange,
+) -> Result<RawJson, ClientError> {
     let id = link.next_id();
     let params = addressed(id, params, exchange.options());
     link.request(id, method, &params, exchange).await
@@ -488,7 +493,7 @@ impl Meta<'_> {
 }
 
 /// Whether a modern server missed a header that mirrors an argument.
-fn lacks_header(error: &Error) -> bool {
+fn lacks_header(error: &ClientError) -> bool {
     error
         .as_rpc()
         .is_some_and(|error| error.code == code::HEADER_MISMATCH)

@@ -9,8 +9,8 @@ use crate::duration::format_duration;
 /// Cheap to clone: one closed connection fails every request that waits on it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{kind}")]
-pub struct Error {
-    kind: ErrorKind,
+pub struct ClientError {
+    kind: ClientErrorKind,
     sent: bool,
     /// Whether it is an answer that names the request: the server has looked at it.
     is_answer: bool,
@@ -21,7 +21,7 @@ pub struct Error {
 /// What went wrong.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub enum ClientErrorKind {
     /// No answer came in time.
     #[error("no answer within {}", format_duration(*.0))]
     Timeout(Duration),
@@ -88,8 +88,8 @@ pub enum ErrorKind {
     Invalid(String),
 }
 
-impl Error {
-    pub(crate) fn new(kind: ErrorKind) -> Self {
+impl ClientError {
+    pub(crate) fn new(kind: ClientErrorKind) -> Self {
         Self {
             kind,
             sent: false,
@@ -99,11 +99,11 @@ impl Error {
     }
 
     pub(crate) fn closed(reason: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Closed(reason.into()))
+        Self::new(ClientErrorKind::Closed(reason.into()))
     }
 
     pub(crate) fn protocol(detail: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Protocol(detail.into()))
+        Self::new(ClientErrorKind::Protocol(detail.into()))
     }
 
     pub(crate) fn sent(mut self, sent: bool) -> Self {
@@ -134,7 +134,7 @@ impl Error {
     /// The HTTP status and the start of the body that this error was read from, if any.
     pub(crate) fn http_status(&self) -> Option<(u16, &str)> {
         match &self.kind {
-            ErrorKind::HttpStatus { status, body, .. } => Some((*status, body)),
+            ClientErrorKind::HttpStatus { status, body, .. } => Some((*status, body)),
             _ => self.earlier()?.http_status(),
         }
     }
@@ -161,7 +161,7 @@ impl Error {
 
     /// What went wrong.
     #[must_use]
-    pub fn kind(&self) -> &ErrorKind {
+    pub fn kind(&self) -> &ClientErrorKind {
         &self.kind
     }
 
@@ -176,7 +176,7 @@ impl Error {
     #[must_use]
     pub fn as_rpc(&self) -> Option<&RpcError> {
         match &self.kind {
-            ErrorKind::Rpc(error) => Some(error),
+            ClientErrorKind::Rpc(error) => Some(error),
             _ => None,
         }
     }

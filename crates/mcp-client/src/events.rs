@@ -13,14 +13,14 @@ use tokio::sync::Notify;
 /// A notification of a server: a log message, a resource that was updated, a list that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event {
+pub struct ConnectionEvent {
     /// What it is about, such as `notifications/message`.
     pub method: String,
     /// The parameters as the server wrote them.
     pub params: Option<RawJson>,
 }
 
-impl From<Notification> for Event {
+impl From<Notification> for ConnectionEvent {
     fn from(note: Notification) -> Self {
         Self {
             method: note.method,
@@ -43,7 +43,7 @@ impl Events {
     /// The next event; nothing when no more can come.
     ///
     /// Dropping the future loses no event.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<ConnectionEvent> {
         loop {
             let ready = self.0.ready.notified();
             {
@@ -75,7 +75,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    events: VecDeque<Event>,
+    events: VecDeque<ConnectionEvent>,
     bytes: usize,
     lost: u64,
     closed: bool,
@@ -86,7 +86,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, event: Event) {
+    fn push(&self, event: ConnectionEvent) {
         let mut waiting = self.waiting();
         let bytes = waiting.bytes + size(&event);
         if waiting.events.len() >= MOST_EVENTS || bytes > MOST_BYTES {
@@ -100,7 +100,7 @@ impl Queue {
     }
 }
 
-fn size(event: &Event) -> usize {
+fn size(event: &ConnectionEvent) -> usize {
     event.method.len() + event.params.as_ref().map_or(0, RawJson::len)
 }
 
@@ -128,7 +128,7 @@ impl EventHub {
             return false;
         }
         // It may wait for long, and its message may be much larger than what is counted of it.
-        let event = Event {
+        let event = ConnectionEvent {
             params: note.params.map(|params| params.detached()),
             method: note.method,
         };

@@ -10,7 +10,7 @@ use mcp_wire::{Notification, method};
 use raw_json::RawJson;
 use tokio::time::Instant;
 
-use crate::{Error, ErrorKind, RequestOptions};
+use crate::{ClientError, ClientErrorKind, RequestOptions};
 
 /// What is known of one request while it is under way; both transports keep it, the caller's deadline reads it.
 pub(crate) struct Exchange {
@@ -98,14 +98,14 @@ impl Exchange {
     }
 
     /// The error of a request whose time is up.
-    pub(crate) fn timed_out(&self) -> Error {
+    pub(crate) fn timed_out(&self) -> ClientError {
         let is_total = self.deadline() >= self.started + self.options.max_total;
         let limit = if is_total {
             self.options.max_total
         } else {
             self.options.timeout
         };
-        Error::new(ErrorKind::Timeout(limit)).sent(self.was_sent())
+        ClientError::new(ClientErrorKind::Timeout(limit)).sent(self.was_sent())
     }
 }
 

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use mcp_wire::{Era, method};
 use raw_json::RawJson;
 
-use crate::{Connection, Error, ErrorKind, ListLimits, RequestOptions, ServerInfo};
+use crate::{ClientError, ClientErrorKind, Connection, PageLimits, RequestOptions, ServerInfo};
 
 impl Connection {
     /// Lists the resources of the server, as [`list_tools`](Self::list_tools) does with tools.
     ///
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
-    pub async fn list_resources(&self) -> Result<Vec<RawJson>, Error> {
-        self.list(method::RESOURCES_LIST, "resources", ListLimits::default())
+    pub async fn list_resources(&self) -> Result<Vec<RawJson>, ClientError> {
+        self.list(method::RESOURCES_LIST, "resources", PageLimits::default())
             .await
     }
 
@@ -21,11 +21,11 @@ impl Connection {
     ///
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
-    pub async fn list_resource_templates(&self) -> Result<Vec<RawJson>, Error> {
+    pub async fn list_resource_templates(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(
             method::RESOURCES_TEMPLATES_LIST,
             "resourceTemplates",
-            ListLimits::default(),
+            PageLimits::default(),
         )
         .await
     }
@@ -34,8 +34,8 @@ impl Connection {
     ///
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
-    pub async fn list_prompts(&self) -> Result<Vec<RawJson>, Error> {
-        self.list(method::PROMPTS_LIST, "prompts", ListLimits::default())
+    pub async fn list_prompts(&self) -> Result<Vec<RawJson>, ClientError> {
+        self.list(method::PROMPTS_LIST, "prompts", PageLimits::default())
             .await
     }
 
@@ -43,7 +43,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub async fn complete(&self, params: RawJson, options: RequestOptions) -> Result<RawJson, Error> {
+    pub async fn complete(&self, params: RawJson, options: RequestOptions) -> Result<RawJson, ClientError> {
         self.request(method::COMPLETION_COMPLETE, Some(params), options)
             .await
     }
@@ -55,7 +55,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub async fn subscribe(&self, uri: &str, options: RequestOptions) -> Result<(), Error> {
+    pub async fn subscribe(&self, uri: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_SUBSCRIBE, Some(uri_params(uri)), options)
                 .await?;
@@ -69,7 +69,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub async fn unsubscribe(&self, uri: &str, options: RequestOptions) -> Result<(), Error> {
+    pub async fn unsubscribe(&self, uri: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_UNSUBSCRIBE, Some(uri_params(uri)), options)
                 .await?;
@@ -83,14 +83,14 @@ impl Connection {
     /// is, an error as well.
     ///
     /// # Errors
-    /// As [`request`](Self::request), but for [`ErrorKind::Rpc`].
-    pub async fn ping(&self, options: RequestOptions) -> Result<(), Error> {
+    /// As [`request`](Self::request), but for [`ClientErrorKind::Rpc`].
+    pub async fn ping(&self, options: RequestOptions) -> Result<(), ClientError> {
         let question = match self.server().era() {
             Era::Legacy => method::PING,
             Era::Modern => method::DISCOVER,
         };
         match self.request(question, None, options).await {
-            Err(error) if !matches!(error.kind(), ErrorKind::Rpc(_)) => Err(error),
+            Err(error) if !matches!(error.kind(), ClientErrorKind::Rpc(_)) => Err(error),
             _ => Ok(()),
         }
     }
@@ -98,12 +98,12 @@ impl Connection {
     /// Says which log messages a legacy server is to send, such as `warning` and worse.
     ///
     /// # Errors
-    /// As [`request`](Self::request); [`ErrorKind::Unsupported`] for a modern server, which reads the level in the
+    /// As [`request`](Self::request); [`ClientErrorKind::Unsupported`] for a modern server, which reads the level in the
     /// `_meta` of each request ([`mcp_wire::meta_key::LOG_LEVEL`]).
-    pub async fn set_log_level(&self, level: &str, options: RequestOptions) -> Result<(), Error> {
+    pub async fn set_log_level(&self, level: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Modern {
             let detail = "a modern server reads the log level in `_meta` of each request";
-            return Err(Error::new(ErrorKind::Unsupported(detail.to_owned())));
+            return Err(ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())));
         }
         let params = object(&[("level", RawJson::from(level))]);
         self.request(method::LOGGING_SET_LEVEL, Some(params), options)

@@ -3,7 +3,7 @@ use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
 use mcp_wire::{Notification, RpcError, method};
 use raw_json::RawJson;
 
-use crate::{Event, OnNotification, exchange::guarded};
+use crate::{ConnectionEvent, OnNotification, exchange::guarded};
 
 /// Something that a server asks of the client: input of the user, a model's answer, the client's roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl ServerRequest {
 ///     }),
 ///     ..ConnectionOptions::default()
 /// };
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Handlers {
@@ -138,7 +138,7 @@ impl Handlers {
     /// message that came before an answer is here before its caller has the answer. It runs on the connection's
     /// reader, so it must not block; [`Connection::events`](crate::Connection::events) is for everyone else.
     #[must_use]
-    pub fn notifications(mut self, handler: impl Fn(Event) + Send + Sync + 'static) -> Self {
+    pub fn notifications(mut self, handler: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(handler));
         self
     }

@@ -1,19 +1,19 @@
 use mcp_wire::RpcError;
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
-use crate::{Connection, Error, ErrorKind, RequestOptions, handlers::ServerRequest};
+use crate::{ClientError, ClientErrorKind, Connection, RequestOptions, handlers::ServerRequest};
 
 /// What a modern server needs before it can finish a request: the result whose `resultType` is `input_required`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct InputRequired {
+pub struct InputRequiredResult {
     /// What is asked, under the names that the answers must have.
     pub requests: Vec<(String, ServerRequest)>,
     /// What the server wants to have back as it is.
     pub state: Option<RawJson>,
 }
 
-impl InputRequired {
+impl InputRequiredResult {
     /// Reads a result; nothing when the request is finished.
     #[must_use]
     pub fn from_result(result: &RawJson) -> Option<Self> {
@@ -28,7 +28,7 @@ impl InputRequired {
                 method: method.unwrap_or_default(),
                 params: request
                     .get("params")
-                    .filter(|params| params.kind() == Kind::Object),
+                    .filter(|params| params.kind() == JsonKind::Object),
                 tag: None,
             };
             (name.into_owned(), request)
@@ -44,7 +44,7 @@ impl InputRequired {
     pub fn answered(&self, params: Option<&RawJson>, answers: &[(&str, RawJson)]) -> RawJson {
         let none = RawJson::object();
         let params = params
-            .filter(|params| params.kind() == Kind::Object)
+            .filter(|params| params.kind() == JsonKind::Object)
             .unwrap_or(&none);
         let params = params
             .without_members(&["inputResponses", "requestState"])
@@ -69,18 +69,18 @@ impl Connection {
     /// server asks in the middle of the request instead, which both methods answer.
     ///
     /// # Errors
-    /// As [`request`](Self::request), and [`ErrorKind::Unsupported`] when there is no handler for what is asked, when
+    /// As [`request`](Self::request), and [`ClientErrorKind::Unsupported`] when there is no handler for what is asked, when
     /// a handler refuses, or when the server does not stop asking.
     pub async fn request_with_input(
         &self,
         method: &str,
         params: Option<RawJson>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<RawJson, ClientError> {
         let mut next = params.clone();
         for _ in 0..MOST_ROUNDS {
             let result = self.request(method, next, options.clone()).await?;
-            let Some(wanted) = InputRequired::from_result(&result) else {
+            let Some(wanted) = InputRequiredResult::from_result(&result) else {
                 return Ok(result);
             };
             let answers = self.answers(&wanted).await?;
@@ -93,7 +93,10 @@ impl Connection {
         Err(unsupported("the server does not stop asking for input"))
     }
 
-    async fn answers<'a>(&self, wanted: &'a InputRequired) -> Result<Vec<(&'a str, RawJson)>, Error> {
+    async fn answers<'a>(
+        &self,
+        wanted: &'a InputRequiredResult,
+    ) -> Result<Vec<(&'a str, RawJson)>, ClientError> {
         if wanted.requests.len() > MOST_REQUESTS {
             return Err(unsupported(
                 "the server asks for more input than is given at once",
@@ -113,11 +116,11 @@ impl Connection {
     }
 }
 
-fn refused(error: RpcError) -> Error {
+fn refused(error: RpcError) -> ClientError {
     unsupported("the input that the server asks for was not given").because(error)
 }
 
 /// The request has not run: a server that asks has done nothing yet, or keeps it in its state.
-fn unsupported(detail: &str) -> Error {
-    Error::new(ErrorKind::Unsupported(detail.to_owned())).sent(true)
+fn unsupported(detail: &str) -> ClientError {
+    ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())).sent(true)
 }

@@ -39,13 +39,13 @@
 //! | answers with too much | the call; a message holds [`ConnectionOptions::max_message`] bytes |
 //! | writes what is no message | nothing, and the connection after [`ConnectionOptions::max_garbage`] lines in a row |
 //! | sends a batch, where 2025-03-26 was agreed on | [`mcp_wire::MAX_BATCH`] messages, each as if it had come alone; elsewhere it is no message |
-//! | lists without end | the list; see [`ListLimits`] |
+//! | lists without end | the list; see [`PageLimits`] |
 //! | tells without end | those of its [`Events`] that come while too many wait |
 //! | asks without end | the questions beyond 64 that are open |
 //! | ends again and again | six starts in the first minute, then one a minute; see [`StartBudget`] |
 //! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all that it has started, also what left its process group; see [`Command`] |
 //!
-//! An [`Error`] tells whether the request may have run ([`Error::was_sent`]): only then is it a risk to repeat it.
+//! An [`ClientError`] tells whether the request may have run ([`ClientError::was_sent`]): only then is it a risk to repeat it.
 
 mod changes;
 mod command;
@@ -81,12 +81,12 @@ pub use self::{
     command::{BASE_VARIABLES, Command, base_environment},
     connection::Connection,
     counters::Counters,
-    error::{Error, ErrorKind},
-    events::{Event, Events},
+    error::{ClientError, ClientErrorKind},
+    events::{ConnectionEvent, Events},
     handlers::{Handlers, ServerRequest},
     http::HttpEndpoint,
-    input::InputRequired,
-    list::{ListCut, ListLimits, Listed},
+    input::InputRequiredResult,
+    list::{ListCut, Listed, PageLimits},
     options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
     server::ServerInfo,
     upstream::{

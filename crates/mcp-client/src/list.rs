@@ -1,13 +1,13 @@
 use std::{collections::HashSet, time::Duration};
 
 use mcp_wire::{Era, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
-use crate::{Connection, Error, RequestOptions};
+use crate::{ClientError, Connection, RequestOptions};
 
 /// How far a list is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListLimits {
+pub struct PageLimits {
     /// How many pages.
     pub pages: usize,
     /// How many entries.
@@ -34,17 +34,17 @@ pub struct Listed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListCut {
-    /// It has more entries than [`ListLimits::entries`].
+    /// It has more entries than [`PageLimits::entries`].
     Entries,
-    /// Its pages have more bytes than [`ListLimits::bytes`].
+    /// Its pages have more bytes than [`PageLimits::bytes`].
     Bytes,
-    /// It has more pages than [`ListLimits::pages`].
+    /// It has more pages than [`PageLimits::pages`].
     Pages,
     /// The server gave a cursor twice.
     RepeatedCursor,
 }
 
-impl Default for ListLimits {
+impl Default for PageLimits {
     fn default() -> Self {
         Self {
             pages: 1000,
@@ -60,9 +60,9 @@ impl Connection {
     ///
     /// # Errors
     /// When a page fails, when the server's pages never end (a cursor comes back, or there are more than
-    /// [`ListLimits`] allows), or when a page is no list.
-    pub async fn list_tools(&self) -> Result<Vec<RawJson>, Error> {
-        self.list(method::TOOLS_LIST, "tools", ListLimits::default())
+    /// [`PageLimits`] allows), or when a page is no list.
+    pub async fn list_tools(&self) -> Result<Vec<RawJson>, ClientError> {
+        self.list(method::TOOLS_LIST, "tools", PageLimits::default())
             .await
     }
 
@@ -70,7 +70,12 @@ impl Connection {
     ///
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
-    pub async fn list(&self, method: &str, key: &str, limits: ListLimits) -> Result<Vec<RawJson>, Error> {
+    pub async fn list(
+        &self,
+        method: &str,
+        key: &str,
+        limits: PageLimits,
+    ) -> Result<Vec<RawJson>, ClientError> {
         let listed = self.list_for(method, key, limits).await?;
         match listed.cut {
             None => Ok(listed.entries),
@@ -85,7 +90,7 @@ impl Connection {
     ///
     /// # Errors
     /// When a page fails or is no list.
-    pub async fn list_for(&self, method: &str, key: &str, limits: ListLimits) -> Result<Listed, Error> {
+    pub async fn list_for(&self, method: &str, key: &str, limits: PageLimits) -> Result<Listed, ClientError> {
         let is_modern = self.server().era() == Era::Modern;
         let mut listed = Listed::default();
         let mut bytes = 0;
@@ -99,9 +104,9 @@ impl Connection {
             n_pages += 1;
             let options = RequestOptions::within(limits.page_timeout);
             let page = self.request(method, params, options).await?;
-            let array = page.get(key).filter(|list| list.kind() == Kind::Array);
+            let array = page.get(key).filter(|list| list.kind() == JsonKind::Array);
             let array = array.ok_or_else(|| {
-                Error::protocol(format!("the result of `{method}` has no list `{key}`")).sent(true)
+                ClientError::protocol(format!("the result of `{method}` has no list `{key}`")).sent(true)
             })?;
             if let Some(of_page) = time_to_live(&page).filter(|_| is_modern) {
                 listed.ttl = Some(listed.ttl.map_or(of_page, |ttl| ttl.min(of_page)));
@@ -116,7 +121,7 @@ impl Connection {
             // The empty string is a cursor like any other.
             let Some(cursor) = page
                 .get("nextCursor")
-                .filter(|cursor| cursor.kind() == Kind::String)
+                .filter(|cursor| cursor.kind() == JsonKind::String)
                 .map(|cursor| cursor.detached())
             else {
                 break None;
@@ -140,7 +145,7 @@ impl Connection {
 /// Takes the entries of a page as far as the limits allow, behind `bytes` of other pages.
 fn take(
     array: &RawJson,
-    limits: ListLimits,
+    limits: PageLimits,
     mut bytes: usize,
     entries: &mut Vec<RawJson>,
 ) -> Option<ListCut> {
@@ -163,6 +168,6 @@ fn time_to_live(page: &RawJson) -> Option<Duration> {
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
 }
 
-fn endless(method: &str, what: &str) -> Error {
-    Error::protocol(format!("the result of `{method}` {what}")).sent(true)
+fn endless(method: &str, what: &str) -> ClientError {
+    ClientError::protocol(format!("the result of `{method}` {what}")).sent(true)
 }

@@ -6,14 +6,14 @@ use mcp_wire::{Era, Revision, RpcError, code, method};
 use tokio::time::timeout;
 
 use crate::{
-    Connection, EraChoice, Error, ErrorKind, RequestOptions, ServerInfo,
+    ClientError, ClientErrorKind, Connection, EraChoice, RequestOptions, ServerInfo,
     connection::Link,
     server::{initialize_params, modern_meta},
 };
 
 impl Connection {
     /// Finds out which era the server speaks, and opens the connection in it.
-    pub(crate) async fn handshake(&self) -> Result<ServerInfo, Error> {
+    pub(crate) async fn handshake(&self) -> Result<ServerInfo, ClientError> {
         match (self.options().era, self.link()) {
             (EraChoice::Legacy, _) => self.initialize().await,
             (EraChoice::Modern, _) => self.discover(self.options().start_timeout).await,
@@ -24,7 +24,7 @@ impl Connection {
     }
 
     /// Only what a modern server alone would say keeps from trying the other era.
-    async fn modern_first(&self) -> Result<ServerInfo, Error> {
+    async fn modern_first(&self) -> Result<ServerInfo, ClientError> {
         let limit = (self.options().start_timeout / 2).min(PROBE);
         match self.discover(limit).await {
             Err(error) if may_be_legacy(&error) => self.initialize().await,
@@ -34,7 +34,7 @@ impl Connection {
 
     /// Over stdio a server that is silent may still be starting, or never answer what it does not know. Which of the
     /// two it is does not matter: it reads both questions in order, and its first good answer says what it speaks.
-    async fn both(&self) -> Result<ServerInfo, Error> {
+    async fn both(&self) -> Result<ServerInfo, ClientError> {
         let mut modern = pin!(self.discover(self.options().start_timeout));
         if let Ok(done) = timeout(PROBE, &mut modern).await {
             return match done {
@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    async fn legacy_first(&self) -> Result<ServerInfo, Error> {
+    async fn legacy_first(&self) -> Result<ServerInfo, ClientError> {
         match self.initialize().await {
             Err(error) if is_other_era(&error) => {
                 // What the first try said is told when the second fails too: most servers are legacy.
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    async fn initialize(&self) -> Result<ServerInfo, Error> {
+    async fn initialize(&self) -> Result<ServerInfo, ClientError> {
         let options = RequestOptions::within(self.options().start_timeout);
         let params = initialize_params(self.options());
         let result = self
@@ -76,7 +76,7 @@ impl Connection {
         ServerInfo::from_initialize(&result)
     }
 
-    async fn discover(&self, limit: Duration) -> Result<ServerInfo, Error> {
+    async fn discover(&self, limit: Duration) -> Result<ServerInfo, ClientError> {
         let meta = modern_meta(self.options(), Revision::LATEST);
         let ask = || self.send(method::DISCOVER, None, Some(&meta), RequestOptions::within(limit));
         let result = match ask().await {
@@ -87,7 +87,7 @@ impl Connection {
         ServerInfo::from_discover(&result)
     }
 
-    pub(crate) async fn after_handshake(&self) -> Result<(), Error> {
+    pub(crate) async fn after_handshake(&self) -> Result<(), ClientError> {
         let server = self.server();
         let era = server.era();
         if let Link::Http(link) = self.link() {
@@ -113,29 +113,31 @@ impl Connection {
     }
 
     /// The error of a start after which the server did not pass its health check.
-    pub(crate) fn check_failed(&self, error: Error) -> Error {
+    pub(crate) fn check_failed(&self, error: ClientError) -> ClientError {
         let error = match error.kind() {
-            ErrorKind::Unhealthy(_) | ErrorKind::Auth { .. } => error,
-            _ => Error::new(ErrorKind::Unhealthy(error.to_string())).because(error),
+            ClientErrorKind::Unhealthy(_) | ClientErrorKind::Auth { .. } => error,
+            _ => ClientError::new(ClientErrorKind::Unhealthy(error.to_string())).because(error),
         };
         self.start_failed(error)
     }
 
     /// Words an error of the opening: what a child wrote to stderr often says best what is wrong.
-    pub(crate) fn start_failed(&self, error: Error) -> Error {
+    pub(crate) fn start_failed(&self, error: ClientError) -> ClientError {
         if matches!(
             error.kind(),
-            ErrorKind::Auth { .. } | ErrorKind::HttpStatus { .. } | ErrorKind::Unreachable(_)
+            ClientErrorKind::Auth { .. }
+                | ClientErrorKind::HttpStatus { .. }
+                | ClientErrorKind::Unreachable(_)
         ) {
             return error.sent(false);
         }
         let stderr = self.stderr_tail().unwrap_or_default();
         let reason = match error.kind() {
             // That the connection is closed goes without saying.
-            ErrorKind::Closed(reason) => reason.clone(),
+            ClientErrorKind::Closed(reason) => reason.clone(),
             _ => error.to_string(),
         };
-        Error::new(ErrorKind::StartFailed { reason, stderr }).because(error)
+        ClientError::new(ClientErrorKind::StartFailed { reason, stderr }).because(error)
     }
 }
 
@@ -143,7 +145,7 @@ impl Connection {
 const PROBE: Duration = Duration::from_secs(2);
 
 /// Which revisions a server names that refuses the one it was sent.
-fn supported(error: &Error) -> Vec<Revision> {
+fn supported(error: &ClientError) -> Vec<Revision> {
     let refusal = error
         .as_rpc()
         .filter(|error| error.code == code::UNSUPPORTED_PROTOCOL_VERSION);
@@ -154,7 +156,7 @@ fn supported(error: &Error) -> Vec<Revision> {
 
 /// Whether an answer to `server/discover` may come from a server of the other era: any that is no error of modern
 /// servers, and none that both eras have in common.
-fn may_be_legacy(error: &Error) -> bool {
+fn may_be_legacy(error: &ClientError) -> bool {
     let is_modern = |error: &RpcError| {
         matches!(
             error.code,
@@ -162,8 +164,8 @@ fn may_be_legacy(error: &Error) -> bool {
         )
     };
     match error.kind() {
-        ErrorKind::Auth { .. } | ErrorKind::Unreachable(_) => false,
-        ErrorKind::Rpc(refusal) if is_modern(refusal) => supported(error)
+        ClientErrorKind::Auth { .. } | ClientErrorKind::Unreachable(_) => false,
+        ClientErrorKind::Rpc(refusal) if is_modern(refusal) => supported(error)
             .iter()
             .any(|revision| revision.era() == Era::Legacy),
         _ => true,
@@ -171,9 +173,9 @@ fn may_be_legacy(error: &Error) -> bool {
 }
 
 /// Whether a refusal of `initialize` may come from a server of the other era.
-fn is_other_era(error: &Error) -> bool {
+fn is_other_era(error: &ClientError) -> bool {
     match error.kind() {
-        ErrorKind::Rpc(_) | ErrorKind::Unsupported(_) => true,
+        ClientErrorKind::Rpc(_) | ClientErrorKind::Unsupported(_) => true,
         _ => error
             .http_status()
             .is_some_and(|(status, _)| (400..500).contains(&status)),

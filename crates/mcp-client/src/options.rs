@@ -3,13 +3,13 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 use mcp_wire::meta_key;
 use raw_json::RawJson;
 
-use crate::{Event, Handlers};
+use crate::{ConnectionEvent, Handlers};
 
 /// Takes what a server says of the progress of a request: the parameters of its notification, with the token of this
 /// connection, which who passes them on replaces by the caller's.
 pub type OnProgress = Arc<dyn Fn(RawJson) + Send + Sync>;
 /// Takes a notification that came with the answer to a request.
-pub type OnNotification = Arc<dyn Fn(Event) + Send + Sync>;
+pub type OnNotification = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 /// Is called at one point of a request's life.
 pub type Hook = Arc<dyn Fn() + Send + Sync>;
 

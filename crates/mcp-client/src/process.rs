@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    Command, Error, ErrorKind,
+    ClientError, ClientErrorKind, Command,
     stderr::StderrTail,
     tree::{MARK, Tree},
 };
@@ -81,7 +81,7 @@ impl Process {
     pub(crate) fn spawn(
         command: &Command,
         grace: Duration,
-    ) -> Result<(Self, ChildStdin, ChildStdout), Error> {
+    ) -> Result<(Self, ChildStdin, ChildStdout), ClientError> {
         let tree = Tree::new();
         let mut child = prepare(command)
             .env(MARK, tree.variable())
@@ -91,7 +91,7 @@ impl Process {
         let (Some(id), Some(stdin), Some(stdout), Some(stderr)) =
             (id, child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(Error::closed("the child has ended before it began"));
+            return Err(ClientError::closed("the child has ended before it began"));
         };
         tree.begins(id);
         let group = Arc::new(Group {
@@ -206,9 +206,9 @@ fn prepare(command: &Command) -> tokio::process::Command {
     prepared
 }
 
-fn start_failed(command: &Command, error: std::io::Error) -> Error {
+fn start_failed(command: &Command, error: std::io::Error) -> ClientError {
     let reason = format!("cannot run `{}`: {error}", command.program.to_string_lossy());
-    Error::new(ErrorKind::StartFailed {
+    ClientError::new(ClientErrorKind::StartFailed {
         reason,
         stderr: String::new(),
     })

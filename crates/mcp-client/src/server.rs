@@ -1,7 +1,7 @@
 use mcp_wire::{Era, Revision, meta, meta_key};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
-use crate::{ConnectionOptions, Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
 /// What a server said of itself when the connection was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +75,10 @@ impl ServerInfo {
     }
 
     /// Reads the result of `initialize`.
-    pub(crate) fn from_initialize(result: &RawJson) -> Result<Self, Error> {
+    pub(crate) fn from_initialize(result: &RawJson) -> Result<Self, ClientError> {
         let version = result.get("protocolVersion").and_then(|version| version.string());
-        let version =
-            version.ok_or_else(|| Error::protocol("the result of `initialize` has no `protocolVersion`"))?;
+        let version = version
+            .ok_or_else(|| ClientError::protocol("the result of `initialize` has no `protocolVersion`"))?;
         match version.parse::<Revision>() {
             Ok(revision) if revision.era() == Era::Legacy => Ok(Self::read(revision, result)),
             _ => {
@@ -86,18 +86,19 @@ impl ServerInfo {
                     "the server opens the connection with revision `{}`",
                     short(&version)
                 );
-                Err(Error::new(ErrorKind::Unsupported(detail)))
+                Err(ClientError::new(ClientErrorKind::Unsupported(detail)))
             }
         }
     }
 
     /// Reads the result of `server/discover`.
-    pub(crate) fn from_discover(result: &RawJson) -> Result<Self, Error> {
+    pub(crate) fn from_discover(result: &RawJson) -> Result<Self, ClientError> {
         let supported = result
             .get("supportedVersions")
-            .filter(|versions| versions.kind() == Kind::Array);
-        let supported = supported
-            .ok_or_else(|| Error::protocol("the result of `server/discover` has no `supportedVersions`"))?;
+            .filter(|versions| versions.kind() == JsonKind::Array);
+        let supported = supported.ok_or_else(|| {
+            ClientError::protocol("the result of `server/discover` has no `supportedVersions`")
+        })?;
         let supported: Vec<String> = supported.to().unwrap_or_default();
         let mut known: Vec<Revision> = supported
             .iter()
@@ -106,7 +107,7 @@ impl ServerInfo {
         known.retain(|revision| revision.era() == Era::Modern);
         match known.into_iter().max() {
             Some(revision) => Ok(Self::read(revision, result)),
-            None => Err(Error::new(ErrorKind::Unsupported(format!(
+            None => Err(ClientError::new(ClientErrorKind::Unsupported(format!(
                 "the server speaks none of our revisions, only {}",
                 short(&supported.join(", "))
             )))),
@@ -114,7 +115,7 @@ impl ServerInfo {
     }
 
     fn read(revision: Revision, result: &RawJson) -> Self {
-        let object = |value: &RawJson| value.kind() == Kind::Object;
+        let object = |value: &RawJson| value.kind() == JsonKind::Object;
         let of_meta = || meta(result)?.get(meta_key::SERVER_INFO);
         // They are kept as long as the connection, and the message that they stand in may be padded.
         let own = |value: RawJson| value.detached();
@@ -127,7 +128,7 @@ impl ServerInfo {
                 .map_or(RawJson::object(), own),
             instructions: result
                 .get("instructions")
-                .filter(|text| text.kind() == Kind::String)
+                .filter(|text| text.kind() == JsonKind::String)
                 .map(own),
         }
     }

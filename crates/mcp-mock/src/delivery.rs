@@ -7,7 +7,7 @@ use mcp_wire::{method, sse_event};
 use raw_json::RawJson;
 use serde_json::json;
 
-use crate::{Misbehaviour, Reply, plan::Plan, reply::Outcome};
+use crate::{Misbehaviour, MockReply, plan::Plan, reply::Outcome};
 
 /// One step of sending an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Delivery {
     }
 
     /// What is sent for a notification; nothing when it is left out.
-    pub(crate) fn notification(reply: &Reply, frame: Vec<u8>) -> Option<Self> {
+    pub(crate) fn notification(reply: &MockReply, frame: Vec<u8>) -> Option<Self> {
         let is_sent = !matches!(reply.outcome, Outcome::Never);
         is_sent.then(|| Self::of(&RawJson::null(), &reply.misbehaviours, frame))
     }
@@ -197,7 +197,7 @@ fn with(frame: &[u8], key: &str, value: RawJson) -> Vec<u8> {
     }
 }
 
-fn text_of(message: Result<RawJson, raw_json::Error>, otherwise: Vec<u8>) -> Vec<u8> {
+fn text_of(message: Result<RawJson, raw_json::JsonError>, otherwise: Vec<u8>) -> Vec<u8> {
     message.map_or(otherwise, |message| message.as_bytes().to_vec())
 }
 

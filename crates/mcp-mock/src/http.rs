@@ -19,7 +19,7 @@ use http::{
 };
 use http_body_util::{BodyExt, BodyStream, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame};
-use mcp_server::{HttpOptions, HttpService, RequestBody, ResponseBody, ServeOptions, serve_http};
+use mcp_server::{HttpServerOptions, HttpService, RequestBody, ResponseBody, ServeOptions, serve_http};
 use mcp_wire::{Message, RpcError, SseDecoder, SseItem, code, header, method, sse_event};
 use tokio::{
     net::TcpListener,
@@ -28,7 +28,7 @@ use tokio::{
 };
 
 use crate::{
-    Misbehaviour, Reply,
+    Misbehaviour, MockReply,
     delivery::{Delivery, Framing, Piece},
     guard,
     old_http::{self, OldClients},
@@ -90,11 +90,11 @@ pub(crate) async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let options = HttpOptions {
+    let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
         max_body: MAX_REQUEST,
         notices: state.notices.clone(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     };
     let service = MockService::new(Arc::clone(&state), Arc::default());
     let endpoint = Endpoint(Arc::new(Inner {
@@ -252,7 +252,7 @@ impl Inner {
     }
 
     /// Opens the stream on which a legacy client listens, as its script will have it.
-    async fn opened(&self, reply: &Reply, request: Request<RequestBody>) -> Answer {
+    async fn opened(&self, reply: &MockReply, request: Request<RequestBody>) -> Answer {
         sleep(reply.delays()).await;
         if let Some(answer) = self.refused(&reply.misbehaviours, request.headers()) {
             return answer;

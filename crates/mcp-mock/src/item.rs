@@ -1,7 +1,7 @@
 use raw_json::RawJson;
 use serde_json::{Value, json};
 
-use crate::Reply;
+use crate::MockReply;
 
 /// A tool of the mock server: how it is listed, and how its calls are answered.
 ///
@@ -16,13 +16,13 @@ use crate::Reply;
 ///     .reply(Reply::text("there you are"));
 /// ```
 #[derive(Debug, Clone)]
-pub struct Tool(pub(crate) Item);
+pub struct MockTool(pub(crate) Item);
 
 /// A prompt of the mock server.
 ///
 /// Without a reply it is filled in with its arguments.
 #[derive(Debug, Clone)]
-pub struct Prompt {
+pub struct MockPrompt {
     pub(crate) item: Item,
     pub(crate) completions: Vec<(String, Vec<String>)>,
 }
@@ -31,7 +31,7 @@ pub struct Prompt {
 ///
 /// Without a reply its content is the URI.
 #[derive(Debug, Clone)]
-pub struct Resource {
+pub struct MockResource {
     pub(crate) item: Item,
     pub(crate) is_template: bool,
     pub(crate) completions: Vec<(String, Vec<String>)>,
@@ -44,7 +44,7 @@ pub(crate) struct Item {
     pub(crate) key: String,
     /// How it stands in lists.
     pub(crate) listed: RawJson,
-    pub(crate) replies: Vec<Reply>,
+    pub(crate) replies: Vec<MockReply>,
 }
 
 impl Item {
@@ -64,7 +64,7 @@ impl Item {
     }
 }
 
-impl Tool {
+impl MockTool {
     /// A tool that takes any object.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -94,13 +94,13 @@ impl Tool {
 
     /// Adds the reply to the next call; the last one answers all calls that follow.
     #[must_use]
-    pub fn reply(mut self, reply: Reply) -> Self {
+    pub fn reply(mut self, reply: MockReply) -> Self {
         self.0.replies.push(reply);
         self
     }
 }
 
-impl Prompt {
+impl MockPrompt {
     /// A prompt without arguments.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -145,13 +145,13 @@ impl Prompt {
 
     /// Adds the reply to the next request; the last one answers all that follow.
     #[must_use]
-    pub fn reply(mut self, reply: Reply) -> Self {
+    pub fn reply(mut self, reply: MockReply) -> Self {
         self.item.replies.push(reply);
         self
     }
 }
 
-impl Resource {
+impl MockResource {
     /// A resource; its name is the URI until [`member`](Self::member) says otherwise.
     #[must_use]
     pub fn new(uri: impl Into<String>) -> Self {
@@ -200,7 +200,7 @@ impl Resource {
 
     /// Adds the reply to the next read; the last one answers all that follow.
     #[must_use]
-    pub fn reply(mut self, reply: Reply) -> Self {
+    pub fn reply(mut self, reply: MockReply) -> Self {
         self.item.replies.push(reply);
         self
     }

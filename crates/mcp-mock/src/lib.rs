@@ -1,7 +1,7 @@
 //! A mock MCP server for tests: scripted answers, delays, errors, notifications and misbehaviour, over stdio and HTTP,
 //! in both eras of the protocol.
 //!
-//! A [`MockServer`] offers [`Tool`]s, [`Prompt`]s and [`Resource`]s. Each has its [`Reply`]s, the first for the first
+//! A [`MockServer`] offers [`MockTool`]s, [`MockPrompt`]s and [`MockResource`]s. Each has its [`MockReply`]s, the first for the first
 //! request and the last for all that follow; a [`Misbehaviour`] breaks one message. The protocol itself is
 //! `mcp-server`'s, so what is not scripted is right. Clients in the same process [`connect`](MockServer::connect),
 //! others come over [`http`](MockServer::http) or [`serve_stdio`](MockServer::serve_stdio); what they asked is
@@ -59,12 +59,12 @@ mod usual;
 
 pub use self::{
     http::MockHttp,
-    item::{Prompt, Resource, Tool},
+    item::{MockPrompt, MockResource, MockTool},
     log::Received,
     misbehaviour::Misbehaviour,
-    reply::Reply,
+    reply::MockReply,
     scenario::ScenarioError,
     server::{MockServer, MockServerBuilder},
 };
-pub use mcp_server::ServerInfo;
+pub use mcp_server::ServerIdentity;
 pub use mcp_wire::RpcError;

@@ -10,7 +10,7 @@ use std::time::Duration;
 ///
 /// # Notifications and streams
 /// A reply to the method of a notification ([`MockServerBuilder::on`](crate::MockServerBuilder::on)) says how the next one is
-/// sent, to each client that it is for: its delays, [`Reply::never`](crate::Reply::never), which leaves it out, and all
+/// sent, to each client that it is for: its delays, [`MockReply::never`](crate::MockReply::never), which leaves it out, and all
 /// misbehaviours that are not about a request. A reply to `GET` says how the next stream is opened on which a legacy client
 /// listens over HTTP: its delays, `never`, and [`Status`](Self::Status), [`DropSession`](Self::DropSession),
 /// [`Close`](Self::Close), [`ContentType`](Self::ContentType), [`EmptyStream`](Self::EmptyStream),

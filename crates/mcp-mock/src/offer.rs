@@ -4,7 +4,7 @@ use mcp_wire::MirroredParams;
 use mcp_wire::method;
 use raw_json::RawJson;
 
-use crate::{Prompt, Reply, Resource, Tool, item::Item, script::Script, template};
+use crate::{MockPrompt, MockReply, MockResource, MockTool, item::Item, script::Script, template};
 
 /// What the server offers at the moment.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Entry {
         }
     }
 
-    fn with_replies(&self, replies: Vec<Reply>) -> Self {
+    fn with_replies(&self, replies: Vec<MockReply>) -> Self {
         Self {
             kind: self.kind,
             key: self.key.clone(),
@@ -67,20 +67,20 @@ impl Entry {
     }
 }
 
-impl From<Tool> for Entry {
-    fn from(tool: Tool) -> Self {
+impl From<MockTool> for Entry {
+    fn from(tool: MockTool) -> Self {
         Self::new(Kind::Tool, tool.0, Vec::new())
     }
 }
 
-impl From<Prompt> for Entry {
-    fn from(prompt: Prompt) -> Self {
+impl From<MockPrompt> for Entry {
+    fn from(prompt: MockPrompt) -> Self {
         Self::new(Kind::Prompt, prompt.item, prompt.completions)
     }
 }
 
-impl From<Resource> for Entry {
-    fn from(resource: Resource) -> Self {
+impl From<MockResource> for Entry {
+    fn from(resource: MockResource) -> Self {
         let kind = match resource.is_template {
             true => Kind::Template,
             false => Kind::Resource,
@@ -111,7 +111,7 @@ impl Offer {
     }
 
     /// Gives a tool another script, from its start; gives the replies back when there is no such tool.
-    pub(crate) fn set_replies(&self, tool: &str, replies: Vec<Reply>) -> Result<(), Vec<Reply>> {
+    pub(crate) fn set_replies(&self, tool: &str, replies: Vec<MockReply>) -> Result<(), Vec<MockReply>> {
         let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let entry = entries
             .iter_mut()

@@ -9,11 +9,11 @@ use std::{
 
 use http::HeaderMap;
 use mcp_wire::{Era, Id, Message, Notification, Request, Revision, RpcError, meta_key, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::json;
 
 use crate::{
-    Misbehaviour, Reply,
+    Misbehaviour, MockReply,
     log::Received,
     offer::Entry,
     reply::{Outcome, Step},
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct Plan {
     pub(crate) id: Id,
     pub(crate) method: String,
-    pub(crate) reply: Reply,
+    pub(crate) reply: MockReply,
     pub(crate) entry: Option<Arc<Entry>>,
     /// The number of the request among those about the same, from one.
     pub(crate) call: usize,
@@ -126,7 +126,7 @@ impl State {
 }
 
 /// Whether a modern request will be answered with questions, which are not the answer that may misbehave.
-fn asks(reply: &Reply, params: Option<&RawJson>) -> bool {
+fn asks(reply: &MockReply, params: Option<&RawJson>) -> bool {
     let is_modern = params
         .and_then(mcp_wire::meta)
         .is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some());
@@ -260,7 +260,7 @@ impl Round {
             step: number("step")?,
             answers: state
                 .get("answers")
-                .filter(|answers| answers.kind() == Kind::Object)?,
+                .filter(|answers| answers.kind() == JsonKind::Object)?,
         })
     }
 }

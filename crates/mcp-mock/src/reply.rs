@@ -4,7 +4,7 @@ use mcp_wire::{LogLevel, RpcError, method};
 use raw_json::RawJson;
 use serde_json::json;
 
-use crate::{Misbehaviour, Prompt, Resource, Tool};
+use crate::{Misbehaviour, MockPrompt, MockResource, MockTool};
 
 /// How one request is answered: what happens before, what the answer is, and how it misbehaves.
 ///
@@ -17,7 +17,7 @@ use crate::{Misbehaviour, Prompt, Resource, Tool};
 /// let broken = Reply::usual().misbehave(Misbehaviour::Cut(None));
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Reply {
+pub struct MockReply {
     pub(crate) steps: Vec<Step>,
     pub(crate) outcome: Outcome,
     pub(crate) misbehaviours: Vec<Misbehaviour>,
@@ -67,16 +67,16 @@ pub(crate) struct Question {
 /// What changes in what the server offers; those who listen are told.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    AddTool(Arc<Tool>),
+    AddTool(Arc<MockTool>),
     RemoveTool(String),
-    AddPrompt(Arc<Prompt>),
+    AddPrompt(Arc<MockPrompt>),
     RemovePrompt(String),
-    AddResource(Arc<Resource>),
+    AddResource(Arc<MockResource>),
     RemoveResource(String),
     UpdateResource(String),
 }
 
-impl Reply {
+impl MockReply {
     fn of(outcome: Outcome) -> Self {
         Self {
             outcome,
@@ -195,7 +195,7 @@ impl Reply {
 
     /// Adds a tool to the server, or replaces the one of the same name.
     #[must_use]
-    pub fn add_tool(self, tool: Tool) -> Self {
+    pub fn add_tool(self, tool: MockTool) -> Self {
         self.step(Step::Change(Change::AddTool(Arc::new(tool))))
     }
 
@@ -207,7 +207,7 @@ impl Reply {
 
     /// Adds a prompt to the server, or replaces the one of the same name.
     #[must_use]
-    pub fn add_prompt(self, prompt: Prompt) -> Self {
+    pub fn add_prompt(self, prompt: MockPrompt) -> Self {
         self.step(Step::Change(Change::AddPrompt(Arc::new(prompt))))
     }
 
@@ -219,13 +219,13 @@ impl Reply {
 
     /// Adds a resource to the server, or replaces the one of the same URI.
     #[must_use]
-    pub fn add_resource(self, resource: Resource) -> Self {
+    pub fn add_resource(self, resource: MockResource) -> Self {
         self.step(Step::Change(Change::AddResource(Arc::new(resource))))
     }
 
-    /// Adds a template of resources, made by [`Resource::template`], or replaces the one of the same URI.
+    /// Adds a template of resources, made by [`MockResource::template`], or replaces the one of the same URI.
     #[must_use]
-    pub fn add_resource_template(self, template: Resource) -> Self {
+    pub fn add_resource_template(self, template: MockResource) -> Self {
         self.add_resource(template)
     }
 

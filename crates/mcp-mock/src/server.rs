@@ -1,6 +1,6 @@
 use std::{fmt, future::Future, io, sync::Arc};
 
-use mcp_server::ServerInfo;
+use mcp_server::ServerIdentity;
 use mcp_wire::Era;
 use raw_json::RawJson;
 use tokio::{
@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    MockHttp, Prompt, Received, Reply, Resource, Tool, http,
+    MockHttp, MockPrompt, MockReply, MockResource, MockTool, Received, http,
     log::{Log, is_call},
     offer::{Kind, Offer},
     script::Script,
@@ -141,7 +141,7 @@ impl MockServer {
     }
 
     /// Adds a tool, or replaces the one of the same name, and tells those who listen.
-    pub fn add_tool(&self, tool: Tool) {
+    pub fn add_tool(&self, tool: MockTool) {
         self.0.put(tool.into());
     }
 
@@ -151,7 +151,7 @@ impl MockServer {
     }
 
     /// Adds a prompt, or replaces the one of the same name, and tells those who listen.
-    pub fn add_prompt(&self, prompt: Prompt) {
+    pub fn add_prompt(&self, prompt: MockPrompt) {
         self.0.put(prompt.into());
     }
 
@@ -161,7 +161,7 @@ impl MockServer {
     }
 
     /// Adds a resource or a template, or replaces the one of the same URI, and tells those who listen.
-    pub fn add_resource(&self, resource: Resource) {
+    pub fn add_resource(&self, resource: MockResource) {
         self.0.put(resource.into());
     }
 
@@ -181,10 +181,10 @@ impl MockServer {
     }
 
     /// Gives a tool other replies, from the first one. A tool that there is not is added.
-    pub fn set_replies(&self, tool: &str, replies: impl IntoIterator<Item = Reply>) {
+    pub fn set_replies(&self, tool: &str, replies: impl IntoIterator<Item = MockReply>) {
         let replies = replies.into_iter().collect();
         if let Err(replies) = self.0.offer.set_replies(tool, replies) {
-            self.add_tool(replies.into_iter().fold(Tool::new(tool), Tool::reply));
+            self.add_tool(replies.into_iter().fold(MockTool::new(tool), MockTool::reply));
         }
     }
 }
@@ -201,18 +201,18 @@ impl fmt::Debug for MockServer {
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct MockServerBuilder {
-    info: ServerInfo,
+    info: ServerIdentity,
     era: Option<Era>,
     page_size: Option<usize>,
     capabilities: Option<RawJson>,
-    rules: Vec<(String, Vec<Reply>)>,
+    rules: Vec<(String, Vec<MockReply>)>,
     offer: Offer,
 }
 
 impl Default for MockServerBuilder {
     fn default() -> Self {
         Self {
-            info: ServerInfo::new("mock", env!("CARGO_PKG_VERSION")),
+            info: ServerIdentity::new("mock", env!("CARGO_PKG_VERSION")),
             era: None,
             page_size: None,
             capabilities: None,
@@ -224,7 +224,7 @@ impl Default for MockServerBuilder {
 
 impl MockServerBuilder {
     /// Sets what the server says of itself.
-    pub fn info(mut self, info: ServerInfo) -> Self {
+    pub fn info(mut self, info: ServerIdentity) -> Self {
         self.info = info;
         self
     }
@@ -248,19 +248,19 @@ impl MockServerBuilder {
     }
 
     /// Adds a tool.
-    pub fn tool(self, tool: Tool) -> Self {
+    pub fn tool(self, tool: MockTool) -> Self {
         self.offer.put(tool.into());
         self
     }
 
     /// Adds a prompt.
-    pub fn prompt(self, prompt: Prompt) -> Self {
+    pub fn prompt(self, prompt: MockPrompt) -> Self {
         self.offer.put(prompt.into());
         self
     }
 
     /// Adds a resource or a template of resources.
-    pub fn resource(self, resource: Resource) -> Self {
+    pub fn resource(self, resource: MockResource) -> Self {
         self.offer.put(resource.into());
         self
     }
@@ -269,12 +269,12 @@ impl MockServerBuilder {
     /// last one answers all that follow.
     ///
     /// What is scripted for a tool, a prompt or a resource comes behind it: the steps and misbehaviours of both count,
-    /// and the outcome is this reply's unless it is [`Reply::usual`]. Of the protocol's own housekeeping (`initialize`,
+    /// and the outcome is this reply's unless it is [`MockReply::usual`]. Of the protocol's own housekeeping (`initialize`,
     /// `server/discover`, `ping`, `logging/setLevel`) the delays, the results, the errors and the misbehaviours count.
     ///
     /// The method of a notification that the server sends, such as `notifications/tools/list_changed`, and `GET` for the
     /// stream on which a legacy client listens, take replies as well: see [`Misbehaviour`](crate::Misbehaviour).
-    pub fn on(mut self, method: impl Into<String>, reply: Reply) -> Self {
+    pub fn on(mut self, method: impl Into<String>, reply: MockReply) -> Self {
         let method = method.into();
         match self.rules.iter_mut().find(|(name, _)| *name == method) {
             Some((_, replies)) => replies.push(reply),

@@ -1,6 +1,8 @@
 use std::{fmt, sync::Arc};
 
-use mcp_server::{Answer, AskError, InputRequired, Mirrored, Peer, RequestContext, ServerInfo, Service};
+use mcp_server::{
+    Answer, ClientRequestError, InputRequired, Mirrored, Peer, RequestContext, ServerIdentity, Service,
+};
 use mcp_wire::{Era, Request, Revision, RpcError};
 use raw_json::RawJson;
 use tokio::time::sleep;
@@ -43,7 +45,7 @@ impl fmt::Debug for MockService {
 }
 
 impl Service for MockService {
-    fn info(&self) -> ServerInfo {
+    fn info(&self) -> ServerIdentity {
         self.state.info.clone()
     }
 
@@ -91,7 +93,7 @@ impl Performance<'_> {
                 Step::Ask(_) if self.cx.era() == Era::Modern => return self.ask_at(index, &answers),
                 Step::Ask(question) => match self.ask(question).await {
                     Ok(answer) => answers = with(&answers, &question.key, answer),
-                    Err(AskError::NotDeclared(error)) => return Err(error),
+                    Err(ClientRequestError::NotDeclared(error)) => return Err(error),
                     Err(error) => return shape::failure(&self.request.method, &said(&error)),
                 },
             }
@@ -126,12 +128,12 @@ impl Performance<'_> {
             .answer(self.request, self.cx)
     }
 
-    async fn ask(&self, question: &Question) -> Result<RawJson, AskError> {
+    async fn ask(&self, question: &Question) -> Result<RawJson, ClientRequestError> {
         let (method, params) = (&question.method, question.params.as_ref());
         // A client that can be asked nothing has no way to be asked either, which says less.
         self.cx
             .check_askable(method, params)
-            .map_err(AskError::NotDeclared)?;
+            .map_err(ClientRequestError::NotDeclared)?;
         self.cx.ask(method, params).await
     }
 
@@ -170,9 +172,9 @@ fn with(object: &RawJson, key: &str, value: RawJson) -> RawJson {
 }
 
 /// Why there is no answer of the client, for who called.
-fn said(error: &AskError) -> String {
+fn said(error: &ClientRequestError) -> String {
     match error {
-        AskError::Refused(refusal) => format!("{error}: {refusal}"),
+        ClientRequestError::Refused(refusal) => format!("{error}: {refusal}"),
         _ => error.to_string(),
     }
 }

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcp_server::{Notices, ServerInfo};
+use mcp_server::{Notices, ServerIdentity};
 use mcp_wire::{Era, Message, RpcError, code, method};
 use raw_json::RawJson;
 use serde_json::json;
 
 use crate::{
-    Prompt, Reply, Resource, Tool,
+    MockPrompt, MockReply, MockResource, MockTool,
     log::Log,
     offer::{Entry, Kind, Offer},
     reply::Change,
@@ -17,7 +17,7 @@ use crate::{
 /// What all connections of a mock server share.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) info: ServerInfo,
+    pub(crate) info: ServerIdentity,
     /// The only era that is spoken; both when it is nothing.
     pub(crate) era: Option<Era>,
     /// How many entries a page of a list has; all when it is nothing.
@@ -72,9 +72,9 @@ impl State {
 
     pub(crate) fn change(&self, change: &Change) {
         match change {
-            Change::AddTool(tool) => self.put(Tool::clone(tool).into()),
-            Change::AddPrompt(prompt) => self.put(Prompt::clone(prompt).into()),
-            Change::AddResource(resource) => self.put(Resource::clone(resource).into()),
+            Change::AddTool(tool) => self.put(MockTool::clone(tool).into()),
+            Change::AddPrompt(prompt) => self.put(MockPrompt::clone(prompt).into()),
+            Change::AddResource(resource) => self.put(MockResource::clone(resource).into()),
             Change::RemoveTool(name) => self.remove(&[Kind::Tool], name),
             Change::RemovePrompt(name) => self.remove(&[Kind::Prompt], name),
             Change::RemoveResource(uri) => self.remove(&[Kind::Resource, Kind::Template], uri),
@@ -89,7 +89,7 @@ impl State {
     }
 
     /// How a notification is sent that is scripted; nothing for any other message.
-    pub(crate) fn notification(&self, message: &Bytes) -> Option<Reply> {
+    pub(crate) fn notification(&self, message: &Bytes) -> Option<MockReply> {
         if !self.scripts_notifications() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Texts with placeholders, and templates of URIs.
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 /// Puts values in the place of `{{ path }}`; what is not known stands for nothing.
 pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<RawJson>) -> String {
@@ -27,7 +27,7 @@ pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<RawJson>) -> Strin
 pub(crate) fn at(root: &RawJson, path: &str) -> Option<RawJson> {
     path.split('.')
         .try_fold(root.clone(), |value, part| match value.kind() {
-            Kind::Array => value.items().nth(part.parse().ok()?),
+            JsonKind::Array => value.items().nth(part.parse().ok()?),
             _ => value.get(part),
         })
 }

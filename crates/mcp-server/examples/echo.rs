@@ -3,8 +3,8 @@
 use std::{env, error::Error, future::pending};
 
 use mcp_server::{
-    Answer, HttpOptions, HttpService, RequestContext, ServeOptions, ServerInfo, Service, StdioOptions,
-    serve_http, serve_stdio, unknown_method,
+    Answer, HttpServerOptions, HttpService, RequestContext, ServeOptions, ServerIdentity, Service,
+    StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -20,8 +20,8 @@ const CAPABILITIES: &str = r#"{"tools":{}}"#;
 const TOOLS: &str = r#"{"tools":[{"name":"echo","description":"Says what it is told.","inputSchema":{"type":"object","properties":{"payload":{"type":"string"}},"required":["payload"]}}],"ttlMs":60000,"cacheScope":"public"}"#;
 
 impl Service for Echo {
-    fn info(&self) -> ServerInfo {
-        ServerInfo::new("echo", env!("CARGO_PKG_VERSION"))
+    fn info(&self) -> ServerIdentity {
+        ServerIdentity::new("echo", env!("CARGO_PKG_VERSION"))
     }
 
     fn capabilities(&self, _: Revision) -> RawJson {
@@ -53,9 +53,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         address => {
             let listener = TcpListener::bind(address.unwrap_or("127.0.0.1:7080")).await?;
-            let options = HttpOptions {
+            let options = HttpServerOptions {
                 path: Some("/mcp".to_owned()),
-                ..HttpOptions::default()
+                ..HttpServerOptions::default()
             };
             let service = HttpService::new(Echo, options);
             let shutdown = async {

@@ -15,7 +15,7 @@ use crate::way::{Blocked, Way};
 /// Why a client did not give what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum ClientRequestError {
     /// The client did not declare that it can do this, so it was not asked. The error is the one to answer its request
     /// with if there is no doing without.
     #[error("the client did not declare that it can be asked this")]
@@ -55,25 +55,25 @@ impl Asked {
         way: &Way,
         method: &str,
         params: Option<&RawJson>,
-    ) -> Result<RawJson, AskError> {
+    ) -> Result<RawJson, ClientRequestError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, answered) = oneshot::channel();
         {
             let mut open = self.lock();
             if open.len() >= MAX_OPEN {
-                return Err(AskError::Busy);
+                return Err(ClientRequestError::Busy);
             }
             open.insert(id, answer);
         }
         let _question = Question { asked: self, way, id };
         way.send(mcp_wire::request(id, method, &params.cloned().into()))
             .map_err(|blocked| match blocked {
-                Blocked::Full => AskError::Busy,
-                Blocked::Closed => AskError::Gone,
+                Blocked::Full => ClientRequestError::Busy,
+                Blocked::Closed => ClientRequestError::Gone,
             })?;
         tokio::select! {
-            outcome = answered => outcome.map_err(|_| AskError::Gone)?.map_err(AskError::Refused),
-            () = way.lost() => Err(AskError::Gone),
+            outcome = answered => outcome.map_err(|_| ClientRequestError::Gone)?.map_err(ClientRequestError::Refused),
+            () = way.lost() => Err(ClientRequestError::Gone),
         }
     }
 

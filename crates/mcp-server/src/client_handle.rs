@@ -3,7 +3,7 @@ use std::sync::Arc;
 use mcp_wire::{Era, LogLevel, RpcError, method};
 use raw_json::RawJson;
 
-use crate::{AskError, Progress, RequestContext, client::Client, declared, way::Way};
+use crate::{ClientRequestError, ProgressReporter, RequestContext, client::Client, declared, way::Way};
 
 /// The way to the client of one request, for work that outlives the request's [`RequestContext`] or runs beside it.
 ///
@@ -16,7 +16,7 @@ pub struct ClientHandle {
     /// What a modern client wrote as the level that it wants with this request.
     log_level: Option<RawJson>,
     client: Option<Arc<Client>>,
-    progress: Progress,
+    progress: ProgressReporter,
 }
 
 impl ClientHandle {
@@ -39,7 +39,7 @@ impl ClientHandle {
 
     /// Where reports of the request's progress go.
     #[must_use]
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &ProgressReporter {
         &self.progress
     }
 
@@ -80,14 +80,14 @@ impl ClientHandle {
     ///
     /// # Errors
     /// When the client cannot be asked, does not answer, or answers with an error.
-    pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, AskError> {
+    pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, ClientRequestError> {
         let (Era::Legacy, Some(client)) = (self.era, &self.client) else {
-            return Err(AskError::NoWay);
+            return Err(ClientRequestError::NoWay);
         };
         // Before the way is looked for: a client that can be asked nothing has none, and this says what is missing.
         self.check_askable(method, params)
-            .map_err(AskError::NotDeclared)?;
-        let way = self.way().ok_or(AskError::NoWay)?;
+            .map_err(ClientRequestError::NotDeclared)?;
+        let way = self.way().ok_or(ClientRequestError::NoWay)?;
         client.asked.ask(way, method, params).await
     }
 

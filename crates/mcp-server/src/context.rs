@@ -2,9 +2,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::HeaderName;
 use mcp_wire::{Era, LogLevel, Revision, RpcError, meta_key};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
-use crate::{AskError, ClientHandle, Progress, client::Client, declared, outline::Outline, way::PAUSE};
+use crate::{
+    ClientHandle, ClientRequestError, ProgressReporter, client::Client, declared, outline::Outline,
+    way::PAUSE,
+};
 
 /// What is known about a request besides the request itself.
 #[derive(Debug)]
@@ -16,7 +19,7 @@ pub struct RequestContext {
     pub(crate) connection: Option<u64>,
     pub(crate) connection_name: Option<Arc<str>>,
     pub(crate) principal: Principal,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressReporter,
     /// Whether the headers of the HTTP request name a trace.
     pub(crate) is_traced: bool,
     /// Boxed, since it is large and every request is moved from hand to hand.
@@ -71,7 +74,7 @@ impl RequestContext {
 
     /// Where reports of progress go.
     #[must_use]
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &ProgressReporter {
         &self.progress
     }
 
@@ -143,7 +146,7 @@ impl RequestContext {
     #[must_use]
     pub fn input_response(&self, key: &str) -> Option<RawJson> {
         let response = self.outline.rare().input_responses.as_ref()?.get(key)?;
-        (response.kind() == Kind::Object).then_some(response)
+        (response.kind() == JsonKind::Object).then_some(response)
     }
 
     /// All that the client gave for the questions of the round before, as it was written.
@@ -230,7 +233,7 @@ impl RequestContext {
     ///
     /// # Errors
     /// When the client cannot be asked, does not answer, or answers with an error.
-    pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, AskError> {
+    pub async fn ask(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, ClientRequestError> {
         self.client().ask(method, params).await
     }
 

@@ -1,7 +1,7 @@
 //! What a client said it can be asked.
 
 use mcp_wire::{RpcError, code, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::protocol::object;
 
@@ -23,7 +23,7 @@ pub(crate) fn check(
     };
     let declared = capabilities
         .and_then(|capabilities| capabilities.get(capability))
-        .filter(|declared| declared.kind() == Kind::Object);
+        .filter(|declared| declared.kind() == JsonKind::Object);
     let has_feature = |declared: &RawJson| match feature {
         None => true,
         // A client that names no form of elicitation knows the first one.

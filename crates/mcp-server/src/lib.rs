@@ -43,16 +43,16 @@
 //!
 //! | a client that | costs at most |
 //! |---|---|
-//! | sends too much | [`HttpOptions::max_body`] or [`StdioOptions::max_message`] bytes at a time |
-//! | sends too slowly | a connection for [`ServeOptions::header_timeout`] or [`HttpOptions::body_timeout`] |
+//! | sends too much | [`HttpServerOptions::max_body`] or [`StdioOptions::max_message`] bytes at a time |
+//! | sends too slowly | a connection for [`ServeOptions::header_timeout`] or [`HttpServerOptions::body_timeout`] |
 //! | does not read | a connection for [`ServeOptions::write_timeout`]; over stdio it is not read from either |
 //! | opens connections | [`ServeOptions::max_connections`]; more wait |
-//! | opens streams | [`HttpOptions::max_streams_each`] connections; [`HttpOptions::max_streams`] in all, so that calls have the rest |
-//! | opens sessions | [`HttpOptions::max_sessions`]; the one that has been idle longest of the principal with the most makes room, and those idle for [`HttpOptions::session_idle`] are ended |
+//! | opens streams | [`HttpServerOptions::max_streams_each`] connections; [`HttpServerOptions::max_streams`] in all, so that calls have the rest |
+//! | opens sessions | [`HttpServerOptions::max_sessions`]; the one that has been idle longest of the principal with the most makes room, and those idle for [`HttpServerOptions::session_idle`] are ended |
 //! | sends a batch, in a session of 2025-03-26 | [`mcp_wire::MAX_BATCH`] messages, each as if it had come alone |
 //! | is away while much happens | 64 KiB of news for its session: of a list or a resource the latest only |
-//! | calls and does not wait | [`StdioOptions::max_in_flight`], [`HttpOptions::max_detached`] |
-//! | is another one's web page | nothing: [`HttpOptions::allowed`] comes first |
+//! | calls and does not wait | [`StdioOptions::max_in_flight`], [`HttpServerOptions::max_detached`] |
+//! | is another one's web page | nothing: [`HttpServerOptions::allowed`] comes first |
 
 mod asked;
 mod client;
@@ -75,18 +75,18 @@ mod wants;
 mod way;
 
 pub use self::{
-    asked::AskError,
+    asked::ClientRequestError,
     client_handle::ClientHandle,
     context::{Principal, RequestContext},
     http::{
-        Allowed, AllowedHosts, HttpOptions, HttpService, Identify, Refusal, RequestBody, ResponseBody,
-        ServeOptions, SharedAllowed, serve_http,
+        Allowed, AllowedHosts, HttpServerOptions, HttpService, Identify, RequestBody, RequestRefusal,
+        ResponseBody, ServeOptions, SharedAllowed, serve_http,
     },
     input_required::InputRequired,
     notices::Notices,
     peer::Peer,
-    progress::Progress,
-    service::{Answer, Mirrored, ServerInfo, Service, unknown_method},
+    progress::ProgressReporter,
+    service::{Answer, Mirrored, ServerIdentity, Service, unknown_method},
     state_seal::StateSeal,
     stdio::{StdioOptions, serve_stdio},
 };

@@ -1,5 +1,5 @@
 use mcp_wire::meta_key;
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 /// What the protocol itself reads of a message's parameters, found in one pass.
 #[derive(Debug, Default)]
@@ -61,11 +61,11 @@ impl Outline {
         let mut outline = Self::default();
         for (key, value) in params.into_iter().flat_map(RawJson::parts) {
             match &*key {
-                "_meta" if value.kind() == Kind::Object => outline.meta = Some(value.to_raw()),
+                "_meta" if value.kind() == JsonKind::Object => outline.meta = Some(value.to_raw()),
                 "name" => outline.name = Some(value.to_raw()),
                 "uri" => outline.rare_mut().uri = Some(value.to_raw()),
                 "arguments" => outline.arguments = Some(value.to_raw()),
-                "inputResponses" if value.kind() == Kind::Object => {
+                "inputResponses" if value.kind() == JsonKind::Object => {
                     outline.rare_mut().input_responses = Some(value.to_raw());
                 }
                 "task" => outline.rare_mut().task = Some(value.to_raw()),
@@ -83,7 +83,7 @@ impl Outline {
                 meta_key::PROTOCOL_VERSION => outline.version = Some(value.to_raw()),
                 meta_key::CLIENT_CAPABILITIES => outline.capabilities = Some(value.to_raw()),
                 meta_key::LOG_LEVEL => outline.rare_mut().log_level = Some(value.to_raw()),
-                meta_key::PROGRESS_TOKEN if matches!(value.kind(), Kind::String | Kind::Number) => {
+                meta_key::PROGRESS_TOKEN if matches!(value.kind(), JsonKind::String | JsonKind::Number) => {
                     outline.token = Some(value.to_raw());
                 }
                 _ => {}

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use mcp_wire::{meta_key, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::way::Way;
 
@@ -11,11 +11,11 @@ use crate::way::Way;
 /// not move forward, is larger than 64 KiB, or finds the way to the client full, is dropped: progress never blocks.
 /// A clone reports for the same request.
 #[derive(Clone, Default)]
-pub struct Progress(pub(crate) Option<Arc<Way>>);
+pub struct ProgressReporter(pub(crate) Option<Arc<Way>>);
 
 const MAX_REPORT: usize = 64 * 1024;
 
-impl Progress {
+impl ProgressReporter {
     /// Whether the client asked for progress: if not, reports need not even be made.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
@@ -27,7 +27,7 @@ impl Progress {
     pub fn report(&self, report: &RawJson) {
         let Some(way) = &self.0 else { return };
         let Some(token) = &way.token else { return };
-        if report.len() > MAX_REPORT || report.kind() != Kind::Object {
+        if report.len() > MAX_REPORT || report.kind() != JsonKind::Object {
             return;
         }
         let Some(amount) = report.get("progress").and_then(|value| value.to::<f64>().ok()) else {
@@ -42,7 +42,7 @@ impl Progress {
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for ProgressReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Progress")
             .field("is_wanted", &self.is_wanted())

@@ -4,10 +4,10 @@ use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use mcp_wire::{Era, Id, Request, Revision, RpcError, code, extension, meta_key, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::{
-    Answer, RequestContext, ServerInfo, Service,
+    Answer, RequestContext, ServerIdentity, Service,
     client::{Client, Presence},
     outline::Outline,
     unknown_method,
@@ -58,7 +58,7 @@ impl<S: Service> Core<S> {
         let asked = asked.ok_or_else(|| invalid("`protocolVersion` must be a string"))?;
         let revision = Revision::negotiate(&asked);
         let said = |key| {
-            let value = params.get(key).filter(|value| value.kind() == Kind::Object);
+            let value = params.get(key).filter(|value| value.kind() == JsonKind::Object);
             // A copy of its own, so that a session does not keep the whole message alive.
             value.map(|value| RawJson::parse(value.as_str().to_owned()).unwrap_or(RawJson::object()))
         };
@@ -154,7 +154,7 @@ impl<S: Service> Core<S> {
         cx: RequestContext,
     ) -> impl Future<Output = Reply> + Send {
         let (id, era) = (request.id.clone(), cx.era());
-        let watching = Watching::of(&request, &cx).map(Box::new);
+        let watching = Watch::of(&request, &cx).map(Box::new);
         // No `async fn`: what it is called with would be in its future twice.
         async move {
             let call = AssertUnwindSafe(self.service.call(request, &cx)).catch_unwind();
@@ -174,13 +174,13 @@ impl<S: Service> Core<S> {
 }
 
 /// A legacy client that begins or ends to watch a resource, which counts once the service has agreed.
-struct Watching {
+struct Watch {
     client: Arc<Client>,
     uri: String,
     begins: bool,
 }
 
-impl Watching {
+impl Watch {
     fn of(request: &Request, cx: &RequestContext) -> Option<Self> {
         let begins = match &*request.method {
             method::RESOURCES_SUBSCRIBE => true,
@@ -228,7 +228,7 @@ pub(crate) fn modern_revision(declared: &RawJson, outline: &Outline) -> Result<R
         return Err(unsupported_version(&version));
     };
     let capabilities = outline.capabilities.as_ref().map(RawJson::kind);
-    if capabilities != Some(Kind::Object) {
+    if capabilities != Some(JsonKind::Object) {
         return Err(missing_meta(meta_key::CLIENT_CAPABILITIES));
     }
     Ok(revision)
@@ -303,7 +303,7 @@ fn supported_versions() -> RawJson {
     RawJson::from_serialize(&newest_first).expect("strings can be written")
 }
 
-fn implementation(info: &ServerInfo) -> RawJson {
+fn implementation(info: &ServerIdentity) -> RawJson {
     let mut members = vec![("name", RawJson::from(&*info.name))];
     members.extend(info.title.as_deref().map(|title| ("title", RawJson::from(title))));
     members.push(("version", RawJson::from(&*info.version)));

@@ -15,7 +15,7 @@ use crate::{Peer, RequestContext};
 /// the stream that the answer belongs to. What must survive that belongs in a task of its own.
 pub trait Service: Send + Sync + 'static {
     /// Who is serving. Asked once per transport.
-    fn info(&self) -> ServerInfo;
+    fn info(&self) -> ServerIdentity;
 
     /// Advice for models on how to use what is offered now: asked for whenever a client initializes (legacy) or discovers
     /// the server (modern). The default is that of [`Service::info`].
@@ -101,7 +101,7 @@ impl From<Option<Arc<MirroredParams>>> for Mirrored {
 
 /// Who is serving, as clients see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerInfo {
+pub struct ServerIdentity {
     /// The server's name for programs.
     pub name: String,
     /// The server's name for people.
@@ -112,7 +112,7 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
 }
 
-impl ServerInfo {
+impl ServerIdentity {
     /// A name and a version.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {

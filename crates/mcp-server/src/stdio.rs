@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Notices, Peer, Principal, Progress, RequestContext, Service,
+    Notices, Peer, Principal, ProgressReporter, RequestContext, Service,
     client::{Client, Presence},
     in_flight::InFlight,
     outline::Outline,
@@ -365,7 +365,7 @@ impl<S: Service> Connection<S> {
         };
         let mut cx = self.context(revision, outline);
         if cx.outline.token.is_some() || cx.may_tell() {
-            cx.progress = Progress(Some(Way::new(cx.outline.token.clone(), self.out.clone())));
+            cx.progress = ProgressReporter(Some(Way::new(cx.outline.token.clone(), self.out.clone())));
         }
         let (core, turns) = (Arc::clone(&self.core), Arc::clone(&self.turns));
         let answer = async move {
@@ -471,7 +471,7 @@ impl<S: Service> Connection<S> {
             connection: Some(self.presence.number()),
             connection_name: Some(self.presence.name()),
             principal: self.options.principal.clone(),
-            progress: Progress::default(),
+            progress: ProgressReporter::default(),
             is_traced: false,
             http: None,
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mcp_wire::{Id, Request, RpcError, code, extension, meta_key, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
@@ -71,7 +71,7 @@ impl Wants {
             .params
             .as_ref()
             .and_then(|params| params.get("notifications"));
-        let filter = filter.filter(|filter| filter.kind() == Kind::Object);
+        let filter = filter.filter(|filter| filter.kind() == JsonKind::Object);
         let filter = filter.ok_or_else(|| invalid("`notifications` must be an object"))?;
         let wants = Self {
             subscription: Some(request.id.clone()),
@@ -88,7 +88,7 @@ impl Wants {
             };
             let texts: Option<Vec<String>> = list.items().map(|text| text.string()).collect();
             texts
-                .filter(|_| list.kind() == Kind::Array)
+                .filter(|_| list.kind() == JsonKind::Array)
                 .ok_or_else(|| invalid(&format!("`{key}` must be an array of strings")))
         };
         let (uris, ids) = (named(RESOURCES)?, named(TASKS)?);

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 /// The id of a request as the caller wrote it: an integer, or a string of at most 1 KiB.
 ///
@@ -19,12 +19,12 @@ impl Id {
     pub fn new(value: &RawJson) -> Option<Self> {
         let text = value.as_str();
         let fits = match value.kind() {
-            Kind::String => text.len() <= MAX_STRING,
-            Kind::Number => {
+            JsonKind::String => text.len() <= MAX_STRING,
+            JsonKind::Number => {
                 let digits = text.strip_prefix('-').unwrap_or(text);
                 text.len() <= MAX_INTEGER && digits.bytes().all(|byte| byte.is_ascii_digit())
             }
-            Kind::Null | Kind::Bool | Kind::Array | Kind::Object => false,
+            JsonKind::Null | JsonKind::Bool | JsonKind::Array | JsonKind::Object => false,
         };
         fits.then(|| Self(value.clone()))
     }
@@ -52,9 +52,9 @@ impl fmt::Display for Id {
 #[must_use]
 pub fn integer(value: &RawJson) -> Option<u64> {
     let text = match value.kind() {
-        Kind::Number => value.as_str(),
-        Kind::String => value.as_str().trim_matches('"'),
-        Kind::Null | Kind::Bool | Kind::Array | Kind::Object => return None,
+        JsonKind::Number => value.as_str(),
+        JsonKind::String => value.as_str().trim_matches('"'),
+        JsonKind::Null | JsonKind::Bool | JsonKind::Array | JsonKind::Object => return None,
     };
     if let Ok(integer) = text.parse() {
         return Some(integer);

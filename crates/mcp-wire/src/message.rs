@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use raw_json::{Kind, Limits, Parsed, Part, RawJson};
+use raw_json::{JsonKind, JsonLimits, Parsed, RawJson, TextPart};
 
 use crate::{Id, ParseError, ParseErrorKind, RpcError, look_alike};
 
@@ -53,7 +53,7 @@ impl Message {
     /// When the bytes are no message; the error knows the id to answer to, if there is one.
     pub fn from_client(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
         let bytes = bytes.into();
-        match Parsed::parse(bytes.clone(), Limits::STRICT) {
+        match Parsed::parse(bytes.clone(), JsonLimits::STRICT) {
             Ok(text) => read(&text, true),
             Err(error) => Err(ParseError::json(error).about(id_of(bytes))),
         }
@@ -65,7 +65,7 @@ impl Message {
     /// # Errors
     /// When the bytes are no message; the error knows the id of the call that they answer, if there is one.
     pub fn from_server(bytes: impl Into<Bytes>) -> Result<Self, ParseError> {
-        match Parsed::parse(bytes, Limits::RELAY) {
+        match Parsed::parse(bytes, JsonLimits::RELAY) {
             Ok(text) => read(&text, false),
             Err(error) => Err(ParseError::json(error)),
         }
@@ -82,7 +82,7 @@ pub const MAX_BATCH: usize = 64;
 /// When the bytes are no array of at most [`MAX_BATCH`] values, or something in it is what the strict reader refuses
 /// wherever it stands, such as a key that stands twice.
 pub fn batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
-    split(bytes.into(), Limits::STRICT)
+    split(bytes.into(), JsonLimits::STRICT)
 }
 
 /// Takes a batch of a server apart as [`batch`] does with a client's, for [`Message::from_server`] to read.
@@ -90,13 +90,13 @@ pub fn batch(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
 /// # Errors
 /// When the bytes are no array of at most [`MAX_BATCH`] values, or nested too deep.
 pub fn batch_from_server(bytes: impl Into<Bytes>) -> Result<Vec<Bytes>, ParseError> {
-    split(bytes.into(), Limits::RELAY)
+    split(bytes.into(), JsonLimits::RELAY)
 }
 
-fn split(bytes: Bytes, limits: Limits) -> Result<Vec<Bytes>, ParseError> {
+fn split(bytes: Bytes, limits: JsonLimits) -> Result<Vec<Bytes>, ParseError> {
     let text = Parsed::parse(bytes, limits).map_err(ParseError::json)?;
     let text = text.raw();
-    if text.kind() != Kind::Array {
+    if text.kind() != JsonKind::Array {
         return Err(ParseError::new(ParseErrorKind::NotAnObject));
     }
     let messages: Vec<Bytes> = text
@@ -114,9 +114,9 @@ fn split(bytes: Bytes, limits: Limits) -> Result<Vec<Bytes>, ParseError> {
 fn id_of(bytes: Bytes) -> Option<RawJson> {
     let text = RawJson::parse_within(
         bytes,
-        Limits {
+        JsonLimits {
             depth: 1 << 20,
-            ..Limits::RELAY
+            ..JsonLimits::RELAY
         },
     )
     .ok()?;
@@ -130,12 +130,12 @@ fn id_of(bytes: Bytes) -> Option<RawJson> {
 /// The members of a message that have a meaning.
 #[derive(Default)]
 struct Envelope<'a> {
-    version: Option<Part<'a>>,
-    id: Option<Part<'a>>,
-    method: Option<Part<'a>>,
-    params: Option<Part<'a>>,
-    result: Option<Part<'a>>,
-    error: Option<Part<'a>>,
+    version: Option<TextPart<'a>>,
+    id: Option<TextPart<'a>>,
+    method: Option<TextPart<'a>>,
+    params: Option<TextPart<'a>>,
+    result: Option<TextPart<'a>>,
+    error: Option<TextPart<'a>>,
 }
 
 const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -179,8 +179,8 @@ fn is_case_variant(key: &str) -> bool {
 
 fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
     match text.raw().kind() {
-        Kind::Object => {}
-        Kind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
+        JsonKind::Object => {}
+        JsonKind::Array => return Err(ParseError::new(ParseErrorKind::Batch)),
         _ => return Err(ParseError::new(ParseErrorKind::NotAnObject)),
     }
     let Envelope {
@@ -200,8 +200,8 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
             let method = method.text().filter(|method| method.len() <= 256);
             let method = method.ok_or_else(|| fault(ParseErrorKind::Method))?.into_owned();
             // Some servers write `"params": null` for none.
-            let params = params.filter(|params| strict || params.kind() != Kind::Null);
-            if params.is_some_and(|params| params.kind() != Kind::Object) {
+            let params = params.filter(|params| strict || params.kind() != JsonKind::Null);
+            if params.is_some_and(|params| params.kind() != JsonKind::Object) {
                 return Err(fault(ParseErrorKind::Params));
             }
             let params = params.map(|params| params.to_raw());
@@ -216,10 +216,10 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
         }
         (None, Some(result), None) => Ok(response(id, Ok(result.to_raw()))),
         // Some servers write both, one of them null.
-        (None, Some(result), Some(error)) if !strict && error.kind() == Kind::Null => {
+        (None, Some(result), Some(error)) if !strict && error.kind() == JsonKind::Null => {
             Ok(response(id, Ok(result.to_raw())))
         }
-        (None, Some(result), Some(error)) if !strict && result.kind() == Kind::Null => {
+        (None, Some(result), Some(error)) if !strict && result.kind() == JsonKind::Null => {
             Ok(response(id, Err(RpcError::from_raw(&error.to_raw()))))
         }
         (None, None, Some(error)) => Ok(response(id, Err(RpcError::from_raw(&error.to_raw())))),
@@ -228,9 +228,9 @@ fn read(text: &Parsed, strict: bool) -> Result<Message, ParseError> {
     }
 }
 
-fn response(id: Option<Part<'_>>, outcome: Result<RawJson, RpcError>) -> Message {
+fn response(id: Option<TextPart<'_>>, outcome: Result<RawJson, RpcError>) -> Message {
     Message::Response(Response {
-        id: id.filter(|id| id.kind() != Kind::Null).map(|id| id.to_raw()),
+        id: id.filter(|id| id.kind() != JsonKind::Null).map(|id| id.to_raw()),
         outcome,
     })
 }

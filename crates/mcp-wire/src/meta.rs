@@ -1,20 +1,20 @@
 //! A shallow look at `_meta`, and changes to it that leave every other byte of the parameters alone.
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::meta_key;
 
 /// The `_meta` of parameters or of a result, if it has one that is an object.
 #[must_use]
 pub fn meta(value: &RawJson) -> Option<RawJson> {
-    value.get("_meta").filter(|meta| meta.kind() == Kind::Object)
+    value.get("_meta").filter(|meta| meta.kind() == JsonKind::Object)
 }
 
 /// The token under which the sender of these parameters wants progress, as it was written.
 #[must_use]
 pub fn progress_token(params: &RawJson) -> Option<RawJson> {
     let token = meta(params)?.get(meta_key::PROGRESS_TOKEN)?;
-    matches!(token.kind(), Kind::String | Kind::Number).then_some(token)
+    matches!(token.kind(), JsonKind::String | JsonKind::Number).then_some(token)
 }
 
 /// These parameters with members added to `_meta`, or replaced there.
@@ -24,7 +24,7 @@ pub fn progress_token(params: &RawJson) -> Option<RawJson> {
 pub fn with_meta(params: Option<&RawJson>, members: &[(&str, RawJson)]) -> RawJson {
     let none = RawJson::object();
     let params = params
-        .filter(|params| params.kind() == Kind::Object)
+        .filter(|params| params.kind() == JsonKind::Object)
         .unwrap_or(&none);
     params
         .with_members_in("_meta", members)

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::header;
 
@@ -20,7 +20,7 @@ use crate::header;
 /// assert_eq!(region.header(), "mcp-param-region");
 /// let arguments = RawJson::parse(r#"{"region":"us"}"#)?;
 /// assert_eq!(region.value(Some(&arguments)).as_deref(), Some("us"));
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MirroredParams {
@@ -95,10 +95,10 @@ impl MirroredParam {
         let start = arguments.cloned();
         let value = self.path.iter().fold(start, |value, key| value?.get(key))?;
         match value.kind() {
-            Kind::String => value.string(),
-            Kind::Bool => Some(value.as_str().to_owned()),
-            Kind::Number => Some(decimal(value.as_str())),
-            Kind::Null | Kind::Array | Kind::Object => None,
+            JsonKind::String => value.string(),
+            JsonKind::Bool => Some(value.as_str().to_owned()),
+            JsonKind::Number => Some(decimal(value.as_str())),
+            JsonKind::Null | JsonKind::Array | JsonKind::Object => None,
         }
     }
 }

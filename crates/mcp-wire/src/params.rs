@@ -1,4 +1,4 @@
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::{meta::with_meta, write::push_string};
 
@@ -19,7 +19,7 @@ const META: &str = "_meta";
 ///     mcp_wire::request(7, "tools/call", &params),
 ///     br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{ "name": "add","arguments":{},"_meta":{"traceparent":"00-..-01"}}}"#,
 /// );
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Params {
@@ -54,7 +54,7 @@ impl Params {
     /// Adds a member behind all others, of which the caller knows that there is none with that key. Parameters that are
     /// no object are dropped: the protocol knows no others.
     pub fn push(&mut self, key: &'static str, value: RawJson) {
-        self.object.take_if(|object| object.kind() != Kind::Object);
+        self.object.take_if(|object| object.kind() != JsonKind::Object);
         self.members.push((key, value));
     }
 
@@ -79,9 +79,9 @@ impl Params {
     /// Adds a member to `_meta`, of which the caller knows that none that is there or comes has that key. Parameters that
     /// are no object are dropped, and so is a `_meta` that is none.
     pub fn push_to_meta(&mut self, key: &'static str, value: RawJson) {
-        self.object.take_if(|object| object.kind() != Kind::Object);
+        self.object.take_if(|object| object.kind() != JsonKind::Object);
         match self.meta_member() {
-            Some(meta) if meta.kind() != Kind::Object => self.add_to_meta(&[(key, value)]),
+            Some(meta) if meta.kind() != JsonKind::Object => self.add_to_meta(&[(key, value)]),
             None if self.object_has_meta() => self.add_to_meta(&[(key, value)]),
             _ => self.meta.push((key, value)),
         }
@@ -183,7 +183,7 @@ fn push_key(out: &mut Vec<u8>, key: &str, is_first: &mut bool) {
 }
 
 fn added(meta: &RawJson, members: &[(&str, RawJson)]) -> RawJson {
-    let object = Some(meta).filter(|meta| meta.kind() == Kind::Object);
+    let object = Some(meta).filter(|meta| meta.kind() == JsonKind::Object);
     object
         .unwrap_or(&RawJson::object())
         .with_members(members)

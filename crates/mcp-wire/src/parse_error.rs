@@ -9,7 +9,7 @@ pub struct ParseError {
     kind: ParseErrorKind,
     id: Option<RawJson>,
     #[source]
-    source: Option<raw_json::Error>,
+    source: Option<raw_json::JsonError>,
 }
 
 /// What is wrong with a message.
@@ -67,10 +67,10 @@ impl ParseError {
         }
     }
 
-    pub(crate) fn json(error: raw_json::Error) -> Self {
+    pub(crate) fn json(error: raw_json::JsonError) -> Self {
         let kind = match error.kind() {
-            raw_json::ErrorKind::TooDeep(_) => ParseErrorKind::TooDeep,
-            raw_json::ErrorKind::DuplicateKey(key) => ParseErrorKind::DuplicateKey(key.clone()),
+            raw_json::JsonErrorKind::TooDeep(_) => ParseErrorKind::TooDeep,
+            raw_json::JsonErrorKind::DuplicateKey(key) => ParseErrorKind::DuplicateKey(key.clone()),
             _ => ParseErrorKind::Json,
         };
         Self {

@@ -1,4 +1,4 @@
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 /// The error of a JSON-RPC answer, with its data as written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -100,7 +100,7 @@ impl RpcError {
 }
 
 fn signed(value: &RawJson) -> Option<i64> {
-    if !matches!(value.kind(), Kind::Number | Kind::String) {
+    if !matches!(value.kind(), JsonKind::Number | JsonKind::String) {
         return None;
     }
     let text = value.as_str().trim_matches('"');

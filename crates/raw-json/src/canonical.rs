@@ -20,7 +20,7 @@ use crate::{
 ///
 /// let value = RawJson::parse(r#"{"b": 1.50, "a": "\u0061", "id": 12345678901234567890123}"#)?;
 /// assert_eq!(canonical(&value), r#"{"a":"a","b":1.5,"id":12345678901234567890123}"#);
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[must_use]
 pub fn canonical(value: &RawJson) -> String {

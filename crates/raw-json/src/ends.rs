@@ -3,7 +3,7 @@
 //! They do not borrow the scanner that takes them, so its cursor can stay in a register.
 
 use crate::{
-    Error,
+    JsonError,
     plain::{Specials, end_of_plain},
 };
 
@@ -27,7 +27,7 @@ pub(crate) fn more_space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Behind the string that begins there, and whether anything in it is escaped.
 #[inline(always)]
-pub(crate) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error> {
+pub(crate) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
     let at = end_of_plain(bytes, start + 1);
     if bytes.get(at) == Some(&b'"') {
         return Ok((at + 1, false));
@@ -37,61 +37,61 @@ pub(crate) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error>
 
 /// Behind the string of which there is something else than plain text.
 #[inline(never)]
-fn escaped_string(bytes: &[u8], mut at: usize) -> Result<usize, Error> {
+fn escaped_string(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     let mut specials = Specials::new(bytes);
     loop {
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => at = specials.first_from(escape(bytes, at)?),
-            Some(_) => return Err(Error::syntax("a control character in a string", at)),
-            None => return Err(Error::syntax("the text ends inside a string", at)),
+            Some(_) => return Err(JsonError::syntax("a control character in a string", at)),
+            None => return Err(JsonError::syntax("the text ends inside a string", at)),
         }
     }
 }
 
-fn escape(bytes: &[u8], at: usize) -> Result<usize, Error> {
+fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
         Some(b'u') => {
             let digits = bytes.get(at + 2..at + 6).unwrap_or_default();
             if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-                return Err(Error::syntax("a bad \\u escape", at));
+                return Err(JsonError::syntax("a bad \\u escape", at));
             }
             Ok(at + 6)
         }
-        _ => Err(Error::syntax("a bad escape", at)),
+        _ => Err(JsonError::syntax("a bad escape", at)),
     }
 }
 
 /// Behind the number or word that begins there.
 #[inline(never)]
-pub(crate) fn number_or_word(bytes: &[u8], at: usize) -> Result<usize, Error> {
+pub(crate) fn number_or_word(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at) {
         Some(b'-' | b'0'..=b'9') => number(bytes, at),
         Some(b't') => word(bytes, at, "true"),
         Some(b'f') => word(bytes, at, "false"),
         Some(b'n') => word(bytes, at, "null"),
-        None => Err(Error::syntax("the text ends where a value is due", at)),
-        Some(_) => Err(Error::syntax("expected a value", at)),
+        None => Err(JsonError::syntax("the text ends where a value is due", at)),
+        Some(_) => Err(JsonError::syntax("expected a value", at)),
     }
 }
 
-fn word(bytes: &[u8], at: usize, word: &'static str) -> Result<usize, Error> {
+fn word(bytes: &[u8], at: usize, word: &'static str) -> Result<usize, JsonError> {
     if bytes[at..].starts_with(word.as_bytes()) {
         Ok(at + word.len())
     } else {
-        Err(Error::syntax("expected a value", at))
+        Err(JsonError::syntax("expected a value", at))
     }
 }
 
-fn number(bytes: &[u8], mut at: usize) -> Result<usize, Error> {
+fn number(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     if bytes.get(at) == Some(&b'-') {
         at += 1;
     }
     let is_zero = bytes.get(at) == Some(&b'0');
     let whole = digits(bytes, at)?;
     if is_zero && whole > at + 1 {
-        return Err(Error::syntax("a number with a leading zero", at + 1));
+        return Err(JsonError::syntax("a number with a leading zero", at + 1));
     }
     at = whole;
     if bytes.get(at) == Some(&b'.') {
@@ -107,13 +107,13 @@ fn number(bytes: &[u8], mut at: usize) -> Result<usize, Error> {
     Ok(at)
 }
 
-fn digits(bytes: &[u8], start: usize) -> Result<usize, Error> {
+fn digits(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start;
     while matches!(bytes.get(at), Some(b'0'..=b'9')) {
         at += 1;
     }
     if at == start {
-        return Err(Error::syntax("expected a digit", at));
+        return Err(JsonError::syntax("expected a digit", at));
     }
     Ok(at)
 }

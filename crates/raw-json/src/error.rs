@@ -1,21 +1,21 @@
 /// Why a text is not the JSON that was asked for, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} at byte {}", inner.kind, inner.offset)]
-pub struct Error {
+pub struct JsonError {
     /// Boxed, so that what a step of a scanner comes to fits into registers.
     inner: Box<Inner>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
-    kind: ErrorKind,
+    kind: JsonErrorKind,
     offset: usize,
 }
 
 /// What is wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub enum JsonErrorKind {
     /// The bytes are not UTF-8.
     #[error("invalid UTF-8")]
     Utf8,
@@ -36,10 +36,10 @@ pub enum ErrorKind {
     Shape(String),
 }
 
-impl Error {
+impl JsonError {
     #[cold]
     #[inline(never)]
-    pub(crate) fn new(kind: ErrorKind, offset: usize) -> Self {
+    pub(crate) fn new(kind: JsonErrorKind, offset: usize) -> Self {
         Self {
             inner: Box::new(Inner { kind, offset }),
         }
@@ -48,12 +48,12 @@ impl Error {
     #[cold]
     #[inline(never)]
     pub(crate) fn syntax(what: &'static str, offset: usize) -> Self {
-        Self::new(ErrorKind::Syntax(what), offset)
+        Self::new(JsonErrorKind::Syntax(what), offset)
     }
 
     /// What is wrong.
     #[must_use]
-    pub fn kind(&self) -> &ErrorKind {
+    pub fn kind(&self) -> &JsonErrorKind {
         &self.inner.kind
     }
 

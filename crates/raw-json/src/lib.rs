@@ -12,7 +12,7 @@
 //! assert_eq!(result.get("rate").unwrap().as_str(), "1e2");
 //! let marked = result.with_members(&[("cached", RawJson::from(true))])?;
 //! assert_eq!(marked.as_str(), r#"{"id": 12345678901234567890123, "rate": 1e2,"cached":true}"#);
-//! # Ok::<(), raw_json::Error>(())
+//! # Ok::<(), raw_json::JsonError>(())
 //! ```
 
 mod canonical;
@@ -31,9 +31,9 @@ mod utf8;
 
 pub use self::{
     canonical::{canonical, digest, hex},
-    error::{Error, ErrorKind},
-    members::{Items, Members, Part, Parts},
+    error::{JsonError, JsonErrorKind},
+    members::{Items, Members, Parts, TextPart},
     parsed::Parsed,
-    raw::{Kind, RawJson},
-    scan::{Duplicates, Limits, check},
+    raw::{JsonKind, RawJson},
+    scan::{Duplicates, JsonLimits, check},
 };

@@ -122,7 +122,7 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Limits, Parsed, RawJson};
+    use crate::{JsonLimits, Parsed, RawJson};
 
     fn is_marked(raw: &RawJson, key: &str) -> bool {
         let (mut at, text) = (None, raw.as_str());
@@ -142,7 +142,7 @@ mod tests {
         let long = "\\\"x".repeat(1_000);
         let text =
             format!(r#"{{"id":1,"params":{{"name":"a","arguments":{{"text":"{long}","n":1}},"b":[1]}}}}"#);
-        let parsed = Parsed::parse(text, Limits::STRICT).expect("it is JSON");
+        let parsed = Parsed::parse(text, JsonLimits::STRICT).expect("it is JSON");
         let params = parsed.raw().get("params").expect("it is there");
         let arguments = params.get("arguments").expect("it is there");
         assert!(is_marked(parsed.raw(), "params") && !is_marked(parsed.raw(), "id"));

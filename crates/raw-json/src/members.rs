@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    Kind, RawJson, ends,
+    JsonKind, RawJson, ends,
     marks::Marks,
     raw::kind_of,
     scan::{Span, unescape},
@@ -25,12 +25,12 @@ impl<'a> Iterator for Members<'a> {
 
 /// A value inside of another one, which it belongs to: to be looked at, and taken out if it is what was looked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct TextPart<'a> {
     whole: &'a RawJson,
     text: &'a str,
 }
 
-impl<'a> Part<'a> {
+impl<'a> TextPart<'a> {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &'a str {
@@ -39,7 +39,7 @@ impl<'a> Part<'a> {
 
     /// What kind of value this is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> JsonKind {
         kind_of(self.text)
     }
 
@@ -84,7 +84,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Iterator for Parts<'a> {
-    type Item = (Cow<'a, str>, Part<'a>);
+    type Item = (Cow<'a, str>, TextPart<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let span = self.spans.next()?;
@@ -94,9 +94,9 @@ impl<'a> Iterator for Parts<'a> {
 
 /// The member that stands there in a text, which is that of the whole or of a part of it.
 #[inline(always)]
-pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a, str>, Part<'a>) {
+pub(crate) fn part<'a>(whole: &'a RawJson, text: &'a str, span: Span) -> (Cow<'a, str>, TextPart<'a>) {
     let value = &text[span.value..span.end];
-    (span.key(text), Part { whole, text: value })
+    (span.key(text), TextPart { whole, text: value })
 }
 
 /// Where the members of an object stand in its text.

@@ -3,7 +3,7 @@ use std::{borrow::Cow, iter};
 use bytes::Bytes;
 
 use crate::{
-    Error, Limits, Part, Parts, RawJson,
+    JsonError, JsonLimits, Parts, RawJson, TextPart,
     marks::Marking,
     members::part,
     scan::{Notes, Span, check_noting},
@@ -19,7 +19,7 @@ use crate::{
 /// let message = Parsed::parse(r#"{"id": 7, "result": {"ok": true}}"#, Limits::STRICT)?;
 /// let (key, value) = message.parts().nth(1).unwrap();
 /// assert_eq!((&*key, value.as_str()), ("result", r#"{"ok": true}"#));
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[derive(Debug)]
 pub struct Parsed {
@@ -113,7 +113,7 @@ impl Parsed {
     ///
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
-    pub fn parse(text: impl Into<Bytes>, limits: Limits) -> Result<Self, Error> {
+    pub fn parse(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
         let mut noting = Noting {
             seen: Seen::default(),
@@ -137,7 +137,7 @@ impl Parsed {
     }
 
     /// The members, if this is an object, as [`RawJson::parts`] gives them.
-    pub fn parts(&self) -> impl Iterator<Item = (Cow<'_, str>, Part<'_>)> {
+    pub fn parts(&self) -> impl Iterator<Item = (Cow<'_, str>, TextPart<'_>)> {
         let text = self.raw.as_str();
         let noted = self.seen.all(text);
         let mut looked_for = noted.is_none().then(|| Parts::new(&self.raw));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
 use crate::{
-    Error, ErrorKind, Items, Members, Parts,
+    Items, JsonError, JsonErrorKind, Members, Parts,
     marks::{Marking, Marks},
     plain::end_of_plain,
     scan::{self, unescape},
@@ -31,7 +31,7 @@ pub struct RawJson {
 /// What kind of value a text holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of JSON's types")]
-pub enum Kind {
+pub enum JsonKind {
     Null,
     Bool,
     Number,
@@ -45,15 +45,15 @@ impl RawJson {
     ///
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or nested too deep.
-    pub fn parse(text: impl Into<Bytes>) -> Result<Self, Error> {
-        Self::parse_within(text, scan::Limits::RELAY)
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
+        Self::parse_within(text, scan::JsonLimits::RELAY)
     }
 
     /// Takes a text that must be one JSON value within `limits`.
     ///
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
-    pub fn parse_within(text: impl Into<Bytes>, limits: scan::Limits) -> Result<Self, Error> {
+    pub fn parse_within(text: impl Into<Bytes>, limits: scan::JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
         let mut marking = Marking::of(text.len());
         scan::check_noting(&text, limits, &mut marking)?;
@@ -104,10 +104,10 @@ impl RawJson {
     ///
     /// # Errors
     /// When the value cannot be written, such as a map whose keys are no strings.
-    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         match serde_json::to_string(value) {
             Ok(text) => Ok(Self::plain(text.into())),
-            Err(error) => Err(Error::new(ErrorKind::Shape(error.to_string()), 0)),
+            Err(error) => Err(JsonError::new(JsonErrorKind::Shape(error.to_string()), 0)),
         }
     }
 
@@ -165,7 +165,7 @@ impl RawJson {
 
     /// What kind of value this is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> JsonKind {
         kind_of(&self.text)
     }
 
@@ -173,13 +173,13 @@ impl RawJson {
     ///
     /// # Errors
     /// When the value does not fit the type.
-    pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
+    pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         serde_json::from_str(&self.text).map_err(|error| {
             // serde_json counts lines and columns, both from one.
             let before = error.line().saturating_sub(1);
             let lines: usize = self.text.split_inclusive('\n').take(before).map(str::len).sum();
             let offset = lines + error.column().saturating_sub(1);
-            Error::new(ErrorKind::Shape(error.to_string()), offset)
+            JsonError::new(JsonErrorKind::Shape(error.to_string()), offset)
         })
     }
 
@@ -197,7 +197,7 @@ impl RawJson {
     /// let result = RawJson::parse(r#"{"content": [], "isError": true}"#)?;
     /// let is_error = result.parts().any(|(key, value)| key == "isError" && value.as_str() == "true");
     /// assert!(is_error);
-    /// # Ok::<(), raw_json::Error>(())
+    /// # Ok::<(), raw_json::JsonError>(())
     /// ```
     #[must_use]
     pub fn parts(&self) -> Parts<'_> {
@@ -212,7 +212,7 @@ impl RawJson {
     /// let list = RawJson::parse("[1e2, [2], \"three\"]")?;
     /// let items: Vec<_> = list.items().map(|item| item.to_string()).collect();
     /// assert_eq!(items, ["1e2", "[2]", "\"three\""]);
-    /// # Ok::<(), raw_json::Error>(())
+    /// # Ok::<(), raw_json::JsonError>(())
     /// ```
     #[must_use]
     pub fn items(&self) -> Items<'_> {
@@ -241,7 +241,7 @@ impl RawJson {
     /// assert_eq!(RawJson::parse(r#""tea""#)?.text().as_deref(), Some("tea"));
     /// assert_eq!(RawJson::parse(r#""\u0074ea""#)?.text().as_deref(), Some("tea"));
     /// assert_eq!(RawJson::from(true).text(), None);
-    /// # Ok::<(), raw_json::Error>(())
+    /// # Ok::<(), raw_json::JsonError>(())
     /// ```
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
@@ -250,14 +250,14 @@ impl RawJson {
 }
 
 /// What kind of value a text is.
-pub(crate) fn kind_of(text: &str) -> Kind {
+pub(crate) fn kind_of(text: &str) -> JsonKind {
     match text.as_bytes().first() {
-        Some(b'{') => Kind::Object,
-        Some(b'[') => Kind::Array,
-        Some(b'"') => Kind::String,
-        Some(b't' | b'f') => Kind::Bool,
-        Some(b'n') => Kind::Null,
-        _ => Kind::Number,
+        Some(b'{') => JsonKind::Object,
+        Some(b'[') => JsonKind::Array,
+        Some(b'"') => JsonKind::String,
+        Some(b't' | b'f') => JsonKind::Bool,
+        Some(b'n') => JsonKind::Null,
+        _ => JsonKind::Number,
     }
 }
 

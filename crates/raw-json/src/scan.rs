@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::{Error, ErrorKind, ends, keys::Keys, plain::end_of_plain};
+use crate::{JsonError, JsonErrorKind, ends, keys::Keys, plain::end_of_plain};
 
 /// What a text may be at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// How many arrays and objects may stand inside each other.
     pub depth: usize,
     /// Whether an object may have a key twice.
@@ -22,7 +22,7 @@ pub enum Duplicates {
     Refuse,
 }
 
-impl Limits {
+impl JsonLimits {
     /// For text that is relayed: 128 levels, duplicate keys pass.
     pub const RELAY: Self = Self {
         depth: 128,
@@ -41,18 +41,18 @@ impl Limits {
 ///
 /// # Errors
 /// The first breach of the grammar (RFC 8259) or of the limits, with its offset.
-pub fn check(text: &str, limits: Limits) -> Result<(), Error> {
+pub fn check(text: &str, limits: JsonLimits) -> Result<(), JsonError> {
     check_noting(text, limits, &mut ())
 }
 
 /// The same, and tells on the way where the members of the outermost object stand.
-pub(crate) fn check_noting(text: &str, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
+pub(crate) fn check_noting(text: &str, limits: JsonLimits, notes: &mut impl Notes) -> Result<(), JsonError> {
     let mut scanner = Scanner::new(text);
     scanner.space();
     scanner.value(limits, notes)?;
     scanner.space();
     if scanner.at < text.len() {
-        return Err(Error::syntax("text after the value", scanner.at));
+        return Err(JsonError::syntax("text after the value", scanner.at));
     }
     Ok(())
 }
@@ -192,7 +192,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over one value. On return the cursor stands right behind it.
-    fn value(&mut self, limits: Limits, notes: &mut impl Notes) -> Result<(), Error> {
+    fn value(&mut self, limits: JsonLimits, notes: &mut impl Notes) -> Result<(), JsonError> {
         let least = notes.least();
         let mut open = Open::new(least);
         let mut keys = Keys::new(self.bytes);
@@ -216,7 +216,7 @@ impl<'a> Scanner<'a> {
             let start = self.at;
             if let byte @ (b'{' | b'[') = next {
                 if open.depth >= limits.depth {
-                    return Err(Error::new(ErrorKind::TooDeep(limits.depth), start));
+                    return Err(JsonError::new(JsonErrorKind::TooDeep(limits.depth), start));
                 }
                 self.at += 1;
                 next = self.token();
@@ -270,21 +270,21 @@ impl<'a> Scanner<'a> {
 
     #[cold]
     #[inline(never)]
-    fn unclosed(self, is_object: bool) -> Error {
+    fn unclosed(self, is_object: bool) -> JsonError {
         let what = match (self.peek(), is_object) {
             (None, _) => "the text ends inside a value",
             (Some(_), false) => "expected `,` or `]`",
             (Some(_), true) => "expected `,` or `}`",
         };
-        Error::syntax(what, self.at)
+        JsonError::syntax(what, self.at)
     }
 
     /// Passes over a key, of which this is the first byte, and its colon, and returns where it stands.
     #[inline(always)]
-    fn key(&mut self, first: u8, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, Error> {
+    fn key(&mut self, first: u8, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, JsonError> {
         let key = self.at;
         if first != b'"' {
-            return Err(Error::syntax("expected a key in double quotes", key));
+            return Err(JsonError::syntax("expected a key in double quotes", key));
         }
         let is_escaped = self.string()?;
         let key_end = self.at;
@@ -299,7 +299,7 @@ impl<'a> Scanner<'a> {
             }
         }
         if self.token() != b':' {
-            return Err(Error::syntax("expected `:` after a key", self.at));
+            return Err(JsonError::syntax("expected `:` after a key", self.at));
         }
         self.at += 1;
         Ok(Span {
@@ -313,17 +313,17 @@ impl<'a> Scanner<'a> {
     /// The key that began at `start` and ends here, without its escapes.
     #[cold]
     #[inline(never)]
-    fn decoded(self, start: usize) -> Result<Cow<'a, [u8]>, Error> {
+    fn decoded(self, start: usize) -> Result<Cow<'a, [u8]>, JsonError> {
         match unescape(&self.text[start + 1..self.at - 1]) {
             Some(Cow::Borrowed(key)) => Ok(Cow::Borrowed(key.as_bytes())),
             Some(Cow::Owned(key)) => Ok(Cow::Owned(key.into_bytes())),
-            None => Err(Error::syntax("lone surrogate in a key", start)),
+            None => Err(JsonError::syntax("lone surrogate in a key", start)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn duplicate(self, start: usize, is_escaped: bool) -> Error {
+    fn duplicate(self, start: usize, is_escaped: bool) -> JsonError {
         let span = Span {
             key: start,
             key_end: self.at,
@@ -331,12 +331,12 @@ impl<'a> Scanner<'a> {
             ..Span::default()
         };
         let shown = span.key(self.text).chars().take(64).collect();
-        Error::new(ErrorKind::DuplicateKey(shown), start)
+        JsonError::new(JsonErrorKind::DuplicateKey(shown), start)
     }
 
     /// Passes over a value that is no array or object, of which this is the first byte.
     #[inline(always)]
-    fn scalar(&mut self, first: u8) -> Result<(), Error> {
+    fn scalar(&mut self, first: u8) -> Result<(), JsonError> {
         if first == b'"' {
             self.string()?;
         } else {
@@ -346,7 +346,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over a value that is no array or object and returns its text.
-    pub(crate) fn scalar_text(&mut self) -> Result<&'a str, Error> {
+    pub(crate) fn scalar_text(&mut self) -> Result<&'a str, JsonError> {
         let start = self.at;
         let first = self.token();
         self.scalar(first)?;
@@ -355,14 +355,14 @@ impl<'a> Scanner<'a> {
 
     /// Passes over a string, and tells whether anything in it is escaped.
     #[inline(always)]
-    fn string(&mut self) -> Result<bool, Error> {
+    fn string(&mut self) -> Result<bool, JsonError> {
         let (end, is_escaped) = ends::string(self.bytes, self.at)?;
         self.at = end;
         Ok(is_escaped)
     }
 
     /// Passes over a string and returns what stands between its quotes, escapes and all.
-    pub(crate) fn string_text(&mut self) -> Result<&'a str, Error> {
+    pub(crate) fn string_text(&mut self) -> Result<&'a str, JsonError> {
         let start = self.at + 1;
         self.string()?;
         Ok(&self.text[start..self.at - 1])

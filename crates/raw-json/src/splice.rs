@@ -1,5 +1,5 @@
 use crate::{
-    Error, ErrorKind, Kind, RawJson,
+    JsonError, JsonErrorKind, JsonKind, RawJson,
     marks::Marking,
     members::Spans,
     raw::{SPACE, push_string},
@@ -11,7 +11,7 @@ impl RawJson {
     ///
     /// # Errors
     /// When this is no object.
-    pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, Error> {
+    pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let length = text.len() + length_of(members);
         let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
@@ -23,7 +23,7 @@ impl RawJson {
     ///
     /// # Errors
     /// When this is no object.
-    pub fn with_new_member(&self, key: &str, value: &Self) -> Result<Self, Error> {
+    pub fn with_new_member(&self, key: &str, value: &Self) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let rest = text[..text.len() - 1].trim_end_matches(SPACE);
         let length = rest.len() + key.len() + value.len() + 5;
@@ -49,12 +49,12 @@ impl RawJson {
     /// let params = RawJson::parse(r#"{"name": "x", "_meta": {"a": 1}}"#)?;
     /// let params = params.with_members_in("_meta", &[("b", RawJson::from(2))])?;
     /// assert_eq!(params.as_str(), r#"{"name": "x", "_meta": {"a": 1,"b":2}}"#);
-    /// # Ok::<(), raw_json::Error>(())
+    /// # Ok::<(), raw_json::JsonError>(())
     /// ```
     ///
     /// # Errors
     /// When this is no object.
-    pub fn with_members_in(&self, key: &str, members: &[(&str, Self)]) -> Result<Self, Error> {
+    pub fn with_members_in(&self, key: &str, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let mut out = String::with_capacity(text.len() + key.len() + 6 + length_of(members));
         let mut copied = 0;
@@ -73,7 +73,7 @@ impl RawJson {
                 Some(made) => out.extend_from_within(made),
                 None => {
                     let old = self.part(&text[span.value..span.end]);
-                    let old = if old.kind() == Kind::Object {
+                    let old = if old.kind() == JsonKind::Object {
                         old
                     } else {
                         Self::object()
@@ -100,7 +100,7 @@ impl RawJson {
     ///
     /// # Errors
     /// When this is no object.
-    pub fn without_members(&self, keys: &[&str]) -> Result<Self, Error> {
+    pub fn without_members(&self, keys: &[&str]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         if !self.spans().any(|span| keys.contains(&&*span.key(text))) {
             return Ok(self.clone());
@@ -117,11 +117,11 @@ impl RawJson {
         Ok(Self::trusted(out))
     }
 
-    fn object_text(&self) -> Result<&str, Error> {
-        if self.kind() == Kind::Object {
+    fn object_text(&self) -> Result<&str, JsonError> {
+        if self.kind() == JsonKind::Object {
             Ok(self.as_str())
         } else {
-            Err(Error::new(ErrorKind::Unexpected("an object"), 0))
+            Err(JsonError::new(JsonErrorKind::Unexpected("an object"), 0))
         }
     }
 }

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use bytestring::ByteString;
 
-use crate::{Error, ErrorKind};
+use crate::{JsonError, JsonErrorKind};
 
 /// From which length on a text beyond ASCII is worth a copy.
 const LONG: usize = 4 * 1024;
@@ -11,7 +11,7 @@ const LONG: usize = 4 * 1024;
 /// The standard library checks ASCII by the word and everything else by the byte, which was a quarter of what a large message
 /// costs. Vectors check the latter ten times as fast, but cannot hand the bytes over unchecked, so the text is copied: still
 /// a small part of that.
-pub(crate) fn text_of(bytes: Bytes) -> Result<ByteString, Error> {
+pub(crate) fn text_of(bytes: Bytes) -> Result<ByteString, JsonError> {
     if bytes.len() >= LONG
         && !bytes.is_ascii()
         && let Ok(text) = simdutf8::basic::from_utf8(&bytes)
@@ -19,7 +19,7 @@ pub(crate) fn text_of(bytes: Bytes) -> Result<ByteString, Error> {
         return Ok(text.into());
     }
     // What is wrong is told from here: where the first bad byte stands.
-    ByteString::try_from(bytes).map_err(|error| Error::new(ErrorKind::Utf8, error.valid_up_to()))
+    ByteString::try_from(bytes).map_err(|error| JsonError::new(JsonErrorKind::Utf8, error.valid_up_to()))
 }
 
 #[cfg(test)]
@@ -46,7 +46,10 @@ mod tests {
                     let bytes = [before.as_bytes(), bad, b" and on"].concat();
                     let expected = std::str::from_utf8(&bytes).map_err(|error| error.valid_up_to());
                     let error = text_of(bytes.clone().into()).expect_err("it is no UTF-8");
-                    assert_eq!((error.kind(), Err(error.offset())), (&ErrorKind::Utf8, expected));
+                    assert_eq!(
+                        (error.kind(), Err(error.offset())),
+                        (&JsonErrorKind::Utf8, expected)
+                    );
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::{
 use tokio::time::sleep;
 use tool_core::{CallContext, ErrorKind, Invoke, Layer, Outcome, Target, ToolError, format_duration};
 
-use crate::{ChaosPlan, Fault, partial::halve};
+use crate::{ChaosPlan, InjectedFault, partial::halve};
 
 /// What an upstream asks to wait that says that it is called too often.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -25,17 +25,17 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Innermost, in the place of the world: every other layer meets its faults as it would meet real ones. Questions about
 /// tasks pass untouched.
 #[derive(Clone, Default)]
-pub struct Chaos(Option<Arc<Inner>>);
+pub struct ChaosLayer(Option<Arc<Inner>>);
 
 struct Inner {
     plan: ChaosPlan,
     is_over: AtomicBool,
 }
 
-/// The layer of [`Chaos`].
+/// The layer of [`ChaosLayer`].
 #[derive(Debug, Clone)]
-pub struct Injecting<S> {
-    chaos: Chaos,
+pub struct Chaos<S> {
+    chaos: ChaosLayer,
     inner: S,
 }
 
@@ -43,7 +43,7 @@ pub struct Injecting<S> {
 #[derive(Debug, Default)]
 struct Attempts(AtomicU64);
 
-impl Chaos {
+impl ChaosLayer {
     /// Chaos by this plan.
     #[must_use]
     pub fn new(plan: ChaosPlan) -> Self {
@@ -68,15 +68,15 @@ impl Chaos {
     }
 }
 
-impl<S> Layer<S> for Chaos {
-    type Invoke = Injecting<S>;
+impl<S> Layer<S> for ChaosLayer {
+    type Invoke = Chaos<S>;
 
-    fn layer(self, inner: S) -> Injecting<S> {
-        Injecting { chaos: self, inner }
+    fn layer(self, inner: S) -> Chaos<S> {
+        Chaos { chaos: self, inner }
     }
 }
 
-impl<S: Invoke> Invoke for Injecting<S> {
+impl<S: Invoke> Invoke for Chaos<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let plan = self
             .chaos
@@ -102,8 +102,8 @@ impl<S: Invoke> Invoke for Injecting<S> {
     }
 }
 
-impl<S: Invoke> Injecting<S> {
-    async fn inject(&self, fault: Fault, cx: &mut CallContext) -> Result<Outcome, ToolError> {
+impl<S: Invoke> Chaos<S> {
+    async fn inject(&self, fault: InjectedFault, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let answered = |kind, message: &str| {
             cx.dispatch().sent();
             cx.dispatch().answered();
@@ -114,29 +114,29 @@ impl<S: Invoke> Injecting<S> {
             answered(kind, message)
         };
         match fault {
-            Fault::Network => {
+            InjectedFault::Network => {
                 let message = "injected fault: nobody can be reached";
                 Err(ToolError::new(ErrorKind::Unavailable, message))
             }
-            Fault::Auth => not_taken(ErrorKind::Auth, "the credentials are refused"),
-            Fault::RateLimit => not_taken(ErrorKind::RateLimited, "it is called too often")
+            InjectedFault::Auth => not_taken(ErrorKind::Auth, "the credentials are refused"),
+            InjectedFault::RateLimit => not_taken(ErrorKind::RateLimited, "it is called too often")
                 .map_err(|error| error.with_retry_after(RETRY_AFTER)),
-            Fault::ServerError => answered(ErrorKind::UpstreamError, "the upstream is at fault"),
-            Fault::Timeout => {
+            InjectedFault::ServerError => answered(ErrorKind::UpstreamError, "the upstream is at fault"),
+            InjectedFault::Timeout => {
                 cx.dispatch().sent();
                 Err(cx.unanswered(ErrorKind::Timeout, "injected fault: no answer came"))
             }
-            Fault::Hang => {
+            InjectedFault::Hang => {
                 cx.dispatch().sent();
                 pending().await
             }
-            Fault::UnknownOutcome => {
+            InjectedFault::UnknownOutcome => {
                 cx.dispatch().sent();
                 // With marks of its own: as far as anyone knows, there was no answer.
-                let _ = self.inner.invoke(&mut cx.fork_apart(Arc::default())).await;
+                let _ = self.inner.invoke(&mut cx.fork_detached(Arc::default())).await;
                 Err(cx.unanswered(ErrorKind::Unavailable, "injected fault: the answer is lost"))
             }
-            Fault::Partial => {
+            InjectedFault::Partial => {
                 let mut outcome = self.inner.invoke(cx).await?;
                 if let Outcome::Reply(reply) = &mut outcome {
                     halve(reply);
@@ -151,12 +151,12 @@ impl<S: Invoke> Injecting<S> {
 fn tell(cx: &mut CallContext, number: u64, what: &str) {
     let tool = cx.target.name().into_owned();
     tracing::info!(tool, attempt = number, "chaos injects {what}");
-    cx.note("chaos", || {
+    cx.explain("chaos", || {
         format!("injects {what} into attempt {number} of the tool")
     });
 }
 
-impl fmt::Debug for Chaos {
+impl fmt::Debug for ChaosLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Chaos").field(&self.plan()).finish()
     }

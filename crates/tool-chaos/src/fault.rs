@@ -3,7 +3,7 @@ use std::fmt;
 /// What may go wrong with an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum InjectedFault {
     /// The attempt is sent, and that no answer came is known at once. The tool does not run.
     Timeout,
     /// The attempt is sent, and no answer ever comes: its own limit ends it. The tool does not run.
@@ -22,7 +22,7 @@ pub enum Fault {
     Partial,
 }
 
-impl Fault {
+impl InjectedFault {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Timeout,
@@ -60,7 +60,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -1,4 +1,4 @@
-//! Faults on purpose. [`Chaos`] is a layer that stands right before what runs a tool and has attempts fail, wait or
+//! Faults on purpose. [`ChaosLayer`] is a layer that stands right before what runs a tool and has attempts fail, wait or
 //! come back with half an answer, as a [`ChaosPlan`] says: to see what becomes of calls before the world does it.
 //!
 //! The same plan gives the same faults: what happens to the n-th attempt of a tool depends on the seed, the tool's name
@@ -19,7 +19,7 @@ mod partial;
 mod plan;
 
 pub use self::{
-    chaos::{Chaos, Injecting},
-    fault::Fault,
+    chaos::{Chaos, ChaosLayer},
+    fault::InjectedFault,
     plan::{ChaosPlan, ChaosRule, Fate, Latency},
 };

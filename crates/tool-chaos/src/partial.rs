@@ -1,4 +1,4 @@
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
 use tool_core::{Body, Reply};
 
@@ -21,7 +21,7 @@ pub(crate) fn halve(reply: &mut Reply) {
 
 fn half(value: &RawJson) -> RawJson {
     match value.kind() {
-        Kind::Object => {
+        JsonKind::Object => {
             let members: Vec<_> = value.members().collect();
             let kept = members.len() / 2;
             let lost: Vec<String> = members
@@ -32,13 +32,13 @@ fn half(value: &RawJson) -> RawJson {
             let lost: Vec<&str> = lost.iter().map(String::as_str).collect();
             value.without_members(&lost).unwrap_or_default()
         }
-        Kind::Array => {
+        JsonKind::Array => {
             let items: Vec<_> = value.items().collect();
             let kept = items[..items.len() / 2].iter().map(RawJson::as_str);
             let text = format!("[{}]", kept.collect::<Vec<_>>().join(","));
             RawJson::parse(text).unwrap_or_default()
         }
-        Kind::String => {
+        JsonKind::String => {
             let text = value.string().unwrap_or_default();
             let kept = text.chars().count() / 2;
             RawJson::from(Value::from(text.chars().take(kept).collect::<String>()))

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tool_core::Pattern;
 
-use crate::Fault;
+use crate::InjectedFault;
 
 /// Which faults there are to be.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,7 +24,7 @@ pub struct ChaosRule {
     /// The share of attempts that fail, from 0 to 1.
     pub failure_rate: f64,
     /// What they fail with, each as likely; one that stands here twice is twice as likely.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
     /// How attempts are delayed.
     pub latency: Option<Latency>,
 }
@@ -44,7 +44,7 @@ pub struct Fate {
     /// How long it is delayed.
     pub delay: Duration,
     /// What goes wrong, if anything does.
-    pub fault: Option<Fault>,
+    pub fault: Option<InjectedFault>,
 }
 
 impl Default for ChaosRule {
@@ -53,7 +53,7 @@ impl Default for ChaosRule {
         Self {
             tools: Vec::new(),
             failure_rate: 0.0,
-            faults: Fault::USUAL.to_vec(),
+            faults: InjectedFault::USUAL.to_vec(),
             latency: None,
         }
     }

@@ -17,119 +17,58 @@
 //! # let _ = Echo;
 //! ```
 
-mod adapt;
-mod alert;
-mod approval;
-mod arguments;
-mod ask;
-mod backend;
-mod cache;
-mod caller;
-mod clock;
-mod context;
-mod credentials;
-mod descriptor;
-mod dispatch;
-mod duration;
-mod error;
-mod error_policy;
-mod event;
-mod executor;
-mod future;
-mod gate;
-mod health;
-mod hedge;
-mod hidden_fields;
-mod identity;
-mod invoke;
-mod jitter;
-mod ladder;
-mod ledger;
-mod lifecycle;
-mod limits;
-mod listing;
-mod metadata;
-mod name;
-mod outcome;
-mod overrides;
-mod partial;
-mod pattern;
-mod preview;
-mod progress;
-mod retry_after;
-mod sanitise;
-mod schema;
-mod secret;
-mod secret_forms;
-mod secret_search;
-mod sign;
-mod source;
-mod state;
-mod task;
-mod template;
-mod timestamp;
-mod tool;
-mod trace;
+mod call;
+mod failure;
+mod observe;
+mod ports;
+mod secrets;
+mod settings;
+mod sources;
+mod text;
+mod tools;
 mod uri;
 
 pub use self::{
-    adapt::{Adapted, ArgumentHandling, Change, ChangeKind},
-    alert::{Alert, AlertKind, AlertPhase, AlertSubject},
-    approval::{
-        Approval, ApprovalCall, ApprovalNews, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
+    call::{
+        Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin, Caller,
+        ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend, DynInvoke,
+        InProcess, InputRequest, Invoke, Layer, LayerDecision, Layers, Mode, Nested, Outcome, PendingCall,
+        Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume, Target, Task,
+        TaskHandle, TaskMode, TaskRequest,
     },
-    arguments::Arguments,
-    ask::{Ask, AskError, Asker, ClientKey, Question},
-    backend::{Backend, DynBackend, InProcess, Refresh},
-    cache::{CacheOutcome, CacheScope, CacheSettings},
-    caller::Caller,
-    clock::{Clock, Instant},
-    context::{CallContext, CorrelationId, Mode, Note, Target},
-    credentials::hide_credentials,
-    descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
-    dispatch::{Dispatch, DispatchHistory, DispatchState, SideEffect, is_status_not_taken},
-    duration::{FormattedDuration, format_duration},
-    error::{Category, ErrorKind, ToolError},
-    error_policy::{ErrorPolicy, ErrorRule},
-    event::{BreakerChange, BreakerState, Event, Observe, Observers, Scope},
-    executor::{Executor, PrepareError, Provenance},
-    future::BoxFuture,
-    gate::Gate,
-    health::{CheckReport, Health, HealthReport, HealthStatus},
-    hedge::{HedgeAfter, HedgePercent, HedgeSettings},
-    hidden_fields::{
-        hide_fields, hide_fields_in_text, hide_fields_of_question, hide_fields_of_questions,
-        hide_fields_of_report, hide_fields_of_result,
+    failure::{
+        Category, Dispatch, DispatchHistory, DispatchState, ErrorKind, HealthSignal, HealthSignals,
+        RetryAfter, SideEffect, ToolError, is_status_not_taken, retry_after,
     },
-    identity::{ClientCapabilities, ClientGroup, ClientIdentity},
-    invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
-    jitter::Jitter,
-    ladder::{Degraded, DegradedStep, FailedStep, FailureStep, InsteadOf},
-    ledger::{Claim, Claimed, Ledger, LedgerEntry, LedgerState, Settled},
-    lifecycle::{Lifecycle, SourceChange, SourceState},
-    limits::{ConcurrencyLimit, Limits, Scopes},
-    listing::{DefinitionPolicy, ListLimits, ListWarning},
-    metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimit},
-    name::{InvalidName, MAX_NAME, check_name, outward_name},
-    outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
-    overrides::{BreakerScope, BreakerSettings, IdempotencySettings, Overrides, Redaction, RetrySettings},
-    partial::{PartialRule, PartialSettings},
-    pattern::Pattern,
-    preview::Preview,
-    progress::Progress,
-    retry_after::{RetryAfter, retry_after},
-    sanitise::sanitised,
-    schema::{CheckError, CheckJson, Mismatch, Problem},
-    secret::{Secret, SecretError, Secrets},
-    secret_forms::{HIDDEN, names_secret},
-    secret_search::SecretSearch,
-    sign::{Sign, Signs},
-    source::{Catalogue, OnUpdate, Rejected, Source, SourceStatus, Update},
-    state::{Disabled, ToolState, Upstream},
-    task::{Task, TaskHandle, TaskRequest, TaskWish},
-    template::{Fallback, Provider, Reference, Template, TemplateError},
-    timestamp::rfc3339,
-    tool::{Settings, Tool, ToolParts},
-    trace::TraceContext,
+    observe::{
+        Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CheckReport, Event, Health,
+        HealthReport, HealthStatus, Observe, Observers, Scope, TraceContext,
+    },
+    ports::{
+        ApprovalCall, ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError,
+        Claim, Claimed, Clock, Instant, Ledger, LedgerEntry, LedgerState, Settled,
+    },
+    secrets::{
+        HIDDEN, IfUnset, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, Template,
+        TemplateError, hide_credentials, hide_fields, hide_fields_in_text, hide_fields_of_question,
+        hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result, names_secret, sanitised,
+    },
+    settings::{
+        Adapted, ArgumentHandling, BreakerScope, BreakerSettings, CacheOutcome, CacheScope, CacheSettings,
+        Change, ChangeKind, ConcurrencySettings, Degraded, DegradedStep, ErrorPolicySettings, ErrorRule,
+        FailedStep, FailureStep, FallbackOf, HedgeAfter, HedgePercent, HedgeSettings, IdempotencySettings,
+        Limits, Overrides, PartialRule, PartialSettings, RedactionMode, RetrySettings, Scopes,
+    },
+    sources::{
+        Catalogue, DefinitionPolicy, Lifecycle, ListLimits, ListWarning, OnUpdate, Rejected, Source,
+        SourceChange, SourceState, SourceStatus, Update,
+    },
+    text::{FormattedDuration, Jitter, format_duration, rfc3339},
+    tools::{
+        CheckError, CheckJson, DataClassification, Descriptor, Disabled, Executor, ExecutorSpec, Feature,
+        InvalidName, LatencyClass, MAX_NAME, Metadata, Mismatch, Origin, Pattern, PiiHandling, PrepareError,
+        Problem, Provenance, RateLimitSettings, Settings, Tool, ToolParts, ToolState, Trust, UpstreamState,
+        check_name, outward_name,
+    },
     uri::{ResourceUri, UriCompletion, UriTemplate},
 };

@@ -19,15 +19,15 @@ use tool_core::{
     ExecutorSpec, Feature, Instant, Metadata, Origin, Outcome, Overrides, Provenance, Reference, Secret,
     SecretError, Secrets, Settings, Target, Tool, ToolParts, Trust,
 };
-use tool_exec_http::{HttpExecutor, HttpOptions};
+use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = serve()?;
     // Only public addresses may be reached unless the operator says otherwise.
-    let options = HttpOptions {
+    let options = HttpExecutorOptions {
         allow_private_networks: vec!["127.0.0.1".parse()?],
-        ..HttpOptions::default()
+        ..HttpExecutorOptions::default()
     };
     let executor = HttpExecutor::new(options, Arc::new(OneKey));
     let descriptor = descriptor(json!({

@@ -1,4 +1,4 @@
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use url::{Host, Url};
 
 use crate::{
@@ -224,7 +224,7 @@ pub(crate) fn check_parsed(url: &Url) -> Result<(), &'static str> {
 }
 
 fn is_container(value: &RawJson) -> bool {
-    matches!(value.kind(), Kind::Array | Kind::Object)
+    matches!(value.kind(), JsonKind::Array | JsonKind::Object)
 }
 
 fn is_dots(segment: &str) -> bool {

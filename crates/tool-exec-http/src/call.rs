@@ -191,7 +191,7 @@ impl HttpTool {
         if let Some(trace) = &cx.trace {
             request.belongs_to(trace);
         }
-        if let (Some(header), Some(key)) = (&plan.key_header, cx.outward_key())
+        if let (Some(header), Some(key)) = (&plan.key_header, cx.upstream_idempotency_key())
             && let Ok(key) = HeaderValue::from_str(&key)
         {
             request.headers.insert(header.clone(), key);

@@ -8,7 +8,7 @@ use raw_json::RawJson;
 use tool_core::{Descriptor, Reference, names_secret};
 
 use crate::{
-    HttpOptions,
+    HttpExecutorOptions,
     address::Address,
     body::Body,
     client::ClientKey,
@@ -31,7 +31,7 @@ pub(crate) struct Compiler<'a> {
 
 impl Compiler<'_> {
     /// The plan, if there is an address and a method; it counts only if there are no problems.
-    pub(crate) fn plan(mut self, descriptor: &Descriptor, options: &HttpOptions) -> Option<Plan> {
+    pub(crate) fn plan(mut self, descriptor: &Descriptor, options: &HttpExecutorOptions) -> Option<Plan> {
         let settings = self.settings;
         let address = self.address();
         let body = self.body();

@@ -10,7 +10,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{Descriptor, DynBackend, Executor, PrepareError, Secrets, Settings, Trust, format_duration};
 
 use crate::{
-    HttpOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
+    HttpExecutorOptions, Traffic, call::HttpTool, client::Clients, plan::Plan, problems::settings_schema,
     redact::LastMasks,
 };
 
@@ -47,10 +47,10 @@ use crate::{
 ///
 /// # Where a request may go
 /// Names are resolved once, and only public addresses among what they resolve to are connected to. `allow_private` in a
-/// tool's settings opens loopback and private networks, [`HttpOptions::allow_private_networks`] whatever it names;
+/// tool's settings opens loopback and private networks, [`HttpExecutorOptions::allow_private_networks`] whatever it names;
 /// link-local and metadata addresses are open only when named there.
 pub struct HttpExecutor {
-    options: HttpOptions,
+    options: HttpExecutorOptions,
     secrets: Arc<dyn Secrets>,
     clients: Arc<Clients>,
 }
@@ -58,7 +58,7 @@ pub struct HttpExecutor {
 impl HttpExecutor {
     /// Makes the executor. Clients are made when they are first used.
     #[must_use]
-    pub fn new(options: HttpOptions, secrets: Arc<dyn Secrets>) -> Self {
+    pub fn new(options: HttpExecutorOptions, secrets: Arc<dyn Secrets>) -> Self {
         let traffic = Traffic::default();
         Self {
             clients: clients(&options, traffic),
@@ -83,7 +83,7 @@ impl HttpExecutor {
     }
 }
 
-fn clients(options: &HttpOptions, traffic: Traffic) -> Arc<Clients> {
+fn clients(options: &HttpExecutorOptions, traffic: Traffic) -> Arc<Clients> {
     let resolver = options.resolver.clone();
     Arc::new(Clients::new(&options.allow_private_networks, resolver, traffic))
 }

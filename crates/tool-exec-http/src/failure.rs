@@ -149,7 +149,7 @@ pub(crate) async fn error_answer(
     }
     // The request was not taken, which says nothing of how the upstream is.
     if status.is_client_error() && error.kind().counts_for_breaker() {
-        error = error.with_no_sign();
+        error = error.ignored_by_health();
     }
     if let Some(detail) = detail {
         error = error.with_detail(detail);

@@ -1,5 +1,5 @@
 use http::{HeaderName, HeaderValue, header::COOKIE};
-use tool_core::{Fallback, Provider, Reference};
+use tool_core::{IfUnset, Provider, Reference};
 
 use crate::text::{Piece, Scope, Text, Unusable};
 
@@ -121,7 +121,7 @@ impl EnvironmentHeader {
         let reference = Reference {
             provider: Provider::Environment,
             name: variable.to_owned(),
-            fallback: Fallback::None,
+            fallback: IfUnset::None,
         };
         let value = Text(vec![Piece::Reference(reference.clone())]);
         Ok(match header {

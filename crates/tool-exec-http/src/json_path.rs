@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
 use serde_json_path::{JsonPath, PathElement};
 
@@ -203,7 +203,7 @@ fn cut(value: &RawJson, wanted: &Wanted<'_>, parts: &mut [RawJson]) {
             }
         }
     }
-    if !wanted.elements.is_empty() && value.kind() == Kind::Array {
+    if !wanted.elements.is_empty() && value.kind() == JsonKind::Array {
         let elements: Vec<RawJson> = value.to().unwrap_or_default();
         for (index, wanted) in &wanted.elements {
             if let Some(element) = elements.get(*index) {

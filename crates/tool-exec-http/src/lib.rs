@@ -33,7 +33,7 @@ mod traffic;
 pub use self::{
     executor::HttpExecutor,
     network::{Network, NetworkError},
-    options::HttpOptions,
+    options::HttpExecutorOptions,
     resolve::{Resolve, SystemResolver},
     traffic::Traffic,
 };

@@ -5,7 +5,7 @@ use crate::{Network, Resolve, resolve::SystemResolver};
 /// What an operator decides for all HTTP tools.
 ///
 /// ```
-/// use tool_exec_http::HttpOptions;
+/// use tool_exec_http::HttpExecutorOptions;
 ///
 /// let options = HttpOptions {
 ///     allow_private_networks: vec!["127.0.0.1".parse()?, "*.corp.example".parse()?],
@@ -15,7 +15,7 @@ use crate::{Network, Resolve, resolve::SystemResolver};
 /// # Ok::<(), tool_exec_http::NetworkError>(())
 /// ```
 #[derive(Clone)]
-pub struct HttpOptions {
+pub struct HttpExecutorOptions {
     /// Networks and hosts that any tool may reach although they are not public: none by default.
     pub allow_private_networks: Vec<Network>,
     /// How long one exchange may take if neither the tool nor its settings say.
@@ -30,7 +30,7 @@ pub struct HttpOptions {
     pub resolver: Arc<dyn Resolve>,
 }
 
-impl Default for HttpOptions {
+impl Default for HttpExecutorOptions {
     fn default() -> Self {
         Self {
             allow_private_networks: Vec::new(),
@@ -43,7 +43,7 @@ impl Default for HttpOptions {
     }
 }
 
-impl fmt::Debug for HttpOptions {
+impl fmt::Debug for HttpExecutorOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpOptions")
             .field("allow_private_networks", &self.allow_private_networks)

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tool_core::{Descriptor, Provider, Reference, Secrets, Trust};
 
 use crate::{
-    HttpOptions,
+    HttpExecutorOptions,
     address::Address,
     body::Body,
     client::ClientKey,
@@ -88,7 +88,7 @@ impl Plan {
     /// Reads a tool's settings, or tells every problem that they have.
     pub(crate) fn compile(
         descriptor: &Descriptor,
-        options: &HttpOptions,
+        options: &HttpExecutorOptions,
         secrets: &dyn Secrets,
     ) -> Result<Self, Problems> {
         let mut problems = Problems::default();
@@ -121,7 +121,7 @@ impl Plan {
     fn judge(
         &self,
         descriptor: &Descriptor,
-        options: &HttpOptions,
+        options: &HttpExecutorOptions,
         secrets: &dyn Secrets,
         problems: &mut Problems,
     ) {

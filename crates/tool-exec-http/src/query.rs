@@ -1,4 +1,4 @@
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::Value;
 
 use crate::{
@@ -176,12 +176,12 @@ fn setting_text(value: &Value) -> Result<Text, String> {
 
 /// The values that an argument stands for: a list's elements without nulls, or the one value itself.
 fn elements(value: &RawJson) -> Vec<RawJson> {
-    if value.kind() != Kind::Array {
+    if value.kind() != JsonKind::Array {
         return vec![value.clone()];
     }
     let elements: Vec<RawJson> = value.to().unwrap_or_default();
     elements
         .into_iter()
-        .filter(|element| element.kind() != Kind::Null)
+        .filter(|element| element.kind() != JsonKind::Null)
         .collect()
 }

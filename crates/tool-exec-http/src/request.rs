@@ -3,7 +3,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tool_core::{ErrorKind, ToolError, TraceContext};
 use url::Url;
 
@@ -199,7 +199,7 @@ fn encode_body(raw: &RawJson, content_type: Option<&str>) -> Bytes {
         .unwrap_or("application/json")
         .trim()
         .to_ascii_lowercase();
-    if essence == "application/x-www-form-urlencoded" && raw.kind() == Kind::Object {
+    if essence == "application/x-www-form-urlencoded" && raw.kind() == JsonKind::Object {
         let mut form = String::new();
         for (name, value) in raw.members() {
             push_fields(&mut form, &name, &value);
@@ -214,14 +214,14 @@ fn encode_body(raw: &RawJson, content_type: Option<&str>) -> Bytes {
 }
 
 fn push_fields(form: &mut String, name: &str, value: &RawJson) {
-    if value.kind() == Kind::Array {
+    if value.kind() == JsonKind::Array {
         let elements: Vec<RawJson> = value.to().unwrap_or_default();
         elements
             .iter()
             .for_each(|element| push_fields(form, name, element));
         return;
     }
-    if value.kind() == Kind::Null {
+    if value.kind() == JsonKind::Null {
         return;
     }
     if !form.is_empty() {
@@ -268,6 +268,6 @@ fn operator(message: String) -> ToolError {
     ToolError::new(ErrorKind::Auth, message).with_no_retry()
 }
 
-fn internal(error: raw_json::Error) -> ToolError {
+fn internal(error: raw_json::JsonError) -> ToolError {
     ToolError::new(ErrorKind::Internal, "the arguments cannot be read").with_source(error)
 }

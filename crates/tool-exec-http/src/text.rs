@@ -1,6 +1,6 @@
 use std::{borrow::Cow, collections::HashMap};
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tool_core::{Reference, Secret, Template};
 
 /// A text with `${…}` references and `{argument}` places.
@@ -144,7 +144,7 @@ impl Scope<'_> {
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, value)| value)
-            .filter(|value| value.kind() != Kind::Null)
+            .filter(|value| value.kind() != JsonKind::Null)
     }
 
     /// An argument as text.
@@ -163,7 +163,7 @@ impl Scope<'_> {
 
 /// A value as text: a string's own characters, anything else as it was written.
 pub(crate) fn text_of(value: &RawJson) -> Option<String> {
-    if value.kind() == Kind::String {
+    if value.kind() == JsonKind::String {
         value.string()
     } else {
         Some(value.as_str().to_owned())

@@ -1,11 +1,11 @@
 use std::{borrow::Cow, mem, sync::Arc};
 
-use mcp_client::{Error, Hook, RequestOptions, ServerInfo};
+use mcp_client::{ClientError, Hook, RequestOptions, ServerInfo};
 use mcp_wire::{Era, Params, meta_key, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tool_core::{
     Backend, CallContext, Claim, Descriptor, ErrorKind, Feature, InputRequest, Invoke, Outcome, Preview,
-    Refresh, Reply, Target, TaskHandle, TaskWish, Tool, ToolError, TraceContext, UriCompletion,
+    Refresh, Reply, Target, TaskHandle, TaskMode, Tool, ToolError, TraceContext, UriCompletion,
 };
 
 use crate::{
@@ -35,7 +35,7 @@ const BAGGAGE: &str = "baggage";
 /// may name users and is meant for the caller's own services.
 const OF_ONE_HOP: [&str; 10] = [
     BAGGAGE,
-    // Another client's key may be the same, and to the server we are one client: see `CallContext::outward_key`.
+    // Another client's key may be the same, and to the server we are one client: see `CallContext::upstream_idempotency_key`.
     Claim::META_KEY,
     meta_key::PROGRESS_TOKEN,
     meta_key::PROTOCOL_VERSION,
@@ -95,14 +95,14 @@ impl McpCall {
                 return Err(ToolError::new(ErrorKind::Internal, message));
             }
         };
-        if let Some(resume) = cx.resume.as_ref().filter(|_| era == Era::Modern) {
+        if let Some(resume) = cx.extras.resume.as_ref().filter(|_| era == Era::Modern) {
             params.push("inputResponses", resume.responses.clone());
             if let Some(state) = &resume.state {
                 params.push("requestState", state.clone());
             }
         }
         add_meta(&mut params, cx);
-        if let (Some(KeyPlace::Meta(name)), Some(key)) = (&self.key_place, cx.outward_key()) {
+        if let (Some(KeyPlace::Meta(name)), Some(key)) = (&self.key_place, cx.upstream_idempotency_key()) {
             params.add_to_meta(&[(name, RawJson::from(key.as_str()))]);
         }
         Ok((method, params))
@@ -111,7 +111,8 @@ impl McpCall {
     /// The caller's arguments, and the idempotency key if the tool takes it as one.
     fn arguments(&self, cx: &CallContext) -> Result<RawJson, ToolError> {
         let raw = cx.arguments.raw();
-        let (Some(KeyPlace::Argument(name)), Some(key)) = (&self.key_place, cx.outward_key()) else {
+        let (Some(KeyPlace::Argument(name)), Some(key)) = (&self.key_place, cx.upstream_idempotency_key())
+        else {
             return Ok(raw.clone());
         };
         if raw.get(name).is_some() {
@@ -172,7 +173,7 @@ impl McpCall {
             );
             Err(ToolError::new(ErrorKind::Protocol, message))
         };
-        if result.kind() != Kind::Object {
+        if result.kind() != JsonKind::Object {
             return protocol("a result that is no object");
         }
         let (mut is_error, mut kind) = (false, None);
@@ -231,7 +232,7 @@ pub(crate) fn questions(result: &RawJson) -> Result<InputRequest, &'static str> 
         return Err("a question that asks for nothing");
     }
     let requests = requests.unwrap_or(RawJson::object());
-    if requests.kind() != Kind::Object {
+    if requests.kind() != JsonKind::Object {
         return Err("questions that are no object");
     }
     for (number, (_, question)) in requests.members().enumerate() {
@@ -264,14 +265,15 @@ impl McpCall {
         let era = server.era();
         let (method, mut params) = self.request(cx, era)?;
         let mut options = options(cx);
-        let may_be_task = matches!(cx.target, Target::Tool(_)) && (cx.task.is_some() || era == Era::Modern);
+        let may_be_task =
+            matches!(cx.target, Target::Tool(_)) && (cx.extras.task.is_some() || era == Era::Modern);
         let runs_tasks = may_be_task && task::are_run(server);
         let mut is_task = false;
-        match (&cx.task, era) {
-            (Some(TaskWish::Wanted(wanted)), Era::Legacy) if runs_tasks => {
+        match (&cx.extras.task, era) {
+            (Some(TaskMode::Requested(wanted)), Era::Legacy) if runs_tasks => {
                 params.push("task", wanted.clone());
             }
-            (Some(TaskWish::Welcome), Era::Modern) if runs_tasks => task::declare(&mut options),
+            (Some(TaskMode::Allowed), Era::Modern) if runs_tasks => task::declare(&mut options),
             (_, Era::Legacy) => is_task = self.is_task,
             _ => {}
         }
@@ -371,16 +373,16 @@ impl McpCall {
 }
 
 /// Whether a request came to an answer, whatever it says.
-fn was_answered(result: &Result<RawJson, Error>) -> bool {
+fn was_answered(result: &Result<RawJson, ClientError>) -> bool {
     result.as_ref().err().is_none_or(|error| error.as_rpc().is_some())
 }
 
 impl McpCall {
     /// The task that a call has become for a caller that follows it.
     fn made(&self, cx: &CallContext, connection: &Checkout, result: &RawJson) -> Option<TaskHandle> {
-        let task = match (&cx.task, connection.connection.server().era()) {
-            (Some(TaskWish::Wanted(_)), Era::Legacy) => result.get("task")?,
-            (Some(TaskWish::Welcome), Era::Modern) if is_made(result) => result.clone(),
+        let task = match (&cx.extras.task, connection.connection.server().era()) {
+            (Some(TaskMode::Requested(_)), Era::Legacy) => result.get("task")?,
+            (Some(TaskMode::Allowed), Era::Modern) if is_made(result) => result.clone(),
             _ => return None,
         };
         keep(&self.server.settings().name, connection, &task, result.clone())
@@ -395,10 +397,10 @@ pub(crate) fn options(cx: &CallContext) -> RequestOptions {
     options.on_sent = Some(Arc::new(move || sent.sent()));
     let answered = cx.dispatch().clone();
     options.on_answered = Some(Arc::new(move || answered.answered()));
-    if let Some(progress) = cx.progress.clone() {
+    if let Some(progress) = cx.origin.progress.clone() {
         options.on_progress = Some(Arc::new(move |report| progress.report(report)));
     }
-    if let Some(ask) = &cx.ask {
+    if let Some(ask) = &cx.origin.ask {
         options.capabilities = Some(ask.client().capabilities());
         options.log_level = ask.client().log_level();
     }
@@ -407,14 +409,18 @@ pub(crate) fn options(cx: &CallContext) -> RequestOptions {
 
 /// What the caller says beside all that is known of a call, without what is said by us.
 fn beside(cx: &CallContext) -> Option<RawJson> {
-    let beside = cx.beside.as_ref()?;
+    let beside = cx.extras.extra_params.as_ref()?;
     let beside = beside.without_members(&SAID).ok()?;
     beside.members().next().is_some().then_some(beside)
 }
 
 /// Adds what goes with the call beside its arguments: what the caller sent, and its trace, which is read before it goes on.
 fn add_meta(params: &mut Params, cx: &CallContext) {
-    let sent = cx.meta.as_ref().filter(|meta| meta.kind() == Kind::Object);
+    let sent = cx
+        .extras
+        .meta
+        .as_ref()
+        .filter(|meta| meta.kind() == JsonKind::Object);
     let of_caller = || {
         let text = |key| sent?.get(key)?.string();
         let state = text(meta_key::TRACE_STATE);

@@ -129,7 +129,7 @@ impl Calls {
 
     /// Notes a call from its beginning to its end.
     pub(crate) fn begin(self: &Arc<Self>, cx: &CallContext) -> Seat {
-        self.begin_for(cx.ask.clone(), &cx.caller)
+        self.begin_for(cx.origin.ask.clone(), &cx.origin.caller)
     }
 
     /// Notes a call of this client and caller.

@@ -8,8 +8,8 @@ use std::{
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, Error, ErrorKind as Fault, Handlers, OnStatus, RequestOptions,
-    StartBudget, StartLimit, Upstream, UpstreamOptions,
+    ClientError, ClientErrorKind as Fault, Connection, ConnectionOptions, Endpoint, Handlers, OnStatus,
+    RequestOptions, StartBudget, StartLimit, Upstream, UpstreamOptions,
 };
 use mcp_wire::{Params, RpcError, code};
 use raw_json::RawJson;
@@ -87,7 +87,7 @@ impl Checkout {
         method: &'a str,
         params: impl Into<Params>,
         options: RequestOptions,
-    ) -> impl Future<Output = Result<RawJson, Error>> + Send + 'a {
+    ) -> impl Future<Output = Result<RawJson, ClientError>> + Send + 'a {
         self.line
             .request(&self.connection, &self.seat, (method, params.into()), options)
     }
@@ -96,7 +96,7 @@ impl Checkout {
 /// Why there is no connection.
 pub(crate) enum Unreachable {
     Settings(ResolveError),
-    Client(Error),
+    Client(ClientError),
 }
 
 impl Unreachable {

@@ -7,7 +7,7 @@ use std::{
 
 use mcp_client::ServerInfo;
 use mcp_wire::Era;
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, json};
 use tool_core::{
     Catalogue, Descriptor, ExecutorSpec, Feature, ListWarning, Metadata, Origin, Overrides, Rejected, Trust,
@@ -272,7 +272,7 @@ impl Entry<'_> {
     fn schema(&self, key: &str) -> Option<RawJson> {
         self.definition
             .get(key)
-            .filter(|schema| schema.kind() == Kind::Object)
+            .filter(|schema| schema.kind() == JsonKind::Object)
     }
 
     /// Whether the tool says that it can be called as a task, or must be (2025-11-25).

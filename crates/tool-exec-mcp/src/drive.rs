@@ -4,9 +4,9 @@
 use std::{collections::HashSet, time::Duration};
 
 use futures_util::FutureExt as _;
-use mcp_client::{Connection, Error, RequestOptions};
+use mcp_client::{ClientError, Connection, RequestOptions};
 use mcp_wire::{Era, Params, RpcError, meta, meta_key, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep},
@@ -33,7 +33,7 @@ pub(crate) async fn drive(
     connection: &Checkout,
     mut params: Params,
 ) -> Result<RawJson, ToolError> {
-    let Some(progress) = cx.progress.as_deref() else {
+    let Some(progress) = cx.origin.progress.as_deref() else {
         return follow(cx, server, connection, params, None).await;
     };
     let told = TaskReports::new(progress);
@@ -81,7 +81,7 @@ async fn follow(
         call_error(cx, server, error)
     })?;
     let task = match era {
-        Era::Legacy => made.get("task").filter(|task| task.kind() == Kind::Object),
+        Era::Legacy => made.get("task").filter(|task| task.kind() == JsonKind::Object),
         Era::Modern => is_made(&made).then(|| made.clone()),
     };
     let Some(task) = task else {
@@ -231,7 +231,7 @@ impl Running<'_> {
             self.cx.unanswered(kind, message)
         };
         let missing = ErrorKind::MissingCapability;
-        let Some(asker) = &self.cx.ask else {
+        let Some(asker) = &self.cx.origin.ask else {
             return Err(not_given(missing, "there is nobody to ask"));
         };
         // What the client did not declare, it is not asked.
@@ -302,7 +302,7 @@ impl Running<'_> {
     }
 
     /// The error when the task cannot be looked at: an error that the server answers with is not the tool's.
-    fn lost(&self, error: Error) -> ToolError {
+    fn lost(&self, error: ClientError) -> ToolError {
         let Some(rpc) = error.as_rpc() else {
             return tool_error(self.cx, self.server, error);
         };

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use mcp_client::{Error, ErrorKind as Fault};
+use mcp_client::{ClientError, ClientErrorKind as Fault};
 use mcp_wire::{RpcError, code};
 use raw_json::RawJson;
 use serde_json::json;
@@ -10,7 +10,7 @@ use tool_core::{CallContext, ErrorKind, ToolError, format_duration, is_status_no
 
 /// The error of a call for what went wrong between us and the server. Whether the tool may have run is read from the
 /// call's dispatch mark.
-pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
+pub(crate) fn tool_error(cx: &CallContext, server: &str, error: ClientError) -> ToolError {
     let now = cx.clock.wall();
     worded(|kind, message| cx.unanswered(kind, message), now, server, error)
 }
@@ -18,15 +18,15 @@ pub(crate) fn tool_error(cx: &CallContext, server: &str, error: Error) -> ToolEr
 /// The error of the request that calls a tool. Marks the call as not taken, if the answer says so: with an HTTP status
 /// ([`is_status_not_taken`]), or with an error that is about the version or the headers of the request. Another round of a
 /// call follows one that was taken.
-pub(crate) fn call_error(cx: &CallContext, server: &str, error: Error) -> ToolError {
-    if is_not_taken(&error) && cx.resume.is_none() {
+pub(crate) fn call_error(cx: &CallContext, server: &str, error: ClientError) -> ToolError {
+    if is_not_taken(&error) && cx.extras.resume.is_none() {
         cx.dispatch().not_taken();
     }
     tool_error(cx, server, error)
 }
 
-fn is_not_taken(error: &Error) -> bool {
-    let status = |error: &Error| match error.kind() {
+fn is_not_taken(error: &ClientError) -> bool {
+    let status = |error: &ClientError| match error.kind() {
         Fault::Auth { status, .. } | Fault::HttpStatus { status, .. } => Some(*status),
         _ => None,
     };
@@ -41,7 +41,7 @@ fn is_not_taken(error: &Error) -> bool {
 }
 
 /// The error of a request that may be made twice.
-pub(crate) fn request_error(server: &str, error: Error) -> ToolError {
+pub(crate) fn request_error(server: &str, error: ClientError) -> ToolError {
     worded(ToolError::new, SystemTime::now(), server, error)
 }
 
@@ -50,7 +50,7 @@ fn worded(
     unanswered: impl Fn(ErrorKind, String) -> ToolError,
     now: SystemTime,
     server: &str,
-    error: Error,
+    error: ClientError,
 ) -> ToolError {
     let tell = |kind: ErrorKind, what: &str| unanswered(kind, format!("the server `{server}` {what}"));
     let answered =
@@ -114,9 +114,9 @@ pub(crate) fn rpc_error(server: &str, rpc: &RpcError) -> ToolError {
 }
 
 /// The same for an answer that may have had a status: what the code leaves open, that says.
-fn answered_rpc(server: &str, rpc: &RpcError, answer: Option<&Error>, now: SystemTime) -> ToolError {
+fn answered_rpc(server: &str, rpc: &RpcError, answer: Option<&ClientError>, now: SystemTime) -> ToolError {
     let kind = kind_of_code(rpc.code);
-    match answer.map(Error::kind) {
+    match answer.map(ClientError::kind) {
         Some(Fault::HttpStatus {
             status, retry_after, ..
         }) if kind.is_none() => match kind_of_refusal(*status) {
@@ -170,7 +170,7 @@ fn kind_of_refusal(status: u16) -> Option<ErrorKind> {
 
 /// The error of a request that was not taken, which says nothing of how the server is.
 fn refused(error: ToolError, told: Option<&str>, now: SystemTime) -> ToolError {
-    let error = error.with_no_sign();
+    let error = error.ignored_by_health();
     match told.and_then(|text| retry_after(text, now)) {
         Some(wait) if error.kind() == ErrorKind::RateLimited => error.with_told(wait),
         _ => error,
@@ -189,7 +189,7 @@ fn http_status(
     if matches!(status, 404 | 410) {
         // Nothing says what was not found: the endpoint itself, for all that is known, and not the tool.
         let error = ToolError::new(ErrorKind::UpstreamError, message).with_detail(detail());
-        return error.with_no_sign().with_no_retry();
+        return error.ignored_by_health().with_no_retry();
     }
     if let Some(kind) = kind_of_refusal(status) {
         return refused(ToolError::new(kind, message).with_detail(detail()), told, now);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mcp_client::{Connection, ErrorKind as Fault};
+use mcp_client::{ClientErrorKind as Fault, Connection};
 use mcp_wire::{Era, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tool_core::{
     Backend, CallContext, DynBackend, ErrorKind, Invoke, Outcome, Reply, Target, Task, TaskHandle,
     TaskRequest, ToolError,
@@ -65,10 +65,10 @@ impl Invoke for Place {
         let era = self.connection.server().era();
         let params = task::params(&RawJson::from(&*task.id));
         let (method, params) = match (request, era) {
-            (TaskRequest::Look, _) => (method::TASKS_GET, params),
+            (TaskRequest::Get, _) => (method::TASKS_GET, params),
             (TaskRequest::Cancel, _) => (method::TASKS_CANCEL, params),
             (TaskRequest::Result, Era::Legacy) => (method::TASKS_RESULT, params),
-            (TaskRequest::Give(responses), Era::Modern) => {
+            (TaskRequest::Update(responses), Era::Modern) => {
                 let responses = [("inputResponses", responses.clone())];
                 (
                     method::TASKS_UPDATE,
@@ -81,17 +81,17 @@ impl Invoke for Place {
             }
         };
         let answer = self.request(cx, era, method, params).await?;
-        if answer.kind() != Kind::Object {
+        if answer.kind() != JsonKind::Object {
             let message = format!("the server `{}` answered with no object", self.server);
             return Err(ToolError::new(ErrorKind::Protocol, message));
         }
         if *request == TaskRequest::Result {
             return Ok(reply(answer).into());
         }
-        let is_done = *request == TaskRequest::Look && State::read(&answer).status == "completed";
+        let is_done = *request == TaskRequest::Get && State::read(&answer).status == "completed";
         let result = answer
             .get("result")
-            .filter(|result| is_done && era == Era::Modern && result.kind() == Kind::Object);
+            .filter(|result| is_done && era == Era::Modern && result.kind() == JsonKind::Object);
         Ok(Outcome::Task(Box::new(TaskHandle {
             task: task.clone(),
             state: answer,

@@ -7,7 +7,10 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use mcp_client::{Connection, Endpoint, Error, ErrorKind, Event, RequestOptions, Upstream, UpstreamOptions};
+use mcp_client::{
+    ClientError, ClientErrorKind, Connection, ConnectionEvent, Endpoint, RequestOptions, Upstream,
+    UpstreamOptions,
+};
 use mcp_wire::{Era, LogLevel, Params, meta, meta_key, method};
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
@@ -134,7 +137,7 @@ impl Line {
     }
 
     /// The connection, ready for a call of whose client everything is told that the server has to know first.
-    pub(crate) async fn ready(&self, call: &Call) -> Result<Connection, Error> {
+    pub(crate) async fn ready(&self, call: &Call) -> Result<Connection, ClientError> {
         if let Some(asker) = &call.asker {
             self.learn_roots(asker, call.tag).await;
         }
@@ -216,7 +219,7 @@ impl Line {
         seat: &'a Seat,
         request: (&'a str, Params),
         options: RequestOptions,
-    ) -> impl Future<Output = Result<RawJson, Error>> + Send + 'a {
+    ) -> impl Future<Output = Result<RawJson, ClientError>> + Send + 'a {
         let (method, params) = request;
         let options = self.options(seat, options);
         // A combinator: the future of an `async fn` would have room for the options as well.
@@ -263,19 +266,22 @@ impl Line {
 const LONGEST_ANSWER: Duration = Duration::from_secs(3600);
 
 /// Whether the server may work on a request although nobody waits for it any longer.
-fn may_go_on(result: &Result<RawJson, Error>) -> bool {
+fn may_go_on(result: &Result<RawJson, ClientError>) -> bool {
     let Err(error) = result else { return false };
     // A connection that is closed is opened anew, to a server that knows nothing of the call.
     let is_over = matches!(
         error.kind(),
-        ErrorKind::Rpc(_) | ErrorKind::Closed(_) | ErrorKind::TooLarge { .. } | ErrorKind::Auth { .. }
+        ClientErrorKind::Rpc(_)
+            | ClientErrorKind::Closed(_)
+            | ClientErrorKind::TooLarge { .. }
+            | ClientErrorKind::Auth { .. }
     );
     error.was_sent() && !is_over
 }
 
 /// Takes what a server tells: log messages, news of resources, and what is for those who follow a task or were sent to a
 /// page.
-fn take(event: &Event, news: &News, addressees: &Addressees, log: impl FnOnce(&RawJson)) {
+fn take(event: &ConnectionEvent, news: &News, addressees: &Addressees, log: impl FnOnce(&RawJson)) {
     let Some(params) = event.params.as_ref().map(unmarked) else {
         return;
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mcp_client::{Changes, Connection, Error, ListCut, Listed};
+use mcp_client::{Changes, ClientError, Connection, ListCut, Listed};
 use mcp_wire::{code, method};
 use raw_json::RawJson;
 use tool_core::{Feature, ListLimits, ListWarning, Secrets, format_duration};
@@ -47,11 +47,11 @@ async fn read_one(
     if !connection.server().offers(capability) {
         return Ok(Listed::default());
     }
-    let limits = mcp_client::ListLimits {
+    let limits = mcp_client::PageLimits {
         pages: limits.pages,
         entries: limits.entries(feature),
         bytes: limits.bytes,
-        ..mcp_client::ListLimits::default()
+        ..mcp_client::PageLimits::default()
     };
     let listing = connection.list_for(method, key, limits);
     match tokio::time::timeout(limit, listing).await {
@@ -130,7 +130,7 @@ fn list_of(feature: Feature) -> Option<(&'static str, &'static str, &'static str
     }
 }
 
-fn is_unknown_method(error: &Error) -> bool {
+fn is_unknown_method(error: &ClientError) -> bool {
     error
         .as_rpc()
         .is_some_and(|error| error.code == code::METHOD_NOT_FOUND)

@@ -29,7 +29,7 @@ impl Connections {
         let may_share = self.settings.isolation == Isolation::Auto;
         // A call in which nobody can be asked needs no connection of its own, and goes where the lists of its client
         // come from.
-        if may_share && cx.ask.is_none() && self.own.serving(&client).is_empty() {
+        if may_share && cx.origin.ask.is_none() && self.own.serving(&client).is_empty() {
             return Ok(None);
         }
         if may_share && self.shared().await.map_err(explained)?.server().era() == Era::Modern {
@@ -85,7 +85,7 @@ impl Connections {
 
     /// A connection for this client, whose lists are read as soon as it is open.
     fn open_own(self: &Arc<Self>, endpoint: &Endpoint, client: &Client, cx: &CallContext) -> Arc<Line> {
-        let asked = cx.ask.as_ref().map(|asker| asker.client().capabilities());
+        let asked = cx.origin.ask.as_ref().map(|asker| asker.client().capabilities());
         let declared = asked.unwrap_or_else(|| client.identity.capabilities.to_json());
         let keeps_roots = matches!(client.identity.key, ClientKey::Session(_));
         let (options, updates) = (self.options(), self.updates.clone());

@@ -245,7 +245,7 @@ impl Lines {
         if let ClientKey::Session(_) = client.identity.key {
             return known.first().cloned();
         }
-        let asker = cx.ask.as_ref().map(|asker| asker.client().client());
+        let asker = cx.origin.ask.as_ref().map(|asker| asker.client().client());
         let standing = |line: &Line| line.calls.standing(asker.as_ref());
         let mut has_given_up = false;
         let mut known = known.iter();

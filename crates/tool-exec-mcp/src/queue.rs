@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fmt, pin::pin, sync::Arc, time::Duration};
 
-use mcp_client::Error;
+use mcp_client::ClientError;
 use mcp_wire::Era;
 use tokio::{sync::Notify, time::Instant};
 use tool_core::{Asker, CallContext, Caller};
@@ -38,7 +38,7 @@ struct Waiter {
 /// The end of waiting.
 enum Outcome {
     Seated(Arc<Line>, Seat),
-    Failed(Error),
+    Failed(ClientError),
 }
 
 /// The result of waiting for a connection.
@@ -47,7 +47,7 @@ pub(crate) enum Turn {
     /// All connections are in use, and no other may be opened.
     Full,
     /// The connection of the client could not be opened.
-    Failed(Error),
+    Failed(ClientError),
     /// The server was shut down.
     Stopped,
 }
@@ -144,8 +144,8 @@ impl Pool {
             number,
             since: Instant::now(),
             entry: wanted.entry.clone(),
-            asker: wanted.cx.ask.clone(),
-            caller: wanted.cx.caller.clone(),
+            asker: wanted.cx.origin.ask.clone(),
+            caller: wanted.cx.origin.caller.clone(),
             wake: wake.clone(),
             outcome: None,
         });
@@ -233,7 +233,7 @@ impl Pool {
         self: &Arc<Self>,
         client: &Client,
         line: &Arc<Line>,
-        opened: Result<&(), &Error>,
+        opened: Result<&(), &ClientError>,
         took: Duration,
     ) {
         let mut lines = self.lines();

@@ -8,7 +8,7 @@ use std::{
 use mcp_client::{Command, Endpoint, EraChoice, HealthCheck, HttpEndpoint};
 use sha2::{Digest as _, Sha256};
 use tool_core::{
-    DefinitionPolicy, Fallback, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError,
+    DefinitionPolicy, IfUnset, ListLimits, Pattern, Provider, Reference, ResourceUri, Secret, SecretError,
     Secrets, Template, outward_name,
 };
 
@@ -373,7 +373,7 @@ async fn inherited(name: &str, secrets: &dyn Secrets) -> Option<Secret> {
     let reference = Reference {
         provider: Provider::Environment,
         name: name.to_owned(),
-        fallback: Fallback::None,
+        fallback: IfUnset::None,
     };
     secrets.get(&reference).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "an environment variable is not handed down");
@@ -406,7 +406,7 @@ pub(crate) enum ResolveError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error(transparent)]
-    Endpoint(#[from] mcp_client::Error),
+    Endpoint(#[from] mcp_client::ClientError),
 }
 
 /// Hashes text as it is written, so that it is never held as a whole.

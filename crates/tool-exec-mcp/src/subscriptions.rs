@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Changes, Connection, ErrorKind as Fault, RequestOptions, State};
+use mcp_client::{Changes, ClientErrorKind as Fault, Connection, RequestOptions, State};
 use raw_json::RawJson;
 use tokio::{sync::watch, time::sleep};
 use tool_core::{ErrorKind, ToolError, Update};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mcp_client::{Error, RequestOptions, ServerInfo};
+use mcp_client::{ClientError, RequestOptions, ServerInfo};
 use mcp_wire::{Era, code, extension};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::fault::cut;
 
@@ -36,7 +36,7 @@ impl State {
                 .unwrap_or_default(),
             message: task
                 .get("statusMessage")
-                .filter(|message| message.kind() == Kind::String),
+                .filter(|message| message.kind() == JsonKind::String),
             pause: pause.unwrap_or(USUAL_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
         }
     }
@@ -58,7 +58,7 @@ pub(crate) fn pause_within(wanted: Duration, left: Option<Duration>) -> Duration
 
 /// The id of a task.
 pub(crate) fn id(task: &RawJson) -> Option<RawJson> {
-    task.get("taskId").filter(|id| id.kind() == Kind::String)
+    task.get("taskId").filter(|id| id.kind() == JsonKind::String)
 }
 
 /// The parameters of a request about a task.
@@ -99,7 +99,7 @@ pub(crate) fn declare(options: &mut RequestOptions) {
 }
 
 /// Whether a modern server refuses a call because it does it as a task only. Such a call did not run.
-pub(crate) fn is_insisted_on(error: &Error) -> bool {
+pub(crate) fn is_insisted_on(error: &ClientError) -> bool {
     // Servers of the time before the release number the error so.
     const BEFORE: i64 = -32003;
     let Some(error) = error.as_rpc() else { return false };

@@ -9,7 +9,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{
-    ApprovalRule, DefinitionPolicy, Descriptor, ErrorPolicy, Limits, ListLimits, Overrides, Pattern, Template,
+    ApprovalRule, DefinitionPolicy, Descriptor, ErrorPolicySettings, Limits, ListLimits, Overrides, Pattern,
+    Template,
 };
 
 use crate::{AlertsSpec, HealthSpec, ServerSpec, StartMode, WebhookSpec};
@@ -103,7 +104,7 @@ impl Default for Defaults {
 
 /// Where a server takes the idempotency key of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyPlace {
+pub enum KeyPlaceSpec {
     /// Under this key of `_meta`.
     Meta(String),
     /// As this argument of the tool.
@@ -129,7 +130,7 @@ pub struct PolicySpec {
     /// How much may be called in a turn and in a conversation.
     pub limits: CallLimitsSpec,
     /// What models and operators are told of errors.
-    pub errors: ErrorPolicy,
+    pub errors: ErrorPolicySettings,
     /// How suspicious definitions are handled of servers that do not say so themselves.
     pub definitions: DefinitionPolicy,
 }

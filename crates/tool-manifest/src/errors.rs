@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ErrorKind, ErrorPolicy, ErrorRule};
+use tool_core::{ErrorKind, ErrorPolicySettings, ErrorRule};
 
 use crate::{
     field::{Entries, Field},
@@ -24,7 +24,11 @@ pub(crate) struct ErrorBody {
 }
 
 /// The policy with what a file says.
-pub(crate) fn policy(cx: Cx<'_>, field: Field<Entries<ErrorBody>>, mut policy: ErrorPolicy) -> ErrorPolicy {
+pub(crate) fn policy(
+    cx: Cx<'_>,
+    field: Field<Entries<ErrorBody>>,
+    mut policy: ErrorPolicySettings,
+) -> ErrorPolicySettings {
     for (name, field) in field.get().unwrap_or_default() {
         let Some((at, body)) = field.located() else {
             continue;

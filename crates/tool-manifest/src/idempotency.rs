@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    configuration::{Defaults, KeyPlace},
+    configuration::{Defaults, KeyPlaceSpec},
     field::Field,
     place::Cx,
     units::{Bytes, Period},
@@ -59,7 +59,7 @@ pub(crate) fn ttl(cx: Cx<'_>, field: Field<IdempotencyBody>) -> Option<Duration>
 pub(crate) fn server(
     cx: Cx<'_>,
     field: Field<ServerIdempotencyBody>,
-) -> (Option<Duration>, Option<KeyPlace>) {
+) -> (Option<Duration>, Option<KeyPlaceSpec>) {
     let Some(body) = field.get() else {
         return (None, None);
     };
@@ -83,8 +83,8 @@ pub(crate) fn server(
         }
     }
     let place = match (body.meta.get(), body.argument.get()) {
-        (Some(meta), _) => Some(KeyPlace::Meta(meta)),
-        (None, argument) => argument.map(KeyPlace::Argument),
+        (Some(meta), _) => Some(KeyPlaceSpec::Meta(meta)),
+        (None, argument) => argument.map(KeyPlaceSpec::Argument),
     };
     (period(cx, body.ttl), place)
 }

@@ -55,17 +55,17 @@ mod yaml;
 pub use self::{
     chaos::{ChaosFault, ChaosRuleSpec, ChaosSpec, chaos_schema, load_chaos, read_chaos},
     configuration::{
-        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, KeyPlace, PolicySpec,
+        ApprovalSpec, CallLimitsSpec, Configuration, Defaults, GatewaySpec, KeyPlaceSpec, PolicySpec,
         ToolChoiceSpec,
     },
     diagnostic::{Diagnostic, Diagnostics, Location, Related, Severity, Snippet},
     health::{AlertsSpec, HealthSpec, WebhookSpec},
     listing::ListLimitsSpec,
-    load::{LoadOptions, Loaded, Part, load},
+    load::{ConfigPart, LoadOptions, Loaded, load},
     schema::config_schema,
     search::find_configuration,
     secrets::ProcessSecrets,
-    server::{Era, HttpTransport, Isolation, ServerSpec, ServerTransport, StartMode},
+    server::{EraSpec, HttpTransportSpec, IsolationSpec, ServerSpec, ServerTransport, StartMode},
     server_health::{ServerHealthSpec, ServerHealthTool},
     source::Syntax,
 };

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ConcurrencyLimit, Limits, RateLimit, Scopes};
+use tool_core::{ConcurrencySettings, Limits, RateLimitSettings, Scopes};
 
 use crate::{field::Field, node::NodeId, place::Cx, units::Period};
 
@@ -89,7 +89,7 @@ pub(crate) fn limits(
 }
 
 /// How often something may be called; nothing if that is not usable, which is then reported.
-pub(crate) fn rate_limit(cx: Cx<'_>, field: Field<RateLimitBody>) -> Option<RateLimit> {
+pub(crate) fn rate_limit(cx: Cx<'_>, field: Field<RateLimitBody>) -> Option<RateLimitSettings> {
     let (at, body) = field.located()?;
     for (name, missing) in [
         ("requests", body.requests.is_absent()),
@@ -122,7 +122,7 @@ pub(crate) fn rate_limit(cx: Cx<'_>, field: Field<RateLimitBody>) -> Option<Rate
         }
         Some(part)
     };
-    Some(RateLimit {
+    Some(RateLimitSettings {
         requests,
         period,
         burst: part(body.burst),
@@ -139,7 +139,7 @@ fn nothing_left(cx: Cx<'_>, at: NodeId) {
 }
 
 /// How many calls may run at once; nothing if that is not usable, which is then reported.
-pub(crate) fn concurrency(cx: Cx<'_>, field: Field<ConcurrencyBody>) -> Option<ConcurrencyLimit> {
+pub(crate) fn concurrency(cx: Cx<'_>, field: Field<ConcurrencyBody>) -> Option<ConcurrencySettings> {
     let (at, body) = field.located()?;
     if body.max.is_absent() {
         cx.key_error(at, "`max` is missing", "write `{max: 8}`");
@@ -152,8 +152,8 @@ pub(crate) fn concurrency(cx: Cx<'_>, field: Field<ConcurrencyBody>) -> Option<C
             "use the policy's `blocklist` to refuse calls",
         );
     }
-    let limit = ConcurrencyLimit::new(max);
-    Some(ConcurrencyLimit {
+    let limit = ConcurrencySettings::new(max);
+    Some(ConcurrencySettings {
         queue: body.queue.get().unwrap_or(limit.queue),
         wait: body.wait.get().map(|Period(wait)| wait),
         ..limit

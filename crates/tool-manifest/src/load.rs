@@ -92,7 +92,7 @@ pub struct Loaded {
 
 /// A part of a tool that another crate may find a problem in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum ConfigPart {
     /// The tool as a whole.
     Tool,
     /// The settings of its executor.
@@ -122,15 +122,15 @@ impl Loaded {
     /// Where a part of a tool is written: the value at a JSON Pointer from the part's root, or as much of the way
     /// there as exists.
     #[must_use]
-    pub fn locate(&self, tool: &str, part: Part, pointer: &str) -> Option<Location> {
+    pub fn locate(&self, tool: &str, part: ConfigPart, pointer: &str) -> Option<Location> {
         let places = self.places.tools.get(tool)?;
         let document = &places.name.document;
         let root = match part {
-            Part::Tool if pointer.is_empty() => return Some(places.name.key_location()),
-            Part::Tool => return Some(document.key_location(document.descend(places.tool, pointer))),
-            Part::Settings => return Some(places.settings_location(pointer)),
-            Part::InputSchema => places.input_schema,
-            Part::OutputSchema => places.output_schema,
+            ConfigPart::Tool if pointer.is_empty() => return Some(places.name.key_location()),
+            ConfigPart::Tool => return Some(document.key_location(document.descend(places.tool, pointer))),
+            ConfigPart::Settings => return Some(places.settings_location(pointer)),
+            ConfigPart::InputSchema => places.input_schema,
+            ConfigPart::OutputSchema => places.output_schema,
         };
         Some(match root {
             Some(root) => document.location(document.descend(root, pointer)),
@@ -170,7 +170,7 @@ impl Loaded {
     }
 
     fn located(&self, diagnostic: Diagnostic, tool: &str, problem: &PrepareError) -> Diagnostic {
-        let diagnostic = diagnostic.with_location(self.locate(tool, Part::Settings, &problem.pointer));
+        let diagnostic = diagnostic.with_location(self.locate(tool, ConfigPart::Settings, &problem.pointer));
         match &problem.hint {
             Some(hint) => diagnostic.with_hint(hint.clone()),
             None => diagnostic,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_core::{
-    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, Redaction, RetrySettings,
+    ApprovalRule, ArgumentHandling, BreakerScope, BreakerSettings, Overrides, RedactionMode, RetrySettings,
     format_duration,
 };
 
@@ -136,9 +136,9 @@ pub(crate) fn overrides(cx: Cx<'_>, fields: OverrideFields) -> Overrides {
         }),
         fill_defaults: fields.fill_defaults.get(),
         redaction: fields.redaction.get().map(|word| match word {
-            RedactionWord::Off => Redaction::Off,
-            RedactionWord::Secrets => Redaction::Secrets,
-            RedactionWord::Credentials => Redaction::Credentials,
+            RedactionWord::Off => RedactionMode::Off,
+            RedactionWord::Secrets => RedactionMode::Secrets,
+            RedactionWord::Credentials => RedactionMode::Credentials,
         }),
         redact: fields
             .redact

@@ -3,7 +3,7 @@ use std::iter;
 use serde_json::Value;
 use tool_core::{SecretError, Secrets, Template};
 
-use crate::{Diagnostic, Loaded, Part, ServerTransport, WebhookSpec};
+use crate::{ConfigPart, Diagnostic, Loaded, ServerTransport, WebhookSpec};
 
 impl Loaded {
     /// Finds the `${…}` references that have no value now: errors in servers, secrets and webhooks, and warnings in
@@ -53,7 +53,7 @@ impl Loaded {
             let mut missing = Vec::new();
             walk(&tool.executor.config, &mut String::new(), secrets, &mut missing);
             for (pointer, missing) in missing {
-                let location = self.locate(&tool.name, Part::Settings, &pointer);
+                let location = self.locate(&tool.name, ConfigPart::Settings, &pointer);
                 problems.push(Diagnostic::warning(missing.to_string()).with_location(location));
             }
         }

@@ -46,7 +46,7 @@ const SPELLINGS: [(&str, &str, &str); 18] = [
 /// let mock = RawJson::parse(r#"{"type": "object", "properties": {"result": true}}"#)?;
 /// let schema = config_schema(&[("mock", mock)]);
 /// assert!(schema.as_str().contains("call_timeout"));
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[must_use]
 pub fn config_schema(executors: &[(&str, RawJson)]) -> RawJson {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tool_core::{BoxFuture, Fallback, Provider, Reference, Secret, SecretError, Secrets, Template};
+use tool_core::{BoxFuture, IfUnset, Provider, Reference, Secret, SecretError, Secrets, Template};
 
 /// How many bytes a `${file:…}` may have.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
@@ -179,7 +179,7 @@ impl Secrets for ProcessSecrets {
 
 /// Whether a value counts as one: as in a shell, `:-` and `:?` treat an empty value like none.
 fn counts(reference: &Reference, is_empty: bool) -> bool {
-    !is_empty || reference.fallback == Fallback::None
+    !is_empty || reference.fallback == IfUnset::None
 }
 
 impl fmt::Debug for ProcessSecrets {

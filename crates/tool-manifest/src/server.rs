@@ -2,11 +2,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tool_core::{ConcurrencyLimit, DefinitionPolicy, Origin, Overrides, Pattern, RateLimit, Template, Trust};
+use tool_core::{
+    ConcurrencySettings, DefinitionPolicy, Origin, Overrides, Pattern, RateLimitSettings, Template, Trust,
+};
 
 use crate::{
     cache::CacheBody,
-    configuration::KeyPlace,
+    configuration::KeyPlaceSpec,
     field::{Entries, Field, Raw, Text},
     idempotency::{self, ServerIdempotencyBody},
     ladder::{self, LadderField},
@@ -38,9 +40,9 @@ pub struct ServerSpec {
     /// What is set for all of its tools in the place of the defaults.
     pub overrides: Overrides,
     /// How often all of its tools may be called; the default of the configuration if absent.
-    pub rate_limit: Option<RateLimit>,
+    pub rate_limit: Option<RateLimitSettings>,
     /// How many calls of all of its tools may run at once; the default of the configuration if absent.
-    pub concurrency: Option<ConcurrencyLimit>,
+    pub concurrency: Option<ConcurrencySettings>,
     /// The only tools and prompts that are offered, by the server's own names, and resources, by their URIs; all if
     /// absent.
     pub include: Option<Vec<Pattern>>,
@@ -53,9 +55,9 @@ pub struct ServerSpec {
     /// Whether it is left alone.
     pub disabled: bool,
     /// Which revisions of the protocol are tried.
-    pub era: Era,
+    pub era: EraSpec,
     /// Which calls share a connection.
-    pub isolation: Isolation,
+    pub isolation: IsolationSpec,
     /// How many connections there may be at once for single clients; 16 if absent.
     pub max_connections: Option<usize>,
     /// How it is asked whether it is well.
@@ -71,7 +73,7 @@ pub struct ServerSpec {
     /// Whether its lists are kept between runs; as the defaults of the configuration say if absent.
     pub keep_lists: Option<bool>,
     /// Where the server takes idempotency keys; nowhere if absent.
-    pub key_place: Option<KeyPlace>,
+    pub key_place: Option<KeyPlaceSpec>,
     /// How its suspicious definitions are handled; as the policy says if absent.
     pub definitions: Option<DefinitionPolicy>,
     /// Limits of its lists, where they differ from the defaults.
@@ -104,13 +106,13 @@ pub enum ServerTransport {
         /// Headers of every request.
         headers: BTreeMap<String, Template>,
         /// What it speaks over HTTP.
-        transport: HttpTransport,
+        transport: HttpTransportSpec,
     },
 }
 
 /// Which of the ways there are to speak MCP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum HttpTransport {
+pub enum HttpTransportSpec {
     /// Streamable HTTP, or HTTP+SSE where that is refused.
     #[default]
     Either,
@@ -125,7 +127,7 @@ pub enum HttpTransport {
 /// Which revisions of the protocol are tried with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Era {
+pub enum EraSpec {
     /// Whichever the server speaks, found out when it is first needed.
     #[default]
     Auto,
@@ -152,7 +154,7 @@ pub enum StartMode {
 /// Which calls of a server share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Isolation {
+pub enum IsolationSpec {
     /// A client that can be asked for something has its own if the server speaks revisions up to 2025-11-25, which ask
     /// in the middle of a call; all others share one.
     #[default]
@@ -189,8 +191,8 @@ impl ServerSpec {
             rename: BTreeMap::new(),
             prefix: None,
             disabled: false,
-            era: Era::Auto,
-            isolation: Isolation::Auto,
+            era: EraSpec::Auto,
+            isolation: IsolationSpec::Auto,
             max_connections: None,
             health: ServerHealthSpec::default(),
             required: false,
@@ -295,9 +297,9 @@ pub(crate) struct ServerBody {
     /// Whether the server is left alone.
     pub(crate) disabled: Field<bool>,
     /// Which revisions of the protocol are tried.
-    pub(crate) era: Field<Era>,
+    pub(crate) era: Field<EraSpec>,
     /// Which calls share a connection.
-    pub(crate) isolation: Field<Isolation>,
+    pub(crate) isolation: Field<IsolationSpec>,
     /// How many connections there may be at once for single clients, beside the one that is shared. 16 if it is not
     /// given. Beyond that, calls share under `isolation: auto`. Otherwise a client that has a connection waits for it, and
     /// one that has none is refused.
@@ -427,8 +429,8 @@ pub(crate) fn patterns(field: Field<Vec<Field<String>>>) -> Vec<Pattern> {
 }
 
 /// The transport of 2024-11-05 is of the legacy era alone.
-fn check_era(cx: Cx<'_>, era: &Field<Era>, transport: &Field<String>) {
-    if let (Some(at), Some(Era::Modern), Some("sse")) =
+fn check_era(cx: Cx<'_>, era: &Field<EraSpec>, transport: &Field<String>) {
+    if let (Some(at), Some(EraSpec::Modern), Some("sse")) =
         (era.given(), era.as_ref(), transport.as_ref().map(String::as_str))
     {
         cx.error(

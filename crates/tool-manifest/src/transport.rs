@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, path::Path};
 use tool_core::Template;
 
 use crate::{
-    HttpTransport, ServerTransport, environment,
+    HttpTransportSpec, ServerTransport, environment,
     field::{Entries, Field, Text},
     node::NodeId,
     place::Cx,
@@ -26,7 +26,7 @@ pub(crate) struct Written {
 #[derive(Clone, Copy, PartialEq)]
 enum Means {
     Process,
-    Http(HttpTransport),
+    Http(HttpTransportSpec),
 }
 
 pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<ServerTransport> {
@@ -44,7 +44,7 @@ pub(crate) fn transport(cx: Cx<'_>, at: NodeId, written: Written) -> Option<Serv
             return None;
         }
         (Some(_), None) => Means::Process,
-        (None, Some(_)) => Means::Http(HttpTransport::Either),
+        (None, Some(_)) => Means::Http(HttpTransportSpec::Either),
         (None, None) => {
             cx.key_error(
                 at,
@@ -85,11 +85,11 @@ fn stated_means(cx: Cx<'_>, kind: &Field<String>) -> Result<Option<Means>, Repor
     let (message, hint) = match text.as_str() {
         "stdio" | "local" => return Ok(Some(Means::Process)),
         "http" | "streamable-http" | "streamable_http" | "streamableHttp" | "streamableHTTP" | "remote" => {
-            return Ok(Some(Means::Http(HttpTransport::Streamable)));
+            return Ok(Some(Means::Http(HttpTransportSpec::Streamable)));
         }
-        "sse" => return Ok(Some(Means::Http(HttpTransport::Sse))),
+        "sse" => return Ok(Some(Means::Http(HttpTransportSpec::Sse))),
         "websocket" | "webSocket" | "WebSocket" | "ws" | "wss" => {
-            return Ok(Some(Means::Http(HttpTransport::WebSocket)));
+            return Ok(Some(Means::Http(HttpTransportSpec::WebSocket)));
         }
         other => (
             format!("unknown transport `{}`", suggest::shown(other)),
@@ -152,7 +152,7 @@ fn process(cx: Cx<'_>, written: Written) -> Option<ServerTransport> {
     })
 }
 
-fn http(cx: Cx<'_>, written: Written, transport: HttpTransport) -> Option<ServerTransport> {
+fn http(cx: Cx<'_>, written: Written, transport: HttpTransportSpec) -> Option<ServerTransport> {
     for (name, place) in [
         ("args", written.args.given()),
         ("env", written.env.given()),
@@ -172,12 +172,12 @@ fn http(cx: Cx<'_>, written: Written, transport: HttpTransport) -> Option<Server
     if let Some(Ok(start)) = start {
         let begins = |schemes: [&str; 2]| schemes.iter().any(|scheme| begins_with(start, scheme));
         let (is_http, is_websocket) = (begins(["http://", "https://"]), begins(["ws://", "wss://"]));
-        if is_websocket && transport == HttpTransport::Either {
-            transport = HttpTransport::WebSocket;
+        if is_websocket && transport == HttpTransportSpec::Either {
+            transport = HttpTransportSpec::WebSocket;
         }
         let (message, hint) = match transport {
-            HttpTransport::WebSocket if is_websocket => ("", ""),
-            HttpTransport::WebSocket => (
+            HttpTransportSpec::WebSocket if is_websocket => ("", ""),
+            HttpTransportSpec::WebSocket => (
                 "the URL of a WebSocket begins with `ws://` or `wss://`",
                 "write the whole URL, or another `type`",
             ),

@@ -13,19 +13,19 @@ use crate::{
 /// # Order
 /// Inside whatever repeats an attempt, outside whatever bounds one.
 #[derive(Debug, Clone, Default)]
-pub struct WatchAttempt {
+pub struct WatchAttemptLayer {
     observers: Observers,
     tracer: Option<Tracer>,
 }
 
-/// The layer of [`WatchAttempt`].
+/// The layer of [`WatchAttemptLayer`].
 #[derive(Debug, Clone)]
-pub struct WatchingAttempt<S> {
-    settings: WatchAttempt,
+pub struct WatchAttempt<S> {
+    settings: WatchAttemptLayer,
     inner: S,
 }
 
-impl WatchAttempt {
+impl WatchAttemptLayer {
     /// A layer that tells these observers.
     #[must_use]
     pub fn new(observers: Observers) -> Self {
@@ -43,24 +43,24 @@ impl WatchAttempt {
     }
 }
 
-impl<S> Layer<S> for WatchAttempt {
-    type Invoke = WatchingAttempt<S>;
+impl<S> Layer<S> for WatchAttemptLayer {
+    type Invoke = WatchAttempt<S>;
 
-    fn layer(self, inner: S) -> WatchingAttempt<S> {
-        WatchingAttempt {
+    fn layer(self, inner: S) -> WatchAttempt<S> {
+        WatchAttempt {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for WatchingAttempt<S> {
+impl<S: Invoke> Invoke for WatchAttempt<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         cx.begin_attempt();
         let attempt = cx.attempt;
-        cx.note("attempt", || format!("attempt {attempt}"));
-        let nobody = WatchAttempt::default();
-        let WatchAttempt { observers, tracer } = if cx.is_dry_run() { &nobody } else { &self.settings };
+        cx.explain("attempt", || format!("attempt {attempt}"));
+        let nobody = WatchAttemptLayer::default();
+        let WatchAttemptLayer { observers, tracer } = if cx.is_dry_run() { &nobody } else { &self.settings };
         let span = log::attempt_span(cx);
         if observers.is_empty() && tracer.is_none() && span.is_disabled() {
             return self.inner.invoke(cx).await;

@@ -12,19 +12,19 @@ use crate::{
 /// # Order
 /// Outermost, so that nothing happens to a call unseen.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct WatchLayer {
     observers: Observers,
     tracer: Option<Tracer>,
 }
 
-/// The layer of [`Watch`].
+/// The layer of [`WatchLayer`].
 #[derive(Debug, Clone)]
-pub struct Watching<S> {
-    settings: Watch,
+pub struct Watch<S> {
+    settings: WatchLayer,
     inner: S,
 }
 
-impl Watch {
+impl WatchLayer {
     /// A layer that tells these observers.
     #[must_use]
     pub fn new(observers: Observers) -> Self {
@@ -42,25 +42,25 @@ impl Watch {
     }
 }
 
-impl<S> Layer<S> for Watch {
-    type Invoke = Watching<S>;
+impl<S> Layer<S> for WatchLayer {
+    type Invoke = Watch<S>;
 
-    fn layer(self, inner: S) -> Watching<S> {
-        Watching {
+    fn layer(self, inner: S) -> Watch<S> {
+        Watch {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Watching<S> {
+impl<S: Invoke> Invoke for Watch<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let nobody = Watch::default();
-        let Watch { observers, tracer } = if cx.is_dry_run() { &nobody } else { &self.settings };
+        let nobody = WatchLayer::default();
+        let WatchLayer { observers, tracer } = if cx.is_dry_run() { &nobody } else { &self.settings };
         cx.observers = observers.clone();
         observers.tell(&Event::CallStarted { cx });
         let correlation_id = cx.correlation_id;
-        cx.note("watch", || format!("correlation id {correlation_id}"));
+        cx.explain("watch", || format!("correlation id {correlation_id}"));
         let mut watched = Watched::begin(cx, observers, tracer.as_ref(), SpanKind::Call);
         let span = log::call_span(watched.cx);
         let result = if span.is_disabled() {

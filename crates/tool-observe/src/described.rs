@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{CallContext, Caller, Descriptor, InsteadOf, Outcome, Target, ToolError};
+use tool_core::{CallContext, Caller, Descriptor, FallbackOf, Outcome, Target, ToolError};
 
 use crate::{EndedSpan, SpanKind, conventions, log};
 
@@ -58,7 +58,7 @@ pub(crate) struct Details {
     attempt: u32,
     n_bytes: Option<i64>,
     degraded: Option<&'static str>,
-    instead_of: Option<InsteadOf>,
+    fallback_of: Option<FallbackOf>,
     may_have_run: bool,
     /// What is said of an error.
     reason: Option<Box<str>>,
@@ -76,7 +76,7 @@ impl Form {
                 target => target.tool().executor().dyn_protocol(),
             },
             #[cfg(feature = "otel")]
-            has_client: cx.client.is_some(),
+            has_client: cx.origin.client.is_some(),
             dispatch: conventions::dispatch(cx),
             outcome: conventions::outcome(result),
             error_type: conventions::error_type(result),
@@ -144,11 +144,11 @@ impl Details {
         };
         let is_call = kind == SpanKind::Call;
         Self {
-            caller: cx.caller.clone(),
+            caller: cx.origin.caller.clone(),
             attempt: if is_call { cx.n_begun() } else { cx.attempt },
             n_bytes,
             degraded: is_call.then(|| conventions::degraded(result)).flatten(),
-            instead_of: is_call.then(|| cx.instead_of.clone()).flatten(),
+            fallback_of: is_call.then(|| cx.fallback_of.clone()).flatten(),
             may_have_run: result.is_some_and(Result::is_err) && cx.may_have_run(),
             reason,
         }
@@ -177,8 +177,8 @@ impl Details {
         if let Some(step) = self.degraded {
             tell(conventions::DEGRADED, Static(step));
         }
-        if let Some(instead_of) = &self.instead_of {
-            tell(conventions::INSTEAD_OF, Shared(instead_of.first()));
+        if let Some(fallback_of) = &self.fallback_of {
+            tell(conventions::INSTEAD_OF, Shared(fallback_of.first()));
         }
         if self.may_have_run {
             tell(conventions::MAY_HAVE_RUN, Static("true"));

@@ -9,8 +9,8 @@ use std::{
 };
 
 use tool_core::{
-    AlertSubject, Asker, CallContext, Clock, Event, Health, HealthReport, Instant, Observe, Outcome, Sign,
-    Signs, Target, ToolError, Upstream,
+    AlertSubject, Asker, CallContext, Clock, Event, Health, HealthReport, HealthSignal, HealthSignals,
+    Instant, Observe, Outcome, Target, ToolError, UpstreamState,
 };
 
 use crate::vitals::{Mark, Vitals, nanoseconds};
@@ -117,7 +117,7 @@ impl HealthBook {
     }
 
     /// Takes note of what a check of an upstream found.
-    pub fn checked_upstream(&self, upstream: &Arc<Upstream>, succeeded: bool, took: Duration) {
+    pub fn checked_upstream(&self, upstream: &Arc<UpstreamState>, succeeded: bool, took: Duration) {
         self.upstream_vitals(upstream).checked(succeeded, took);
     }
 
@@ -143,7 +143,7 @@ impl HealthBook {
         vitals
     }
 
-    fn upstream_vitals(&self, upstream: &Arc<Upstream>) -> Arc<Vitals> {
+    fn upstream_vitals(&self, upstream: &Arc<UpstreamState>) -> Arc<Vitals> {
         let vitals = upstream.get_or_init(Vitals::default);
         if vitals.is_new_to(self.id) {
             self.enter(AlertSubject::Upstream(upstream.name().clone()), &vitals, None);
@@ -168,11 +168,11 @@ impl HealthBook {
             // Waiting for a task is not the tool's time, and what it says of itself it said when it was called.
             return;
         }
-        let signs = Signs::of(cx, result, elapsed);
+        let signs = HealthSignals::of(cx, result, elapsed);
         let (Some(of_tool), Some(of_upstream)) = (mark(signs.tool), mark(signs.upstream)) else {
             return;
         };
-        let waited = cx.ask.as_ref().map_or(Duration::ZERO, Asker::waited);
+        let waited = cx.origin.ask.as_ref().map_or(Duration::ZERO, Asker::waited);
         let took = elapsed.saturating_sub(waited);
         let window = self.window();
         // Prompts and resources may have the names of tools; they count for their server alone.
@@ -187,12 +187,12 @@ impl HealthBook {
 }
 
 /// As what an attempt counts; nothing if it does not.
-fn mark(sign: Sign) -> Option<Mark> {
+fn mark(sign: HealthSignal) -> Option<Mark> {
     match sign {
-        Sign::Answered | Sign::Apart => Some(Mark::Answered),
-        Sign::Reported => Some(Mark::Reported),
-        Sign::Ill | Sign::Locked => Some(Mark::Failed),
-        Sign::Unrelated | Sign::Nothing => None,
+        HealthSignal::Answered | HealthSignal::ToolFailure => Some(Mark::Answered),
+        HealthSignal::Reported => Some(Mark::Reported),
+        HealthSignal::Failure | HealthSignal::AuthFailure => Some(Mark::Failed),
+        HealthSignal::Neutral | HealthSignal::NotObserved => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was called and how it went. [`Watch`] stands outermost and tells of whole calls, [`WatchAttempt`] stands
+//! What was called and how it went. [`WatchLayer`] stands outermost and tells of whole calls, [`WatchAttemptLayer`] stands
 //! around one attempt; both tell every [`tool_core::Observe`] that they were given, also when the call's future is
 //! dropped, log what happens, and have a [`Tracer`] make the spans of traces. [`HealthBook`] is such an observer: it keeps
 //! the figures of the last minutes, which [`AlertMonitor`] looks at; [`AlertLog`] and [`Webhook`] pass on what it finds. [`BreakerLog`] tells of circuit breakers, [`SwitchLog`] of tools that are switched off by hand, [`SourceLog`] tells the
@@ -42,9 +42,9 @@ pub use tool_core::sanitised;
 pub use self::{
     alert_log::AlertLog,
     alerts::{AlertMonitor, AlertSettings},
-    attempt::{WatchAttempt, WatchingAttempt},
+    attempt::{WatchAttempt, WatchAttemptLayer},
     breaker_log::BreakerLog,
-    call::{Watch, Watching},
+    call::{Watch, WatchLayer},
     conventions::SEMANTIC_CONVENTIONS,
     described::AttributeValue,
     health_book::HealthBook,

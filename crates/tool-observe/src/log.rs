@@ -16,8 +16,8 @@ pub(crate) fn call_span(cx: &CallContext) -> Span {
         Level::INFO,
         "call",
         tool = %cx.target.name(),
-        principal = %cx.caller.principal,
-        tenant = %cx.caller.tenant,
+        principal = %cx.origin.caller.principal,
+        tenant = %cx.origin.caller.tenant,
         correlation_id = %cx.correlation_id,
         trace_id = cx.trace.as_ref().map(|trace| field::display(Hex(trace.trace_id))),
     )

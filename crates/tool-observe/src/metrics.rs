@@ -8,7 +8,7 @@ use std::{
 };
 
 use tool_core::{
-    AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target, Upstream,
+    AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target, UpstreamState,
 };
 
 use crate::{
@@ -174,7 +174,7 @@ impl Observe for Metrics {
             } => {
                 if let Some(upstream) = cx.tool().state().upstream() {
                     self.upstreams.with(upstream.name(), |breaker| {
-                        let owner: Weak<Upstream> = Arc::downgrade(upstream);
+                        let owner: Weak<UpstreamState> = Arc::downgrade(upstream);
                         breaker.enter(change.to, owner);
                     });
                 }

@@ -10,18 +10,18 @@ use crate::SharedRules;
 /// # Order
 /// It stands outside everything that shares results between callers, or a refused caller could read another's.
 #[derive(Debug, Clone)]
-pub struct Admit {
+pub struct AdmissionLayer {
     rules: SharedRules,
 }
 
-/// The layer of [`Admit`].
+/// The layer of [`AdmissionLayer`].
 #[derive(Debug, Clone)]
-pub struct Admitting<S> {
+pub struct Admission<S> {
     rules: SharedRules,
     inner: S,
 }
 
-impl Admit {
+impl AdmissionLayer {
     /// A layer that goes by these rules, and by others as soon as they are put in their place.
     #[must_use]
     pub fn new(rules: impl Into<SharedRules>) -> Self {
@@ -29,33 +29,33 @@ impl Admit {
     }
 }
 
-impl<S> Layer<S> for Admit {
-    type Invoke = Admitting<S>;
+impl<S> Layer<S> for AdmissionLayer {
+    type Invoke = Admission<S>;
 
-    fn layer(self, inner: S) -> Admitting<S> {
-        Admitting {
+    fn layer(self, inner: S) -> Admission<S> {
+        Admission {
             rules: self.rules,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Admitting<S> {
+impl<S: Invoke> Invoke for Admission<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if let Err(refusal) = self.rules.load().admit_call(&cx.target, &cx.caller) {
-            cx.note("admit", || format!("refused: {refusal}"));
-            cx.tell_refused("admit", refusal.word());
+        if let Err(refusal) = self.rules.load().admit_call(&cx.target, &cx.origin.caller) {
+            cx.explain("admit", || format!("refused: {refusal}"));
+            cx.emit_refused("admit", refusal.word());
             return Err(refusal.into());
         }
-        let principal = cx.caller.principal.clone();
-        cx.note("admit", || format!("`{principal}` may call it"));
+        let principal = cx.origin.caller.principal.clone();
+        cx.explain("admit", || format!("`{principal}` may call it"));
         let mut outcome = self.inner.invoke(cx).await?;
         self.retain_admitted(cx, &mut outcome);
         Ok(outcome)
     }
 }
 
-impl<S> Admitting<S> {
+impl<S> Admission<S> {
     /// Leaves out the values of a completion that lead to resources which the caller may not read.
     fn retain_admitted(&self, cx: &mut CallContext, outcome: &mut Outcome) {
         let (Target::Completion(template), Outcome::Reply(reply)) = (cx.target.clone(), outcome) else {
@@ -70,10 +70,10 @@ impl<S> Admitting<S> {
                 resource: Arc::clone(&template),
                 uri: uri.into(),
             };
-            rules.admit_call(&target, &cx.caller).is_ok()
+            rules.admit_call(&target, &cx.origin.caller).is_ok()
         });
         if shown != *result {
-            cx.note("admit", || "values were left out of the completion".to_owned());
+            cx.explain("admit", || "values were left out of the completion".to_owned());
             *result = shown;
         }
     }

@@ -36,8 +36,8 @@ pub struct Micros(pub u64);
 /// Refuses calls of tools beyond the [`CallLimits`] that the rules set for turns and conversations.
 ///
 /// # Turns and conversations
-/// The protocol knows neither, so who calls says them in `_meta`, under [`Allowance::TURN`] and
-/// [`Allowance::CONVERSATION`]: any value that is another for another. Without a conversation, all calls of a session are
+/// The protocol knows neither, so who calls says them in `_meta`, under [`QuotaLayer::TURN`] and
+/// [`QuotaLayer::CONVERSATION`]: any value that is another for another. Without a conversation, all calls of a session are
 /// one, and without a session all calls of a principal. Calls without a turn count in their conversation alone. A
 /// caller's conversations are its own: others that say the same have another.
 ///
@@ -54,15 +54,15 @@ pub struct Micros(pub u64);
 /// turns of a conversation the last 16 are kept, and those with a call in the last two minutes, up to 512; one more at once is
 /// refused as well.
 #[derive(Debug, Clone)]
-pub struct Allowance {
+pub struct QuotaLayer {
     rules: SharedRules,
     ledger: Arc<Ledger>,
 }
 
-/// The layer of [`Allowance`].
+/// The layer of [`QuotaLayer`].
 #[derive(Debug, Clone)]
-pub struct Allowing<S> {
-    settings: Allowance,
+pub struct Quota<S> {
+    settings: QuotaLayer,
     inner: S,
 }
 
@@ -100,7 +100,7 @@ impl CallLimits {
     }
 }
 
-impl Allowance {
+impl QuotaLayer {
     /// Where in `_meta` a caller says which turn a call belongs to.
     pub const TURN: &str = "dev.toolplane/turn";
     /// Where in `_meta` a caller says which conversation a call belongs to.
@@ -117,20 +117,20 @@ impl Allowance {
     }
 }
 
-impl<S> Layer<S> for Allowance {
-    type Invoke = Allowing<S>;
+impl<S> Layer<S> for QuotaLayer {
+    type Invoke = Quota<S>;
 
-    fn layer(self, inner: S) -> Allowing<S> {
-        Allowing {
+    fn layer(self, inner: S) -> Quota<S> {
+        Quota {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Allowing<S> {
+impl<S: Invoke> Invoke for Quota<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Allowance { rules, ledger } = &self.settings;
+        let QuotaLayer { rules, ledger } = &self.settings;
         let limits = rules.load().limits;
         if limits.is_empty() || !matches!(cx.target, Target::Tool(_)) {
             return self.inner.invoke(cx).await;
@@ -142,11 +142,11 @@ impl<S: Invoke> Invoke for Allowing<S> {
             ledger.take(&key, &call, &limits)
         };
         if let Err(refusal) = taken {
-            cx.note("allowance", || format!("refused: {refusal}"));
-            cx.tell_refused("allowance", refusal.word());
+            cx.explain("allowance", || format!("refused: {refusal}"));
+            cx.emit_refused("allowance", refusal.word());
             return Err(refusal.into());
         }
-        cx.note("allowance", || "within the limits of its conversation".to_owned());
+        cx.explain("allowance", || "within the limits of its conversation".to_owned());
         if cx.is_dry_run() {
             return self.inner.invoke(cx).await;
         }
@@ -178,15 +178,15 @@ impl Drop for Taken<'_> {
         if !self.was_made.unwrap_or_else(|| may_have_begun(self.cx)) {
             self.ledger.give_back(&self.key, &self.call);
             self.cx
-                .note("allowance", || "not counted: the call was not made".to_owned());
+                .explain("allowance", || "not counted: the call was not made".to_owned());
         }
     }
 }
 
 /// Whose conversation a call belongs to.
 fn key(cx: &CallContext) -> Key {
-    let said = |key| cx.meta.as_ref().and_then(|meta| meta.get(key));
-    let conversation = match (said(Allowance::CONVERSATION), &cx.client) {
+    let said = |key| cx.extras.meta.as_ref().and_then(|meta| meta.get(key));
+    let conversation = match (said(QuotaLayer::CONVERSATION), &cx.origin.client) {
         (Some(said), _) => raw_json::digest(&RawJson::from(json!(["said", said.as_str()]))),
         (None, Some(ClientKey::Session(session))) => {
             raw_json::digest(&RawJson::from(json!(["session", &**session])))
@@ -194,9 +194,12 @@ fn key(cx: &CallContext) -> Key {
         _ => [0; 32],
     };
     Key {
-        owner: (cx.caller.tenant.clone(), cx.caller.principal.clone()),
+        owner: (
+            cx.origin.caller.tenant.clone(),
+            cx.origin.caller.principal.clone(),
+        ),
         conversation,
-        turn: said(Allowance::TURN).map(|turn| raw_json::digest(&turn)),
+        turn: said(QuotaLayer::TURN).map(|turn| raw_json::digest(&turn)),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use tool_core::{Approval, ApprovalNews, ApprovalState, Approvals, ApprovalsError, Clock};
+use tool_core::{ApprovalNews, ApprovalRecord, ApprovalState, Approvals, ApprovalsError, Clock};
 
 /// Where calls that wait for approval are looked at and decided, by people or by what acts for them. Cloning shares it.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl ApprovalDesk {
     ///
     /// # Errors
     /// When the store does not work.
-    pub async fn list(&self) -> Result<Vec<Approval>, ApprovalsError> {
+    pub async fn list(&self) -> Result<Vec<ApprovalRecord>, ApprovalsError> {
         let now = self.clock.now();
         let mut all = self.approvals.list().await?;
         all.retain(|approval| approval.expiry > now && is_shown(&approval.state));
@@ -83,7 +83,7 @@ impl ApprovalDesk {
     ///
     /// # Errors
     /// [`DecideError::Unknown`] if there is none any more, or [`DecideError::Store`].
-    pub async fn get(&self, handle: &str) -> Result<Approval, DecideError> {
+    pub async fn get(&self, handle: &str) -> Result<ApprovalRecord, DecideError> {
         let found = self.approvals.get(handle).await?;
         let now = self.clock.now();
         found
@@ -102,7 +102,7 @@ impl ApprovalDesk {
         handle: &str,
         verdict: ApprovalVerdict,
         by: &str,
-    ) -> Result<Approval, DecideError> {
+    ) -> Result<ApprovalRecord, DecideError> {
         let approval = self.get(handle).await?;
         if !approval.state.is_undecided() {
             return Err(decided(&approval));
@@ -121,7 +121,7 @@ impl ApprovalDesk {
             ApprovalVerdict::Deny { reason } => ApprovalState::Denied { by, reason },
         };
         let known = approval.state.clone();
-        let new = Approval { state, ..approval };
+        let new = ApprovalRecord { state, ..approval };
         if !self.approvals.replace(&known, new.clone()).await? {
             return Err(decided(&self.get(handle).await?));
         }
@@ -133,7 +133,7 @@ impl ApprovalDesk {
         &*self.approvals
     }
 
-    pub(crate) fn tell(&self, approval: &Approval) {
+    pub(crate) fn tell(&self, approval: &ApprovalRecord) {
         for news in &*self.news {
             news.told(approval);
         }
@@ -145,7 +145,7 @@ fn is_shown(state: &ApprovalState) -> bool {
     state.is_open() || state.is_undecided()
 }
 
-fn decided(approval: &Approval) -> DecideError {
+fn decided(approval: &ApprovalRecord) -> DecideError {
     DecideError::Decided {
         handle: approval.handle.to_string(),
         state: approval.state.as_str(),

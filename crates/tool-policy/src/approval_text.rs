@@ -4,14 +4,14 @@
 use std::{fmt::Write, time::Duration};
 
 use raw_json::{RawJson, hex};
-use tool_core::{Approval, ApprovalState, format_duration, rfc3339};
+use tool_core::{ApprovalRecord, ApprovalState, format_duration, rfc3339};
 
 /// How many bytes of arguments are put before a person in a question: what does not fit is looked at elsewhere, never
 /// approved without having been seen.
 const MAX_SHOWN: usize = 4 * 1024;
 
 /// The question whether a call may be made; nothing when its arguments are too long to be read there.
-pub(crate) fn question(approval: &Approval, left: Duration) -> Option<String> {
+pub(crate) fn question(approval: &ApprovalRecord, left: Duration) -> Option<String> {
     let call = &approval.call;
     let arguments = readable_json(&call.arguments);
     if arguments.len() > MAX_SHOWN {
@@ -41,7 +41,7 @@ pub(crate) fn question(approval: &Approval, left: Duration) -> Option<String> {
 
 /// An approval as one object: who wants to call what with which arguments, and how far that is.
 #[must_use]
-pub fn approval_json(approval: &Approval) -> RawJson {
+pub fn approval_json(approval: &ApprovalRecord) -> RawJson {
     let call = &approval.call;
     let text = |text: &str| RawJson::from(text);
     let mut members = vec![

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use raw_json::RawJson;
 use tool_core::{
-    Approval, ApprovalCall, ApprovalState, ApprovalsError, Asker, CallContext, DispatchState, ErrorKind,
-    InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
+    ApprovalCall, ApprovalRecord, ApprovalState, ApprovalsError, Asker, CallContext, DispatchState,
+    ErrorKind, InputRequest, Invoke, Layer, Outcome, PendingCall, Question, Resume, ToolError,
 };
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use crate::{
 /// The person at the client of the call, if that client can be asked by a form and [`ApprovalRules`](crate::ApprovalRules)
 /// do not want another to decide: a client that takes rounds is asked by [`Outcome::NeedsInput`], any other through
 /// [`CallContext::ask`]. Otherwise the call ends as [`Outcome::Pending`] with a handle, and somebody decides at the
-/// [`ApprovalDesk`]; then the same call is made again, with the handle in its `_meta` under [`Approve::META_KEY`] or
+/// [`ApprovalDesk`]; then the same call is made again, with the handle in its `_meta` under [`ApprovalLayer::META_KEY`] or
 /// without it.
 ///
 /// Nobody is asked about a tool that stands in for another one: it is refused.
@@ -32,15 +32,15 @@ use crate::{
 /// Inside validation, so that nobody is asked about a call that cannot be made; outside whatever repeats or replaces
 /// attempts, so that somebody decides once for all of them.
 #[derive(Debug, Clone)]
-pub struct Approve {
+pub struct ApprovalLayer {
     rules: SharedRules,
     desk: ApprovalDesk,
 }
 
-/// The layer of [`Approve`].
+/// The layer of [`ApprovalLayer`].
 #[derive(Debug, Clone)]
-pub struct Approving<S> {
-    settings: Approve,
+pub struct Approval<S> {
+    settings: ApprovalLayer,
     inner: S,
 }
 
@@ -64,7 +64,7 @@ enum Standing {
 /// An approval that a call has taken.
 struct Granted {
     /// As it was before.
-    approval: Approval,
+    approval: ApprovalRecord,
     /// Who gave it.
     by: Arc<str>,
     /// The round of the call.
@@ -81,7 +81,7 @@ struct Brought {
     state: Option<RawJson>,
 }
 
-impl Approve {
+impl ApprovalLayer {
     /// Where in `_meta` a caller says which approval it comes with.
     pub const META_KEY: &str = "dev.toolplane/approval";
 
@@ -110,7 +110,7 @@ impl Approve {
                 None => self.decided(cx, approval).await,
             };
         }
-        let mut asked = Approval {
+        let mut asked = ApprovalRecord {
             handle: Uuid::new_v4().simple().to_string().into(),
             call: Arc::new(call),
             expiry: cx.clock.now() + lifetime,
@@ -135,7 +135,7 @@ impl Approve {
         handle: &str,
         call: &ApprovalCall,
         cx: &CallContext,
-    ) -> Result<Approval, Unapproved> {
+    ) -> Result<ApprovalRecord, Unapproved> {
         let found = self.desk.approvals().get(handle).await.map_err(not_kept)?;
         let approval = found.ok_or_else(|| approval_call::unknown(handle))?;
         approval_call::check(&approval.call, call, handle)?;
@@ -149,10 +149,10 @@ impl Approve {
     async fn go_on(
         &self,
         cx: &mut CallContext,
-        approval: Approval,
+        approval: ApprovalRecord,
         brought: Brought,
     ) -> Result<Standing, Unapproved> {
-        cx.resume = brought.of_tool();
+        cx.extras.resume = brought.of_tool();
         if let Some(round) = brought.round {
             let waiting = ApprovalState::Waiting { round };
             return self.pass(cx, &waiting, approval, round).await;
@@ -165,7 +165,7 @@ impl Approve {
     }
 
     /// What follows from how far an approval is: what is not decided is asked.
-    async fn decided(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, Unapproved> {
+    async fn decided(&self, cx: &mut CallContext, approval: ApprovalRecord) -> Result<Standing, Unapproved> {
         match approval.state.clone() {
             state @ ApprovalState::Approved { .. } => self.pass(cx, &state, approval, 0).await,
             state if state.is_undecided() => self.ask(cx, approval).await,
@@ -174,11 +174,11 @@ impl Approve {
     }
 
     /// Asks the person at the client where that is possible, or else says what is waited for.
-    async fn ask(&self, cx: &mut CallContext, approval: Approval) -> Result<Standing, Unapproved> {
+    async fn ask(&self, cx: &mut CallContext, approval: ApprovalRecord) -> Result<Standing, Unapproved> {
         if let Some((asker, message)) = way_to_ask(cx, &approval) {
             let params = form(&message);
             if asker.client().takes_rounds() {
-                cx.note("approve", || format!("asks its client, as `{}`", approval.handle));
+                cx.explain("approve", || format!("asks its client, as `{}`", approval.handle));
                 return Ok(Standing::Open(asked(&approval, params)));
             }
             let question = Question {
@@ -187,10 +187,10 @@ impl Approve {
             };
             match asker.ask(question).await {
                 Ok(answer) => return self.answered(cx, approval, &answer).await,
-                Err(error) => cx.note("approve", || format!("its client was asked in vain: {error}")),
+                Err(error) => cx.explain("approve", || format!("its client was asked in vain: {error}")),
             }
         }
-        cx.note("approve", || {
+        cx.explain("approve", || {
             format!("waits for a decision, as `{}`", approval.handle)
         });
         let outcome = pending(&approval);
@@ -206,7 +206,7 @@ impl Approve {
     async fn answered(
         &self,
         cx: &mut CallContext,
-        approval: Approval,
+        approval: ApprovalRecord,
         answer: &RawJson,
     ) -> Result<Standing, Unapproved> {
         // Others may have decided while the person looked at it.
@@ -214,7 +214,7 @@ impl Approve {
         if !known.state.is_undecided() && !matches!(known.state, ApprovalState::Approved { .. }) {
             return Err(refused(&known));
         }
-        let by = cx.caller.principal.clone();
+        let by = cx.origin.caller.principal.clone();
         if let Err(unapproved) = heard(answer) {
             // The next call may ask again: only what is decided at the desk stays so.
             let is_ended = self
@@ -222,14 +222,14 @@ impl Approve {
                 .await?;
             if is_ended {
                 let state = ApprovalState::Denied { by, reason: None };
-                self.desk.tell(&Approval { state, ..known });
+                self.desk.tell(&ApprovalRecord { state, ..known });
             }
-            cx.note("approve", || "refused: its client said no".to_owned());
+            cx.explain("approve", || "refused: its client said no".to_owned());
             return Err(unapproved);
         }
         let state = known.state.clone();
         let standing = self.pass(cx, &state, known.clone(), 0).await?;
-        self.desk.tell(&Approval {
+        self.desk.tell(&ApprovalRecord {
             state: ApprovalState::Approved { by },
             ..known
         });
@@ -241,16 +241,16 @@ impl Approve {
         &self,
         cx: &mut CallContext,
         from: &ApprovalState,
-        approval: Approval,
+        approval: ApprovalRecord,
         round: u32,
     ) -> Result<Standing, Unapproved> {
         let by = match from {
             ApprovalState::Approved { by } => by.clone(),
-            _ => cx.caller.principal.clone(),
+            _ => cx.origin.caller.principal.clone(),
         };
         // A store forgets what has expired, and this is needed until the call ends.
         let left = cx.remaining().unwrap_or(cx.tool().settings().call_timeout);
-        let kept = Approval {
+        let kept = ApprovalRecord {
             expiry: approval.expiry.max(cx.clock.now() + left),
             ..approval.clone()
         };
@@ -258,7 +258,7 @@ impl Approve {
         if !self.replace(from, kept, running).await? {
             return Err(used(&approval));
         }
-        cx.note("approve", || {
+        cx.explain("approve", || {
             format!("`{by}` approved it, as `{}`", approval.handle)
         });
         Ok(Standing::Approved(Granted { approval, by, round }))
@@ -268,10 +268,10 @@ impl Approve {
     async fn replace(
         &self,
         from: &ApprovalState,
-        approval: Approval,
+        approval: ApprovalRecord,
         state: ApprovalState,
     ) -> Result<bool, Unapproved> {
-        let new = Approval { state, ..approval };
+        let new = ApprovalRecord { state, ..approval };
         self.desk.approvals().replace(from, new).await.map_err(not_kept)
     }
 
@@ -285,12 +285,12 @@ impl Approve {
         let Granted { approval, by, round } = granted;
         let running = ApprovalState::Running { round };
         // Of a tool that stood in for this one as well.
-        let is_untouched = cx.furthest() == DispatchState::NotSent;
+        let is_untouched = cx.max_dispatch_state() == DispatchState::NotSent;
         match result {
             Ok(Outcome::NeedsInput(input)) => {
                 let round = round + 1;
                 input.state = Some(state(&approval.handle, Some(round), input.state.take()));
-                let waiting = Approval {
+                let waiting = ApprovalRecord {
                     // The tool's question may be answered as long as an approval may be given.
                     expiry: cx.clock.now() + self.rules.load().approval.expires_after,
                     ..approval
@@ -311,42 +311,42 @@ impl Approve {
     }
 }
 
-impl<S> Layer<S> for Approve {
-    type Invoke = Approving<S>;
+impl<S> Layer<S> for ApprovalLayer {
+    type Invoke = Approval<S>;
 
-    fn layer(self, inner: S) -> Approving<S> {
-        Approving {
+    fn layer(self, inner: S) -> Approval<S> {
+        Approval {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Approving<S> {
+impl<S: Invoke> Invoke for Approval<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let Some(reason) = self.settings.rules.load().approval_of(&cx.target) else {
-            if cx.resume.is_some() {
+            if cx.extras.resume.is_some() {
                 unasked(cx).map_err(|unapproved| told(cx, unapproved))?;
             }
             return self.inner.invoke(cx).await;
         };
-        if let Some(instead_of) = &cx.instead_of {
+        if let Some(fallback_of) = &cx.fallback_of {
             // Who was asked about one tool has not been asked about another, and cannot be in the middle of a call.
             let message = format!(
                 "the tool needs approval, so it cannot stand in for `{}`",
-                instead_of.first()
+                fallback_of.first()
             );
-            cx.note("approve", || "refused: it stands in for another".to_owned());
+            cx.explain("approve", || "refused: it stands in for another".to_owned());
             return Err(told(cx, Unapproved::denied("stand_in", message)));
         }
         if cx.is_dry_run() {
-            cx.note("approve", || format!("would ask for approval, because {reason}"));
+            cx.explain("approve", || format!("would ask for approval, because {reason}"));
             return self.inner.invoke(cx).await;
         }
         // An approval is for the arguments: nobody was shown anything else.
-        let has_more = cx.beside.take().is_some();
+        let has_more = cx.extras.extra_params.take().is_some();
         if drop_foreign_meta(cx) || has_more {
-            cx.note("approve", || {
+            cx.explain("approve", || {
                 "what stands beside the arguments is left out".to_owned()
             });
         }
@@ -356,7 +356,7 @@ impl<S: Invoke> Invoke for Approving<S> {
             Ok(Standing::Approved(granted)) => granted,
             Ok(Standing::Open(outcome)) => return Ok(outcome),
             Err(unapproved) => {
-                cx.note("approve", || format!("refused: {}", unapproved.error));
+                cx.explain("approve", || format!("refused: {}", unapproved.error));
                 return Err(told(cx, unapproved));
             }
         };
@@ -364,7 +364,7 @@ impl<S: Invoke> Invoke for Approving<S> {
         let settled = self.settings.settle(cx, granted, &mut result);
         // What the call came to is told in any case; an approval that cannot be settled stays used.
         if let Err(Unapproved { error, .. }) = Box::pin(settled).await {
-            cx.note("approve", || {
+            cx.explain("approve", || {
                 format!("the approval could not be settled: {error}")
             });
         }
@@ -375,8 +375,8 @@ impl<S: Invoke> Invoke for Approving<S> {
 impl Brought {
     /// Takes what is ours out of what a caller brings from an earlier round.
     fn take(cx: &CallContext) -> Option<Self> {
-        let resume = cx.resume.clone()?;
-        let ours = resume.state.as_ref()?.get(Approve::META_KEY)?;
+        let resume = cx.extras.resume.clone()?;
+        let ours = resume.state.as_ref()?.get(ApprovalLayer::META_KEY)?;
         Some(Self {
             handle: ours.get("handle")?.string()?.into(),
             round: ours.get("round").and_then(|round| round.to().ok()),
@@ -402,7 +402,7 @@ fn unasked(cx: &mut CallContext) -> Result<(), Unapproved> {
     let Some(brought) = Brought::take(cx) else {
         return Ok(());
     };
-    cx.resume = brought.of_tool();
+    cx.extras.resume = brought.of_tool();
     let answer = brought.resume.responses.get(QUESTION);
     match answer.filter(|_| brought.round.is_none()) {
         Some(answer) => heard(&answer),
@@ -426,17 +426,17 @@ fn heard(answer: &RawJson) -> Result<(), Unapproved> {
 fn state(handle: &str, round: Option<u32>, inner: Option<RawJson>) -> RawJson {
     let mut ours = vec![("handle", RawJson::from(handle))];
     ours.extend(round.map(|round| ("round", RawJson::from(u64::from(round)))));
-    let mut members = vec![(Approve::META_KEY, object(&ours))];
+    let mut members = vec![(ApprovalLayer::META_KEY, object(&ours))];
     members.extend(inner.map(|inner| ("state", inner)));
     object(&members)
 }
 
 /// The handle that a caller comes with. It is ours: whoever runs the tool may ask for approvals of its own.
 fn take_handle(cx: &mut CallContext) -> Option<Arc<str>> {
-    let meta = cx.meta.as_ref()?;
-    let handle = meta.get(Approve::META_KEY)?.string()?;
-    cx.meta = meta
-        .without_members(&[Approve::META_KEY])
+    let meta = cx.extras.meta.as_ref()?;
+    let handle = meta.get(ApprovalLayer::META_KEY)?.string()?;
+    cx.extras.meta = meta
+        .without_members(&[ApprovalLayer::META_KEY])
         .ok()
         .filter(|left| left.members().next().is_some());
     Some(handle.into())
@@ -447,6 +447,7 @@ fn take_handle(cx: &mut CallContext) -> Option<Arc<str>> {
 fn drop_foreign_meta(cx: &mut CallContext) -> bool {
     let is_ours = |key: &str| key.starts_with(OURS) || TRACE.contains(&key);
     let Some(meta) = cx
+        .extras
         .meta
         .take_if(|meta| meta.parts().any(|(key, _)| !is_ours(&key)))
     else {
@@ -459,13 +460,13 @@ fn drop_foreign_meta(cx: &mut CallContext) -> bool {
         .collect();
     let foreign: Vec<&str> = foreign.iter().map(|key| &**key).collect();
     let left = meta.without_members(&foreign).ok();
-    cx.meta = left.filter(|left| left.members().next().is_some());
+    cx.extras.meta = left.filter(|left| left.members().next().is_some());
     true
 }
 
 /// The way to the person at the client and what to say there, if that one may decide and can be asked all of it.
-fn way_to_ask(cx: &CallContext, approval: &Approval) -> Option<(Asker, String)> {
-    let asker = cx.ask.clone().filter(|_| !approval.call.by_another)?;
+fn way_to_ask(cx: &CallContext, approval: &ApprovalRecord) -> Option<(Asker, String)> {
+    let asker = cx.origin.ask.clone().filter(|_| !approval.call.by_another)?;
     let left = approval.expiry.since(cx.clock.now());
     takes_forms(&asker)
         .then(|| question(approval, left))
@@ -504,7 +505,7 @@ fn form(message: &str) -> RawJson {
 }
 
 /// The outcome that has the client ask the person and call again.
-fn asked(approval: &Approval, params: RawJson) -> Outcome {
+fn asked(approval: &ApprovalRecord, params: RawJson) -> Outcome {
     let request = object(&[
         ("method", RawJson::from("elicitation/create")),
         ("params", params),
@@ -515,7 +516,7 @@ fn asked(approval: &Approval, params: RawJson) -> Outcome {
     }))
 }
 
-fn pending(approval: &Approval) -> Outcome {
+fn pending(approval: &ApprovalRecord) -> Outcome {
     Outcome::Pending(Box::new(PendingCall {
         handle: approval.handle.clone(),
         reason: "somebody's approval".to_owned(),
@@ -525,12 +526,12 @@ fn pending(approval: &Approval) -> Outcome {
 
 /// The error of a refused call, of which observers are told.
 fn told(cx: &CallContext, unapproved: Unapproved) -> ToolError {
-    cx.tell_refused("approve", unapproved.reason);
+    cx.emit_refused("approve", unapproved.reason);
     unapproved.error
 }
 
 /// Why a call cannot be made with this approval.
-fn refused(approval: &Approval) -> Unapproved {
+fn refused(approval: &ApprovalRecord) -> Unapproved {
     let ApprovalState::Denied { by, reason } = &approval.state else {
         return used(approval);
     };
@@ -541,7 +542,7 @@ fn refused(approval: &Approval) -> Unapproved {
     Unapproved::denied("denied", format!("`{by}` denied the call{reason}"))
 }
 
-fn used(approval: &Approval) -> Unapproved {
+fn used(approval: &ApprovalRecord) -> Unapproved {
     let message = format!(
         "the approval `{}` was used already; it is good for one call",
         approval.handle

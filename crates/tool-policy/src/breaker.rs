@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use tool_core::{
-    BreakerChange, BreakerScope, BreakerSettings, CallContext, DispatchState, ErrorKind, Event, Instant,
-    Invoke, Jitter, Layer, Outcome, Scope, Sign, Signs, ToolError, format_duration,
+    BreakerChange, BreakerScope, BreakerSettings, CallContext, DispatchState, ErrorKind, Event, HealthSignal,
+    HealthSignals, Instant, Invoke, Jitter, Layer, Outcome, Scope, ToolError, format_duration,
 };
 
 use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
@@ -12,37 +12,37 @@ use crate::circuit::{Circuit, HeldBack, Permit, Verdict};
 /// [`Settings::upstream_breaker`](tool_core::Settings).
 ///
 /// # What counts
-/// What its [`Sign`] says. For the tool that is every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its
+/// What its [`HealthSignal`] says. For the tool that is every kind of failure that [`ErrorKind::counts_for_breaker`] names. For its
 /// upstream it is a connection that could not be made: nothing was sent. Where the operator asks for it
 /// ([`BreakerScope::Upstream`]), it is also every failure in which the upstream did not answer as it should; one broken
 /// tool of a server does not take the others with it even then. A refusal by the upstream counts for neither, and a withdrawn call only if it had been under way for about as long as its
 /// limits let it.
 ///
 /// # Order
-/// Right before dispatch, so that a probe is not lost in a queue; [`BreakerPeek`] stands before the queues.
+/// Right before dispatch, so that a probe is not lost in a queue; [`BreakerPeekLayer`] stands before the queues.
 #[derive(Debug, Clone, Default)]
-pub struct Breaker {
+pub struct BreakerLayer {
     jitter: Arc<Jitter>,
 }
 
-/// The layer of [`Breaker`].
+/// The layer of [`BreakerLayer`].
 #[derive(Debug, Clone)]
-pub struct Breaking<S> {
+pub struct Breaker<S> {
     jitter: Arc<Jitter>,
     inner: S,
 }
 
-/// Refuses at once what [`Breaker`] would refuse after the queues. It takes no leave and counts nothing.
+/// Refuses at once what [`BreakerLayer`] would refuse after the queues. It takes no leave and counts nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct BreakerPeek;
+pub struct BreakerPeekLayer;
 
-/// The layer of [`BreakerPeek`].
+/// The layer of [`BreakerPeekLayer`].
 #[derive(Debug, Clone)]
-pub struct Peeking<S> {
+pub struct BreakerPeek<S> {
     inner: S,
 }
 
-impl Breaker {
+impl BreakerLayer {
     /// A layer whose pauses are a sequence that can be repeated.
     #[must_use]
     pub fn with_jitter(jitter: Jitter) -> Self {
@@ -52,26 +52,26 @@ impl Breaker {
     }
 }
 
-impl<S> Layer<S> for Breaker {
-    type Invoke = Breaking<S>;
+impl<S> Layer<S> for BreakerLayer {
+    type Invoke = Breaker<S>;
 
-    fn layer(self, inner: S) -> Breaking<S> {
-        Breaking {
+    fn layer(self, inner: S) -> Breaker<S> {
+        Breaker {
             jitter: self.jitter,
             inner,
         }
     }
 }
 
-impl<S> Layer<S> for BreakerPeek {
-    type Invoke = Peeking<S>;
+impl<S> Layer<S> for BreakerPeekLayer {
+    type Invoke = BreakerPeek<S>;
 
-    fn layer(self, inner: S) -> Peeking<S> {
-        Peeking { inner }
+    fn layer(self, inner: S) -> BreakerPeek<S> {
+        BreakerPeek { inner }
     }
 }
 
-impl<S: Invoke> Invoke for Peeking<S> {
+impl<S: Invoke> Invoke for BreakerPeek<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         if cx.tool().settings().breaker.is_some() {
             let circuits = Circuits::of(cx);
@@ -90,7 +90,7 @@ impl<S: Invoke> Invoke for Peeking<S> {
     }
 }
 
-impl<S: Invoke> Invoke for Breaking<S> {
+impl<S: Invoke> Invoke for Breaker<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let held = match cx.tool().settings().breaker {
             Some(settings) => Some(Held::acquire(cx, settings)?),
@@ -180,7 +180,7 @@ impl Held {
                 }
             }
         }
-        cx.note("breaker", || "nothing holds it back".to_owned());
+        cx.explain("breaker", || "nothing holds it back".to_owned());
         Ok(held)
     }
 
@@ -227,7 +227,7 @@ impl Attempt<'_> {
     fn give_back(&mut self, result: Option<&Result<Outcome, ToolError>>) {
         if let Some(held) = self.held.take() {
             let now = self.cx.clock.now();
-            let signs = Signs::of(self.cx, result, now.since(held.start));
+            let signs = HealthSignals::of(self.cx, result, now.since(held.start));
             let reached = self.cx.dispatch().state();
             let was_answered = reached == DispatchState::Answered;
             let of_upstream = match self.cx.tool().settings().upstream_breaker.per {
@@ -250,20 +250,25 @@ impl Drop for Attempt<'_> {
 }
 
 /// What a sign is to a circuit. That something is there is known only if it answered.
-fn verdict(sign: Sign, was_answered: bool) -> Verdict {
+fn verdict(sign: HealthSignal, was_answered: bool) -> Verdict {
     match sign {
-        Sign::Answered | Sign::Reported => Verdict::Healthy,
-        Sign::Ill => Verdict::Ill,
-        Sign::Locked | Sign::Apart | Sign::Unrelated if was_answered => Verdict::Alive,
-        Sign::Locked | Sign::Apart | Sign::Unrelated | Sign::Nothing => Verdict::Unknown,
+        HealthSignal::Answered | HealthSignal::Reported => Verdict::Healthy,
+        HealthSignal::Failure => Verdict::Ill,
+        HealthSignal::AuthFailure | HealthSignal::ToolFailure | HealthSignal::Neutral if was_answered => {
+            Verdict::Alive
+        }
+        HealthSignal::AuthFailure
+        | HealthSignal::ToolFailure
+        | HealthSignal::Neutral
+        | HealthSignal::NotObserved => Verdict::Unknown,
     }
 }
 
 /// What an attempt says of the way to its upstream, and of nothing else.
-fn connected(sign: Sign, reached: DispatchState) -> Verdict {
+fn connected(sign: HealthSignal, reached: DispatchState) -> Verdict {
     match (sign, reached) {
-        (Sign::Answered | Sign::Reported, _) => Verdict::Healthy,
-        (Sign::Ill, DispatchState::NotSent) => Verdict::Ill,
+        (HealthSignal::Answered | HealthSignal::Reported, _) => Verdict::Healthy,
+        (HealthSignal::Failure, DispatchState::NotSent) => Verdict::Ill,
         (_, DispatchState::NotSent) => Verdict::Unknown,
         _ => Verdict::Alive,
     }
@@ -293,7 +298,7 @@ fn refuse(cx: &mut CallContext, held: HeldBack, scope: Scope) -> ToolError {
         "{what}`{}` is held back {until}, after failures",
         cx.target.name()
     );
-    cx.note("breaker", || message.clone());
+    cx.explain("breaker", || message.clone());
     let error = ToolError::new(ErrorKind::Unavailable, message).with_no_retry();
     match held.retry_after {
         Some(wait) => error.with_retry_after(wait),

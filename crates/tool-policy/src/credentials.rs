@@ -19,15 +19,15 @@ use tool_core::{
 /// [`disabled_for`](tool_core::Settings::disabled_for) is not refused. Observers are told of both as
 /// [`AlertKind::Disabled`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Credentials;
+pub struct CredentialRefreshLayer;
 
-/// The layer of [`Credentials`].
+/// The layer of [`CredentialRefreshLayer`].
 #[derive(Debug, Clone)]
-pub struct Renewing<S> {
+pub struct CredentialRefresh<S> {
     inner: S,
 }
 
-impl Credentials {
+impl CredentialRefreshLayer {
     /// Switches a tool on again, and tells observers; false if it was not off.
     pub fn enable(tool: &Tool, why: &str, observers: &Observers, at: SystemTime) -> bool {
         let was_off = tool.state().enable();
@@ -45,15 +45,15 @@ fn tell(tool: &Tool, phase: AlertPhase, message: String, observers: &Observers, 
     observers.tell(&Event::Alert { alert: &alert });
 }
 
-impl<S> Layer<S> for Credentials {
-    type Invoke = Renewing<S>;
+impl<S> Layer<S> for CredentialRefreshLayer {
+    type Invoke = CredentialRefresh<S>;
 
-    fn layer(self, inner: S) -> Renewing<S> {
-        Renewing { inner }
+    fn layer(self, inner: S) -> CredentialRefresh<S> {
+        CredentialRefresh { inner }
     }
 }
 
-impl<S: Invoke> Invoke for Renewing<S> {
+impl<S: Invoke> Invoke for CredentialRefresh<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let disabled = cx.tool().state().disabled();
         if let Some(disabled) = &disabled {
@@ -64,17 +64,17 @@ impl<S: Invoke> Invoke for Renewing<S> {
             return result;
         }
         let mut are_others_refused = false;
-        if is_refused(&result) && !cx.ask.as_ref().is_some_and(Asker::has_asked) {
+        if is_refused(&result) && !cx.origin.ask.as_ref().is_some_and(Asker::has_asked) {
             let tool = cx.tool().clone();
             if tool.executor().refresh_credentials_boxed(Refresh::Force).await {
                 // Answers that were kept under the ones before are not those of these.
                 tool.state().credentials_renewed();
-                cx.note("credentials", || "again, with others".to_owned());
+                cx.explain("credentials", || "again, with others".to_owned());
                 cx.next_attempt();
                 result = self.inner.invoke(cx).await;
                 are_others_refused = true;
             } else {
-                cx.note("credentials", || "refused, and there are no others".to_owned());
+                cx.explain("credentials", || "refused, and there are no others".to_owned());
             }
         }
         let state = cx.tool().state();
@@ -86,7 +86,7 @@ impl<S: Invoke> Invoke for Renewing<S> {
             state.accepted();
             if disabled.is_some() {
                 let why = "its credentials are not refused any more";
-                Credentials::enable(cx.tool(), why, &cx.observers, cx.clock.wall());
+                CredentialRefreshLayer::enable(cx.tool(), why, &cx.observers, cx.clock.wall());
             }
         }
         result
@@ -97,20 +97,20 @@ impl<S: Invoke> Invoke for Renewing<S> {
 async fn let_pass(cx: &mut CallContext, disabled: &Disabled) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
     if tool.executor().refresh_credentials_boxed(Refresh::Peek).await {
-        cx.note("credentials", || "there are others than those refused".to_owned());
+        cx.explain("credentials", || "there are others than those refused".to_owned());
         return Ok(());
     }
     let (now, pause) = (cx.clock.now(), tool.settings().disabled_for);
     if !cx.is_dry_run() && tool.state().try_out(now, pause.max(MIN_PAUSE)) {
-        cx.note("credentials", || {
+        cx.explain("credentials", || {
             "tries whether they are accepted again".to_owned()
         });
         return Ok(());
     }
     let left = disabled.until.since(now);
     let message = format!("`{}` is switched off: {}", tool.name(), disabled.reason);
-    cx.note("credentials", || message.clone());
-    cx.tell_refused("credentials", "switched_off");
+    cx.explain("credentials", || message.clone());
+    cx.emit_refused("credentials", "switched_off");
     Err(ToolError::new(ErrorKind::Auth, message)
         .with_no_retry()
         .with_retry_after(left))
@@ -141,7 +141,7 @@ fn switch_off(cx: &mut CallContext) {
         since: cx.clock.wall(),
         until: cx.clock.now() + pause,
     });
-    cx.note("credentials", || {
+    cx.explain("credentials", || {
         format!("switched off for {}", format_duration(pause))
     });
     if is_new {

@@ -1,7 +1,7 @@
-//! The policy layers of a governed call: [`Admit`] decides whether this caller may call this tool, [`Validate`]
-//! whether the arguments fit its schema, [`ValidateResult`] whether the answer does; [`Approve`] has somebody decide on
-//! calls that need it; [`RateLimit`] bounds how often tools are called, [`Breaker`] holds them back after failures, and
-//! [`Credentials`] gets others when an upstream refuses a tool's; [`Partial`] says what becomes of answers in part; [`Surface`] puts errors into the words that callers get.
+//! The policy layers of a governed call: [`AdmissionLayer`] decides whether this caller may call this tool, [`ValidationLayer`]
+//! whether the arguments fit its schema, [`ResultValidationLayer`] whether the answer does; [`ApprovalLayer`] has somebody decide on
+//! calls that need it; [`RateLimitLayer`] bounds how often tools are called, [`BreakerLayer`] holds them back after failures, and
+//! [`CredentialRefreshLayer`] gets others when an upstream refuses a tool's; [`PartialResultsLayer`] says what becomes of answers in part; [`ErrorPolicyLayer`] puts errors into the words that callers get.
 //! Each works alone around anything that implements
 //! [`tool_core::Invoke`].
 //!
@@ -42,21 +42,21 @@ mod written;
 
 pub use self::words::tellable;
 pub use self::{
-    admit::{Admit, Admitting},
-    allowance::{Allowance, Allowing, CallLimits, Micros},
+    admit::{Admission, AdmissionLayer},
+    allowance::{CallLimits, Micros, Quota, QuotaLayer},
     approval_desk::{ApprovalDesk, ApprovalVerdict, DecideError},
     approval_text::{approval_json, harmless_text, readable_json},
-    approve::{Approve, Approving},
-    breaker::{Breaker, BreakerPeek, Breaking, Peeking},
+    approve::{Approval, ApprovalLayer},
+    breaker::{Breaker, BreakerLayer, BreakerPeek, BreakerPeekLayer},
     circuit::{Circuit, HeldBack, Permit, Verdict},
-    credentials::{Credentials, Renewing},
+    credentials::{CredentialRefresh, CredentialRefreshLayer},
     memory_approvals::MemoryApprovals,
-    partial::{Partial, Parting},
-    rate_limit::{RateLimit, RateLimiting},
-    redact::{Redact, Redacting},
+    partial::{PartialResults, PartialResultsLayer},
+    rate_limit::{RateLimit, RateLimitLayer},
+    redact::{Redaction, RedactionLayer},
     redactor::Redactor,
-    rules::{ApprovalRules, Refusal, Rules, SwitchedOff, ToolChoice},
+    rules::{ApprovalRules, Denial, Rules, SwitchedOff, ToolChoice},
     shared_rules::SharedRules,
-    surface::{Surface, Surfacing},
-    validate::{Validate, ValidateResult, Validating, ValidatingResult},
+    surface::{ErrorPolicy, ErrorPolicyLayer},
+    validate::{ResultValidation, ResultValidationLayer, Validation, ValidationLayer},
 };

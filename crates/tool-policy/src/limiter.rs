@@ -13,7 +13,7 @@ use governor::{
     middleware::NoOpMiddleware,
     state::{InMemoryState, NotKeyed, keyed::DashMapStateStore},
 };
-use tool_core::{Caller, Clock, Instant, RateLimit};
+use tool_core::{Caller, Clock, Instant, RateLimitSettings};
 
 /// What was used of a limit, kept while the limit stays what it is.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Used(Mutex<Option<Arc<Limiter>>>);
 
 /// One limit, and what was used of it.
 pub(crate) struct Limiter {
-    limit: RateLimit,
+    limit: RateLimitSettings,
     clock: CallClock,
     together: Option<RateLimiter<NotKeyed, InMemoryState, CallClock, NoOpMiddleware<Duration>>>,
     each: Option<Each>,
@@ -61,7 +61,12 @@ impl governor::clock::Clock for CallClock {
 
 impl Used {
     /// The limiter of this limit: a new one if the limit is another than before.
-    pub(crate) fn of(&self, limit: RateLimit, counts: Counts, clock: &Arc<dyn Clock>) -> Arc<Limiter> {
+    pub(crate) fn of(
+        &self,
+        limit: RateLimitSettings,
+        counts: Counts,
+        clock: &Arc<dyn Clock>,
+    ) -> Arc<Limiter> {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*used {
             Some(limiter) if limiter.limit == limit => limiter.clone(),
@@ -73,7 +78,7 @@ impl Used {
 }
 
 impl Limiter {
-    fn new(limit: RateLimit, counts: Counts, clock: Arc<dyn Clock>) -> Self {
+    fn new(limit: RateLimitSettings, counts: Counts, clock: Arc<dyn Clock>) -> Self {
         let clock = CallClock(clock);
         let share = match counts {
             Counts::Each => Some(limit.requests),
@@ -136,7 +141,7 @@ impl Each {
 }
 
 /// So many calls in the limit's period, no more at once than its burst.
-fn quota(requests: u32, limit: &RateLimit) -> Quota {
+fn quota(requests: u32, limit: &RateLimitSettings) -> Quota {
     let requests = NonZeroU32::new(requests).unwrap_or(NonZeroU32::MIN);
     let burst = limit.burst.and_then(NonZeroU32::new);
     let each = (limit.period / requests.get()).max(Duration::from_nanos(1));
@@ -174,7 +179,7 @@ mod tests {
     #[test]
     fn those_who_do_not_come_again_are_forgotten() {
         let clock = Arc::new(Hand::default());
-        let limit = RateLimit {
+        let limit = RateLimitSettings {
             requests: 10,
             period: Duration::from_secs(10),
             burst: None,

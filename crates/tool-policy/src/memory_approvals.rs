@@ -1,6 +1,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tool_core::{Approval, ApprovalState, Approvals, ApprovalsError, BoxFuture, Instant};
+use tool_core::{ApprovalRecord, ApprovalState, Approvals, ApprovalsError, BoxFuture, Instant};
 
 /// Approvals that are kept in memory: they are gone with the process, and so are the calls that wait for them.
 ///
@@ -10,7 +10,7 @@ use tool_core::{Approval, ApprovalState, Approvals, ApprovalsError, BoxFuture, I
 pub struct MemoryApprovals {
     max_total: usize,
     max_of_principal: usize,
-    kept: Mutex<Vec<Approval>>,
+    kept: Mutex<Vec<ApprovalRecord>>,
 }
 
 impl MemoryApprovals {
@@ -24,20 +24,21 @@ impl MemoryApprovals {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Approval>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ApprovalRecord>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask_now(&self, approval: Approval, now: Instant) -> Result<Approval, ApprovalsError> {
+    fn ask_now(&self, approval: ApprovalRecord, now: Instant) -> Result<ApprovalRecord, ApprovalsError> {
         let mut kept = self.lock();
         kept.retain(|known| known.expiry > now && known.state != ApprovalState::Ended);
-        let is_same = |known: &&Approval| known.state.is_open() && known.call.is_same(&approval.call);
+        let is_same = |known: &&ApprovalRecord| known.state.is_open() && known.call.is_same(&approval.call);
         if let Some(known) = kept.iter().find(is_same) {
             return Ok(known.clone());
         }
         let call = &approval.call;
-        let is_own =
-            |known: &&Approval| known.call.principal == call.principal && known.call.tenant == call.tenant;
+        let is_own = |known: &&ApprovalRecord| {
+            known.call.principal == call.principal && known.call.tenant == call.tenant
+        };
         let n_own = kept.iter().filter(is_own).count();
         for (waiting, max, whose) in [
             (n_own, self.max_of_principal, "this caller"),
@@ -51,7 +52,7 @@ impl MemoryApprovals {
         Ok(approval)
     }
 
-    fn replace_now(&self, state: &ApprovalState, new: Approval) -> bool {
+    fn replace_now(&self, state: &ApprovalState, new: ApprovalRecord) -> bool {
         let mut kept = self.lock();
         let known = kept.iter().position(|known| known.handle == new.handle);
         let Some(at) = known.filter(|at| kept[*at].state == *state) else {
@@ -74,22 +75,26 @@ impl Default for MemoryApprovals {
 }
 
 impl Approvals for MemoryApprovals {
-    fn ask(&self, approval: Approval, now: Instant) -> BoxFuture<'_, Result<Approval, ApprovalsError>> {
+    fn ask(
+        &self,
+        approval: ApprovalRecord,
+        now: Instant,
+    ) -> BoxFuture<'_, Result<ApprovalRecord, ApprovalsError>> {
         Box::pin(async move { self.ask_now(approval, now) })
     }
 
-    fn get<'a>(&'a self, handle: &'a str) -> BoxFuture<'a, Result<Option<Approval>, ApprovalsError>> {
+    fn get<'a>(&'a self, handle: &'a str) -> BoxFuture<'a, Result<Option<ApprovalRecord>, ApprovalsError>> {
         Box::pin(async move { Ok(self.lock().iter().find(|known| *known.handle == *handle).cloned()) })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Approval>, ApprovalsError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, ApprovalsError>> {
         Box::pin(async move { Ok(self.lock().clone()) })
     }
 
     fn replace<'a>(
         &'a self,
         known: &'a ApprovalState,
-        new: Approval,
+        new: ApprovalRecord,
     ) -> BoxFuture<'a, Result<bool, ApprovalsError>> {
         Box::pin(async move { Ok(self.replace_now(known, new)) })
     }

@@ -1,4 +1,4 @@
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::json;
 use tool_core::{
     Body, CallContext, ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError,
@@ -18,31 +18,31 @@ use tool_core::{
 /// Inside whatever judges attempts and keeps answers, so that a part that is not wanted is a failed attempt and one that is taken
 /// is not kept; inside the validation of results, whose words would be less clear.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Partial;
+pub struct PartialResultsLayer;
 
-/// The layer of [`Partial`].
+/// The layer of [`PartialResultsLayer`].
 #[derive(Debug, Clone)]
-pub struct Parting<S> {
+pub struct PartialResults<S> {
     inner: S,
 }
 
 /// How a tool says that its answer is not all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign<'a> {
+enum HealthSignal<'a> {
     Executor,
     Meta,
     Field(&'a str),
 }
 
-impl<S> Layer<S> for Partial {
-    type Invoke = Parting<S>;
+impl<S> Layer<S> for PartialResultsLayer {
+    type Invoke = PartialResults<S>;
 
-    fn layer(self, inner: S) -> Parting<S> {
-        Parting { inner }
+    fn layer(self, inner: S) -> PartialResults<S> {
+        PartialResults { inner }
     }
 }
 
-impl<S: Invoke> Invoke for Parting<S> {
+impl<S: Invoke> Invoke for PartialResults<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let mut outcome = self.inner.invoke(cx).await?;
         let reply = match &mut outcome {
@@ -65,24 +65,24 @@ fn judge(cx: &mut CallContext, reply: &mut Reply) -> Result<(), ToolError> {
     };
     let said = sign.words();
     if settings.is_some_and(|settings| settings.rule == PartialRule::Fail) {
-        cx.note("partial", || format!("refused: not all of it, by {said}"));
+        cx.explain("partial", || format!("refused: not all of it, by {said}"));
         let message =
             format!("the tool answered in part only, by {said}, and its `partial: fail` wants all of it");
         return Err(ToolError::new(ErrorKind::ResultInvalid, message));
     }
-    cx.note("partial", || format!("not all of it, by {said}"));
+    cx.explain("partial", || format!("not all of it, by {said}"));
     reply.mark_partial();
     // A server's own mark goes on as it is.
-    if sign != Sign::Meta {
+    if sign != HealthSignal::Meta {
         let mark = json!({"partial": true, "by": said});
         reply.add_meta(PartialSettings::META_KEY, RawJson::from(mark));
     }
     Ok(())
 }
 
-fn sign<'a>(settings: Option<&'a PartialSettings>, reply: &Reply) -> Option<Sign<'a>> {
+fn sign<'a>(settings: Option<&'a PartialSettings>, reply: &Reply) -> Option<HealthSignal<'a>> {
     if reply.is_partial() {
-        return Some(Sign::Executor);
+        return Some(HealthSignal::Executor);
     }
     let settings = settings?;
     if let Body::Result(result) = &reply.body
@@ -91,12 +91,12 @@ fn sign<'a>(settings: Option<&'a PartialSettings>, reply: &Reply) -> Option<Sign
             .and_then(|meta| meta.get(PartialSettings::META_KEY))
         && is_telling(&mark)
     {
-        return Some(Sign::Meta);
+        return Some(HealthSignal::Meta);
     }
     let field = settings.field.as_deref()?;
     let value = reply.structured().or_else(|| written(&reply.body))?;
     let mark = at(&value, field)?;
-    is_telling(&mark).then_some(Sign::Field(field))
+    is_telling(&mark).then_some(HealthSignal::Field(field))
 }
 
 /// The object that a result without a structured part has in the place of words: its content is one text, and that is JSON.
@@ -124,7 +124,7 @@ fn at(value: &RawJson, pointer: &str) -> Option<RawJson> {
     steps
         .map(unescaped)
         .try_fold(value.clone(), |value, step| match value.kind() {
-            Kind::Array => value.items().nth(index(&step)?),
+            JsonKind::Array => value.items().nth(index(&step)?),
             _ => value.get(&step),
         })
 }
@@ -142,16 +142,16 @@ fn index(step: &str) -> Option<usize> {
 /// Whether a value says something.
 fn is_telling(value: &RawJson) -> bool {
     match value.kind() {
-        Kind::Null => false,
-        Kind::Bool => value.as_str() == "true",
-        Kind::Number => value.to::<f64>() != Ok(0.0),
-        Kind::String => value.as_str() != r#""""#,
-        Kind::Array => value.items().next().is_some(),
-        Kind::Object => value.parts().next().is_some(),
+        JsonKind::Null => false,
+        JsonKind::Bool => value.as_str() == "true",
+        JsonKind::Number => value.to::<f64>() != Ok(0.0),
+        JsonKind::String => value.as_str() != r#""""#,
+        JsonKind::Array => value.items().next().is_some(),
+        JsonKind::Object => value.parts().next().is_some(),
     }
 }
 
-impl Sign<'_> {
+impl HealthSignal<'_> {
     fn words(self) -> String {
         match self {
             Self::Executor => "its status".to_owned(),

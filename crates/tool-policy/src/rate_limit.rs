@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use tool_core::{
-    CallContext, ErrorKind, Event, Invoke, Layer, Outcome, RateLimit as Limit, Scope, ToolError,
+    CallContext, ErrorKind, Event, Invoke, Layer, Outcome, RateLimitSettings as Limit, Scope, ToolError,
     format_duration,
 };
 
@@ -17,14 +17,14 @@ use crate::limiter::{Counts, Used};
 /// What was used of the limits of a tool and an upstream is part of their state and outlives a reload, as long as the
 /// limit itself stays the same. Clones share the rest.
 #[derive(Clone, Default)]
-pub struct RateLimit {
+pub struct RateLimitLayer {
     shared: Arc<Shared>,
 }
 
-/// The layer of [`RateLimit`].
+/// The layer of [`RateLimitLayer`].
 #[derive(Debug, Clone)]
-pub struct RateLimiting<S> {
-    settings: RateLimit,
+pub struct RateLimit<S> {
+    settings: RateLimitLayer,
     inner: S,
 }
 
@@ -35,7 +35,7 @@ struct Shared {
     total: Used,
 }
 
-impl RateLimit {
+impl RateLimitLayer {
     /// A layer of which nothing is used yet.
     #[must_use]
     pub fn new() -> Self {
@@ -48,22 +48,26 @@ impl RateLimit {
         let limits = &tool.settings().limits.rate;
         if let Some(limit) = limits.principal {
             let used = self.shared.principals.of(limit, Counts::Each, &cx.clock);
-            let taken = used.take(&cx.caller);
+            let taken = used.take(&cx.origin.caller);
             taken.map_err(|wait| refuse(cx, Scope::Principal, &limit, wait))?;
         }
         if let Some(limit) = limits.tool {
             let used = tool.state().get_or_init(Used::default);
-            let taken = used.of(limit, Counts::Together, &cx.clock).take(&cx.caller);
+            let taken = used
+                .of(limit, Counts::Together, &cx.clock)
+                .take(&cx.origin.caller);
             taken.map_err(|wait| refuse(cx, Scope::Tool, &limit, wait))?;
         }
         if let (Some(limit), Some(upstream)) = (limits.upstream, tool.state().upstream()) {
             let used = upstream.get_or_init(Used::default);
-            let taken = used.of(limit, Counts::Together, &cx.clock).take(&cx.caller);
+            let taken = used
+                .of(limit, Counts::Together, &cx.clock)
+                .take(&cx.origin.caller);
             taken.map_err(|wait| refuse(cx, Scope::Upstream, &limit, wait))?;
         }
         if let Some(limit) = limits.total {
             let used = self.shared.total.of(limit, Counts::Together, &cx.clock);
-            let taken = used.take(&cx.caller);
+            let taken = used.take(&cx.origin.caller);
             taken.map_err(|wait| refuse(cx, Scope::Total, &limit, wait))?;
         }
         Ok(())
@@ -88,35 +92,35 @@ fn refuse(cx: &CallContext, scope: Scope, limit: &Limit, wait: Duration) -> Tool
     ToolError::new(ErrorKind::RateLimited, message).with_retry_after(wait)
 }
 
-impl<S> Layer<S> for RateLimit {
-    type Invoke = RateLimiting<S>;
+impl<S> Layer<S> for RateLimitLayer {
+    type Invoke = RateLimit<S>;
 
-    fn layer(self, inner: S) -> RateLimiting<S> {
-        RateLimiting {
+    fn layer(self, inner: S) -> RateLimit<S> {
+        RateLimit {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for RateLimiting<S> {
+impl<S: Invoke> Invoke for RateLimit<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         if cx.tool().settings().limits.rate.is_empty() {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {
-            cx.note("rate limit", || "not counted in a dry run".to_owned());
+            cx.explain("rate limit", || "not counted in a dry run".to_owned());
         } else if let Err(error) = self.settings.take(cx) {
-            cx.note("rate limit", || format!("refused: {error}"));
+            cx.explain("rate limit", || format!("refused: {error}"));
             return Err(error);
         } else {
-            cx.note("rate limit", || "not reached".to_owned());
+            cx.explain("rate limit", || "not reached".to_owned());
         }
         self.inner.invoke(cx).await
     }
 }
 
-impl fmt::Debug for RateLimit {
+impl fmt::Debug for RateLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimit").finish_non_exhaustive()
     }

@@ -7,32 +7,32 @@ use raw_json::RawJson;
 use regex::Regex;
 use tool_core::{
     Ask, AskError, Asker, Body, BoxFuture, CallContext, ClientKey, HIDDEN, Invoke, Layer, Outcome, Progress,
-    Question, Redaction, Reply, ToolError, hide_fields, hide_fields_in_text, hide_fields_of_question,
+    Question, RedactionMode, Reply, ToolError, hide_fields, hide_fields_in_text, hide_fields_of_question,
     hide_fields_of_questions, hide_fields_of_report, hide_fields_of_result,
 };
 
 use crate::Redactor;
 
 /// Hides secrets in what a tool gives back: in its result, in what it asks for, reports and logs meanwhile, and in its error.
-/// How much is the tool's setting, see [`Redaction`]. In results and in the data of errors it hides the fields as well that the tool's settings
+/// How much is the tool's setting, see [`RedactionMode`]. In results and in the data of errors it hides the fields as well that the tool's settings
 /// name. The message of an error, which operators read as well, is without anything that looks like a credential.
 ///
 /// # Order
 /// It stands inside everything that keeps or shares results, so that nobody above ever sees what is hidden, and around
 /// the checks of results, whose words may quote them.
 #[derive(Debug, Clone, Default)]
-pub struct Redact {
+pub struct RedactionLayer {
     redactor: Redactor,
 }
 
-/// The layer of [`Redact`].
+/// The layer of [`RedactionLayer`].
 #[derive(Debug, Clone)]
-pub struct Redacting<S> {
+pub struct Redaction<S> {
     redactor: Redactor,
     inner: S,
 }
 
-impl Redact {
+impl RedactionLayer {
     /// A layer that hides what is known there.
     #[must_use]
     pub fn new(redactor: Redactor) -> Self {
@@ -40,39 +40,39 @@ impl Redact {
     }
 }
 
-impl<S> Layer<S> for Redact {
-    type Invoke = Redacting<S>;
+impl<S> Layer<S> for RedactionLayer {
+    type Invoke = Redaction<S>;
 
-    fn layer(self, inner: S) -> Redacting<S> {
-        Redacting {
+    fn layer(self, inner: S) -> Redaction<S> {
+        Redaction {
             redactor: self.redactor,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Redacting<S> {
+impl<S: Invoke> Invoke for Redaction<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let (progress, ask) = self.stand_before(cx);
         let result = self.inner.invoke(cx).await;
-        cx.progress = progress.or(cx.progress.take());
-        cx.ask = ask.or(cx.ask.take());
+        cx.origin.progress = progress.or(cx.origin.progress.take());
+        cx.origin.ask = ask.or(cx.origin.ask.take());
         let (redaction, fields) = (cx.tool().settings().redaction, &cx.tool().settings().redact);
         let knows = !self.redactor.is_empty();
-        if result.is_ok() && !(knows || redaction == Redaction::Credentials || !fields.is_empty()) {
+        if result.is_ok() && !(knows || redaction == RedactionMode::Credentials || !fields.is_empty()) {
             return result;
         }
         let hide = Hide {
             redactor: &self.redactor,
             fields,
             // A tool may give secrets back to whoever calls it; its errors go to logs, alerts and traces as well.
-            secrets: redaction != Redaction::Off || result.is_err(),
-            credentials: redaction == Redaction::Credentials,
+            secrets: redaction != RedactionMode::Off || result.is_err(),
+            credentials: redaction == RedactionMode::Credentials,
         };
         match result {
             Ok(mut outcome) => {
                 if hide.outcome(&mut outcome) {
-                    cx.note("redact", || "secrets were hidden in the result".to_owned());
+                    cx.explain("redact", || "secrets were hidden in the result".to_owned());
                 }
                 Ok(outcome)
             }
@@ -84,21 +84,21 @@ impl<S: Invoke> Invoke for Redacting<S> {
     }
 }
 
-impl<S> Redacting<S> {
+impl<S> Redaction<S> {
     /// Has what the tool reports, asks and logs while it runs come through here, where anything may have to be hidden; gives
     /// what stood there.
     fn stand_before(&self, cx: &mut CallContext) -> (Option<Arc<dyn Progress>>, Option<Asker>) {
         let settings = cx.tool().settings();
         let redaction = settings.redaction;
-        let credentials = redaction == Redaction::Credentials;
-        let hides_secrets = redaction != Redaction::Off && (!self.redactor.is_empty() || credentials);
+        let credentials = redaction == RedactionMode::Credentials;
+        let hides_secrets = redaction != RedactionMode::Off && (!self.redactor.is_empty() || credentials);
         if !hides_secrets && settings.redact.is_empty() {
             return (None, None);
         }
         let fields = settings.redact.clone();
-        let (progress, ask) = (cx.progress.clone(), cx.ask.clone());
+        let (progress, ask) = (cx.origin.progress.clone(), cx.origin.ask.clone());
         let redactor = &self.redactor;
-        cx.progress = progress.clone().map(|to| {
+        cx.origin.progress = progress.clone().map(|to| {
             Arc::new(Between {
                 redactor: hides_secrets.then(|| redactor.clone()),
                 credentials,
@@ -106,7 +106,7 @@ impl<S> Redacting<S> {
                 to,
             }) as _
         });
-        cx.ask = ask.clone().map(|asker| {
+        cx.origin.ask = ask.clone().map(|asker| {
             let to = Arc::clone(asker.client());
             asker.through(Arc::new(Between {
                 redactor: hides_secrets.then(|| redactor.clone()),

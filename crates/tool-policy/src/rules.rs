@@ -88,7 +88,7 @@ impl Default for ApprovalRules {
 /// Why a caller may not call a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum Denial {
     /// No tool may be called.
     #[error("the policy forbids to call tools: its `tool_choice` is `none`")]
     NoTools,
@@ -132,7 +132,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl Denial {
     /// In one word, for traces: nothing of a caller's or of a tool's.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -147,11 +147,11 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for ToolError {
+impl From<Denial> for ToolError {
     /// A tool that is switched off cannot be used now; all other rules forbid the call.
-    fn from(refusal: Refusal) -> Self {
+    fn from(refusal: Denial) -> Self {
         match refusal {
-            Refusal::SwitchedOff { .. } => {
+            Denial::SwitchedOff { .. } => {
                 Self::new(ErrorKind::Unavailable, refusal.to_string()).with_no_retry()
             }
             _ => Self::new(ErrorKind::Denied, refusal.to_string()),
@@ -164,28 +164,28 @@ impl Rules {
     ///
     /// # Errors
     /// The first rule that speaks against it: tool choice, blocklist, allow-list, permissions, an operator's switch.
-    pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
+    pub fn admit(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
         if self.tool_choice == ToolChoice::None && tool.feature() == Feature::Tool {
-            return Err(Refusal::NoTools);
+            return Err(Denial::NoTools);
         }
         // Last: who may not see a tool does not hear that it is off either.
         self.admit_switched_on(tool, caller)?;
         self.switched_on(tool)
     }
 
-    fn admit_switched_on(&self, tool: &Tool, caller: &Caller) -> Result<(), Refusal> {
+    fn admit_switched_on(&self, tool: &Tool, caller: &Caller) -> Result<(), Denial> {
         let subject = self.subject(tool.name(), tool, uri_of(tool))?;
         self.not_blocked(&subject)?;
         self.allowed(&subject)?;
         self.permitted(&subject, caller)
     }
 
-    fn switched_on(&self, tool: &Tool) -> Result<(), Refusal> {
+    fn switched_on(&self, tool: &Tool) -> Result<(), Denial> {
         if self.switched_off.is_empty() || tool.feature() != Feature::Tool {
             return Ok(());
         }
         match tool.names().find_map(|name| self.switched_off.get(name)) {
-            Some(off) => Err(Refusal::SwitchedOff {
+            Some(off) => Err(Denial::SwitchedOff {
                 tool: tool.name().to_string(),
                 off: off.clone(),
             }),
@@ -198,7 +198,7 @@ impl Rules {
     ///
     /// # Errors
     /// As [`Rules::admit`].
-    pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Refusal> {
+    pub fn admit_call(&self, target: &Target, caller: &Caller) -> Result<(), Denial> {
         let tool = target.tool();
         let uri = match target {
             Target::Resource { uri, .. } => uri,
@@ -255,7 +255,7 @@ impl Rules {
         let nobody = Caller::new("nobody");
         !matches!(
             self.admit_call(target, &nobody),
-            Err(Refusal::Lacks { .. } | Refusal::Unclear { .. })
+            Err(Denial::Lacks { .. } | Denial::Unclear { .. })
         )
     }
 
@@ -265,7 +265,7 @@ impl Rules {
     }
 
     /// Describes a tool, or a resource with this URI, to the rules of admission.
-    fn subject<'a>(&self, name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Subject<'a>, Refusal> {
+    fn subject<'a>(&self, name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Subject<'a>, Denial> {
         let uri = uri.filter(|_| !self.is_empty());
         Subject::new(name, tool, uri)
     }
@@ -278,10 +278,10 @@ impl Rules {
         own.iter().chain(fitting.flat_map(|(_, permissions)| permissions))
     }
 
-    fn permitted(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Refusal> {
+    fn permitted(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), Denial> {
         let is_missing = |permission: &&String| !caller.permissions.contains(permission.as_str());
         match self.required(subject).find(is_missing) {
-            Some(permission) => Err(Refusal::Lacks {
+            Some(permission) => Err(Denial::Lacks {
                 tool: subject.name.to_owned(),
                 principal: caller.principal.to_string(),
                 permission: permission.clone(),
@@ -290,9 +290,9 @@ impl Rules {
         }
     }
 
-    fn not_blocked(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+    fn not_blocked(&self, subject: &Subject<'_>) -> Result<(), Denial> {
         match self.blocklist.iter().find(|rule| subject.could_match(rule)) {
-            Some(rule) => Err(Refusal::Blocked {
+            Some(rule) => Err(Denial::Blocked {
                 tool: subject.name.to_owned(),
                 rule: rule.as_str().to_owned(),
             }),
@@ -300,9 +300,9 @@ impl Rules {
         }
     }
 
-    fn allowed(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+    fn allowed(&self, subject: &Subject<'_>) -> Result<(), Denial> {
         match &self.allowlist {
-            Some(rules) if !subject.is_within(rules) => Err(Refusal::NotAllowed {
+            Some(rules) if !subject.is_within(rules) => Err(Denial::NotAllowed {
                 tool: subject.name.to_owned(),
             }),
             _ => Ok(()),
@@ -320,10 +320,10 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn new(name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Self, Refusal> {
+    fn new(name: &'a str, tool: &'a Tool, uri: Option<&str>) -> Result<Self, Denial> {
         let read = |uri| {
             let prefix = name.strip_suffix(uri).unwrap_or_default();
-            let unclear = || Refusal::Unclear {
+            let unclear = || Denial::Unclear {
                 resource: name.to_owned(),
             };
             ResourceUri::new(prefix, uri).ok_or_else(unclear)

@@ -8,13 +8,13 @@ use std::{
 use arc_swap::ArcSwap;
 use raw_json::RawJson;
 use tool_core::{
-    Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, ErrorPolicy, Event, Instant, Invoke,
-    Layer, Outcome, ToolError,
+    Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, ErrorPolicySettings, Event, Instant,
+    Invoke, Layer, Outcome, ToolError,
 };
 
 use crate::words::{masked, tellable};
 
-/// Puts errors into the words that callers get, by the [`ErrorPolicy`], and tells operators of those that it says.
+/// Puts errors into the words that callers get, by the [`ErrorPolicySettings`], and tells operators of those that it says.
 ///
 /// What a caller is told is short and holds nothing that looks like a secret, no credentials in a URL, no address of the inside and no
 /// path of this machine. The error as it was is its cause: surfaces for operators show that, those for models do not.
@@ -24,28 +24,28 @@ use crate::words::{masked, tellable};
 ///
 /// Clones share the policy.
 #[derive(Debug, Clone, Default)]
-pub struct Surface {
-    policy: Arc<ArcSwap<ErrorPolicy>>,
+pub struct ErrorPolicyLayer {
+    policy: Arc<ArcSwap<ErrorPolicySettings>>,
 }
 
-/// The layer of [`Surface`].
+/// The layer of [`ErrorPolicyLayer`].
 #[derive(Debug, Clone)]
-pub struct Surfacing<S> {
-    settings: Surface,
+pub struct ErrorPolicy<S> {
+    settings: ErrorPolicyLayer,
     inner: S,
 }
 
-impl Surface {
+impl ErrorPolicyLayer {
     /// A layer that goes by this policy.
     #[must_use]
-    pub fn new(policy: Arc<ErrorPolicy>) -> Self {
+    pub fn new(policy: Arc<ErrorPolicySettings>) -> Self {
         Self {
             policy: Arc::new(ArcSwap::new(policy)),
         }
     }
 
     /// Goes by this policy from now on.
-    pub fn adopt(&self, policy: Arc<ErrorPolicy>) {
+    pub fn adopt(&self, policy: Arc<ErrorPolicySettings>) {
         self.policy.store(policy);
     }
 
@@ -126,18 +126,18 @@ impl Told {
     }
 }
 
-impl<S> Layer<S> for Surface {
-    type Invoke = Surfacing<S>;
+impl<S> Layer<S> for ErrorPolicyLayer {
+    type Invoke = ErrorPolicy<S>;
 
-    fn layer(self, inner: S) -> Surfacing<S> {
-        Surfacing {
+    fn layer(self, inner: S) -> ErrorPolicy<S> {
+        ErrorPolicy {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Surfacing<S> {
+impl<S: Invoke> Invoke for ErrorPolicy<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         self.inner.invoke(cx).await.map_err(|error| {
             self.settings.alert(cx, &error);

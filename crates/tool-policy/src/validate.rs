@@ -9,42 +9,42 @@ use tool_core::{
 /// Refuses calls whose arguments do not fit the tool's input schema, or makes them fit first where the operator allows it.
 /// Whoever calls is told of every change, with the reply or with the error.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Validate;
+pub struct ValidationLayer;
 
-/// The layer of [`Validate`].
+/// The layer of [`ValidationLayer`].
 #[derive(Debug, Clone)]
-pub struct Validating<S> {
+pub struct Validation<S> {
     inner: S,
 }
 
 /// Refuses replies that do not fit the tool's output schema, if it declares one. A reply in which the tool itself
 /// reports a failure passes: it carries no result.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ValidateResult;
+pub struct ResultValidationLayer;
 
-/// The layer of [`ValidateResult`].
+/// The layer of [`ResultValidationLayer`].
 #[derive(Debug, Clone)]
-pub struct ValidatingResult<S> {
+pub struct ResultValidation<S> {
     inner: S,
 }
 
-impl<S> Layer<S> for Validate {
-    type Invoke = Validating<S>;
+impl<S> Layer<S> for ValidationLayer {
+    type Invoke = Validation<S>;
 
-    fn layer(self, inner: S) -> Validating<S> {
-        Validating { inner }
+    fn layer(self, inner: S) -> Validation<S> {
+        Validation { inner }
     }
 }
 
-impl<S> Layer<S> for ValidateResult {
-    type Invoke = ValidatingResult<S>;
+impl<S> Layer<S> for ResultValidationLayer {
+    type Invoke = ResultValidation<S>;
 
-    fn layer(self, inner: S) -> ValidatingResult<S> {
-        ValidatingResult { inner }
+    fn layer(self, inner: S) -> ResultValidation<S> {
+        ResultValidation { inner }
     }
 }
 
-impl<S: Invoke> Invoke for Validating<S> {
+impl<S: Invoke> Invoke for Validation<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         // They were checked when the call that became the task was made.
         if matches!(cx.target, Target::Task { .. }) {
@@ -61,10 +61,10 @@ impl<S: Invoke> Invoke for Validating<S> {
         if adapted.is_none()
             && let Err(error) = check(cx)
         {
-            cx.note("validate", || format!("refused: {}", masked(&error)));
+            cx.explain("validate", || format!("refused: {}", masked(&error)));
             return Err(refusal(cx, &error));
         }
-        cx.note("validate", || "the arguments fit the input schema".to_owned());
+        cx.explain("validate", || "the arguments fit the input schema".to_owned());
         let Some(adapted) = adapted else {
             return self.inner.invoke(cx).await;
         };
@@ -126,7 +126,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
             let changes = before.into_iter().chain(filled.changes).collect();
             return Ok(Some(put(cx, arguments, changes)));
         }
-        cx.note("validate", || {
+        cx.explain("validate", || {
             "defaults were not filled in: with them, the arguments would not fit".to_owned()
         });
     }
@@ -135,7 +135,7 @@ fn adapt(cx: &mut CallContext, handling: ArgumentHandling) -> Result<Option<Adap
     };
     let arguments = Arguments::from_raw(adapted.arguments.clone())?;
     if let Err(error) = check_arguments(cx, &arguments) {
-        cx.note("validate", || {
+        cx.explain("validate", || {
             format!("refused, though {adapted}: {}", masked(&error))
         });
         return Err(refusal(cx, &error));
@@ -149,7 +149,7 @@ fn put(cx: &mut CallContext, arguments: Arguments, changes: Vec<Change>) -> Adap
         arguments: arguments.raw().clone(),
         changes,
     };
-    cx.note("validate", || adapted.to_string());
+    cx.explain("validate", || adapted.to_string());
     let told = Event::Adapted {
         cx,
         adapted: &adapted,
@@ -164,7 +164,7 @@ fn refusal(cx: &CallContext, error: &CheckError) -> ToolError {
         CheckError::Mismatch(_) => "arguments",
         _ => "schema",
     };
-    cx.tell_refused("validate", reason);
+    cx.emit_refused("validate", reason);
     match error {
         CheckError::Mismatch(mismatch) => ToolError::new(
             ErrorKind::InvalidArguments,
@@ -178,7 +178,7 @@ fn refusal(cx: &CallContext, error: &CheckError) -> ToolError {
     }
 }
 
-impl<S: Invoke> Invoke for ValidatingResult<S> {
+impl<S: Invoke> Invoke for ResultValidation<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let outcome = self.inner.invoke(cx).await?;
         let reply = match &outcome {
@@ -209,21 +209,21 @@ fn check_size(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
     let message = format!(
         "the tool's result has {n_bytes} bytes, more than the {limit} of `defaults.max_result_bytes`"
     );
-    cx.note("validate result", || "refused: it is too large".to_owned());
+    cx.explain("validate result", || "refused: it is too large".to_owned());
     Err(ToolError::new(ErrorKind::ResultTooLarge, message))
 }
 
 fn check_reply(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
     let tool = cx.tool().clone();
     let Some(output) = tool.output() else {
-        cx.note("validate result", || {
+        cx.explain("validate result", || {
             "the tool declares no output schema".to_owned()
         });
         return Ok(());
     };
     let invalid = |message: String| ToolError::new(ErrorKind::ResultInvalid, message);
     let Some(structured) = reply.structured() else {
-        cx.note("validate result", || "refused: no structured content".to_owned());
+        cx.explain("validate result", || "refused: no structured content".to_owned());
         return Err(invalid(
             "the tool declares an output schema and sent no `structuredContent`".to_owned(),
         ));
@@ -233,13 +233,13 @@ fn check_reply(cx: &mut CallContext, reply: &Reply) -> Result<(), ToolError> {
         .map_err(|error| invalid(format!("the tool's result cannot be read: {error}")).with_source(error))?;
     match output.check(&value) {
         Ok(()) => {
-            cx.note("validate result", || {
+            cx.explain("validate result", || {
                 "the result fits the output schema".to_owned()
             });
             Ok(())
         }
         Err(error) => {
-            cx.note("validate result", || format!("refused: {}", masked(&error)));
+            cx.explain("validate result", || format!("refused: {}", masked(&error)));
             Err(invalid(format!(
                 "the tool's result does not fit its output schema: {}",
                 masked(&error)

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tool_core::{
     Catalogue, ClientIdentity, Descriptor, Executor, Feature, ListWarning, OnUpdate, PrepareError, Settings,
-    Source, SourceState, SourceStatus, Target, Tool, Trust, Update, Upstream,
+    Source, SourceState, SourceStatus, Target, Tool, Trust, Update, UpstreamState,
 };
 
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     /// Where news of resources goes: also those of sources to come.
     tell: Mutex<Vec<OnUpdate>>,
     /// All that there are, by the last configuration: what is known of one is not lost when its tools go and come again.
-    upstreams: Mutex<HashMap<Arc<str>, Arc<Upstream>>>,
+    upstreams: Mutex<HashMap<Arc<str>, Arc<UpstreamState>>>,
     pub(crate) snapshot: ArcSwap<Snapshot>,
     pub(crate) clients: ClientSnapshots,
     /// Held while a new snapshot is made, so that an older one never replaces a newer one.
@@ -311,7 +311,7 @@ impl Registry {
 
     /// What several tools have in common that are run by the server or host of this name.
     #[must_use]
-    pub fn upstream(&self, name: impl Into<Arc<str>>) -> Arc<Upstream> {
+    pub fn upstream(&self, name: impl Into<Arc<str>>) -> Arc<UpstreamState> {
         self.0.upstream(name.into())
     }
 
@@ -513,11 +513,11 @@ impl Shared {
     }
 
     /// What is known of the upstream of this name.
-    pub(crate) fn upstream(&self, name: Arc<str>) -> Arc<Upstream> {
+    pub(crate) fn upstream(&self, name: Arc<str>) -> Arc<UpstreamState> {
         let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
         upstreams
             .entry(name)
-            .or_insert_with_key(|name| Arc::new(Upstream::new(name.clone())))
+            .or_insert_with_key(|name| Arc::new(UpstreamState::new(name.clone())))
             .clone()
     }
 }

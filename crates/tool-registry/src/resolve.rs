@@ -8,7 +8,7 @@ use std::{
 };
 
 use tool_core::{
-    Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Trust, Upstream,
+    Catalogue, Descriptor, Executor, Feature, Settings, Tool, ToolParts, ToolState, Trust, UpstreamState,
     UriTemplate, check_name,
 };
 use tool_schema::LazySchema;
@@ -256,7 +256,7 @@ impl Resolver<'_> {
 
     /// A tool's own settings win over those of its upstream, and those over the defaults; its time limit also where it
     /// is longer than a whole call would be. What a server says of its own tools sets nothing.
-    fn settings(&self, descriptor: &Descriptor, upstream: Option<&Upstream>) -> Settings {
+    fn settings(&self, descriptor: &Descriptor, upstream: Option<&UpstreamState>) -> Settings {
         let upstream = upstream.and_then(|upstream| self.upstream_settings.get(&**upstream.name()));
         let mut settings = upstream.unwrap_or(&self.defaults).clone();
         if let Some(timeout) = descriptor.timeout {
@@ -279,8 +279,8 @@ impl Resolver<'_> {
 }
 
 /// What is known of the tool from before, if it is still run by the same.
-fn state(before: Option<Arc<ToolState>>, upstream: Option<Arc<Upstream>>) -> Arc<ToolState> {
-    let name = |upstream: &Arc<Upstream>| upstream.name().clone();
+fn state(before: Option<Arc<ToolState>>, upstream: Option<Arc<UpstreamState>>) -> Arc<ToolState> {
+    let name = |upstream: &Arc<UpstreamState>| upstream.name().clone();
     let known = before.filter(|state| state.upstream().map(name) == upstream.as_ref().map(name));
     known.unwrap_or_else(|| Arc::new(ToolState::new(upstream)))
 }

@@ -36,14 +36,14 @@ impl Key {
     pub(crate) fn of(cx: &CallContext, scope: CacheScope) -> Self {
         let tool = cx.tool();
         let principal = match scope {
-            CacheScope::Principal => Some(cx.caller.principal.clone()),
+            CacheScope::Principal => Some(cx.origin.caller.principal.clone()),
             CacheScope::Shared => None,
         };
         Self {
             arguments: *cx.arguments.digest(),
             fingerprint: *tool.fingerprint(),
             tool: tool.name().clone(),
-            tenant: cx.caller.tenant.clone(),
+            tenant: cx.origin.caller.tenant.clone(),
             principal,
             credentials: tool.state().credential_version(),
             generation: tool.generation(),

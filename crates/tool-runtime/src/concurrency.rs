@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 use tool_core::{
-    CallContext, Caller, ConcurrencyLimit, ErrorKind, Event, Invoke, Layer, Outcome, Scope, ToolError,
+    CallContext, Caller, ConcurrencySettings, ErrorKind, Event, Invoke, Layer, Outcome, Scope, ToolError,
     format_duration,
 };
 
@@ -38,14 +38,14 @@ use crate::{
 /// An attempt that is dropped while it waits leaves the queue, and one that is dropped while it runs gives its places
 /// to the next.
 #[derive(Clone, Default)]
-pub struct Concurrency {
+pub struct ConcurrencyLimitLayer {
     shared: Arc<Shared>,
 }
 
-/// The layer of [`Concurrency`].
+/// The layer of [`ConcurrencyLimitLayer`].
 #[derive(Debug, Clone)]
-pub struct Limiting<S> {
-    settings: Concurrency,
+pub struct ConcurrencyLimit<S> {
+    settings: ConcurrencyLimitLayer,
     inner: S,
 }
 
@@ -92,7 +92,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Concurrency {
+impl ConcurrencyLimitLayer {
     /// A layer in which nothing runs yet.
     #[must_use]
     pub fn new() -> Self {
@@ -150,7 +150,7 @@ impl Concurrency {
     fn gate(&self, scope: Scope, cx: &CallContext) -> Option<Arc<Gate>> {
         let tool = cx.tool();
         match scope {
-            Scope::Principal => Some(self.shared.gate_of(&cx.caller)),
+            Scope::Principal => Some(self.shared.gate_of(&cx.origin.caller)),
             Scope::Tool => Some(tool.state().get_or_init(Gate::default)),
             Scope::Upstream => tool
                 .state()
@@ -187,7 +187,7 @@ struct Patience {
 }
 
 impl Patience {
-    fn of(cx: &CallContext, limit: &ConcurrencyLimit, waited: Duration) -> Self {
+    fn of(cx: &CallContext, limit: &ConcurrencySettings, waited: Duration) -> Self {
         let left = cx.remaining();
         let quarter = left.map(|left| ((left + waited) / 4).saturating_sub(waited));
         match (limit.wait.or(quarter), left) {
@@ -232,7 +232,7 @@ impl Patience {
     }
 }
 
-fn full(scope: Scope, cx: &CallContext, limit: &ConcurrencyLimit, hint: Duration) -> ToolError {
+fn full(scope: Scope, cx: &CallContext, limit: &ConcurrencySettings, hint: Duration) -> ToolError {
     let message = format!(
         "too many calls of {} at once: {} are running and {} are waiting",
         whose(scope, cx),
@@ -252,34 +252,34 @@ fn whose(scope: Scope, cx: &CallContext) -> String {
     }
 }
 
-impl<S> Layer<S> for Concurrency {
-    type Invoke = Limiting<S>;
+impl<S> Layer<S> for ConcurrencyLimitLayer {
+    type Invoke = ConcurrencyLimit<S>;
 
-    fn layer(self, inner: S) -> Limiting<S> {
-        Limiting {
+    fn layer(self, inner: S) -> ConcurrencyLimit<S> {
+        ConcurrencyLimit {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Limiting<S> {
+impl<S: Invoke> Invoke for ConcurrencyLimit<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         if cx.tool().settings().limits.concurrency.is_empty() {
             return self.inner.invoke(cx).await;
         }
         if cx.is_dry_run() {
-            cx.note("concurrency", || "no place is taken in a dry run".to_owned());
+            cx.explain("concurrency", || "no place is taken in a dry run".to_owned());
             return self.inner.invoke(cx).await;
         }
         let places = match self.settings.enter(cx).await {
             Ok(places) => places,
             Err(error) => {
-                cx.note("concurrency", || format!("refused: {error}"));
+                cx.explain("concurrency", || format!("refused: {error}"));
                 return Err(error);
             }
         };
-        cx.note("concurrency", || match places.waited {
+        cx.explain("concurrency", || match places.waited {
             Duration::ZERO => "a place at once".to_owned(),
             waited => format!("a place after {}", format_duration(waited)),
         });
@@ -289,7 +289,7 @@ impl<S: Invoke> Invoke for Limiting<S> {
     }
 }
 
-impl fmt::Debug for Concurrency {
+impl fmt::Debug for ConcurrencyLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Concurrency").finish_non_exhaustive()
     }

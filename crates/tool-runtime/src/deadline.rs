@@ -9,33 +9,33 @@ use crate::within::within;
 /// The earlier of the caller's deadline and the tool's call limit counts. It is set once, as an absolute point in
 /// [`CallContext::deadline`], so that whatever runs below can see how much is left.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Deadline;
+pub struct DeadlineLayer;
 
-/// The layer of [`Deadline`].
+/// The layer of [`DeadlineLayer`].
 #[derive(Debug, Clone)]
-pub struct Deadlined<S> {
+pub struct Deadline<S> {
     inner: S,
 }
 
-impl<S> Layer<S> for Deadline {
-    type Invoke = Deadlined<S>;
+impl<S> Layer<S> for DeadlineLayer {
+    type Invoke = Deadline<S>;
 
-    fn layer(self, inner: S) -> Deadlined<S> {
-        Deadlined { inner }
+    fn layer(self, inner: S) -> Deadline<S> {
+        Deadline { inner }
     }
 }
 
-impl<S: Invoke> Invoke for Deadlined<S> {
+impl<S: Invoke> Invoke for Deadline<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let left = cx.limit(cx.tool().settings().call_timeout);
-        cx.note("deadline", || format!("{} for everything", format_duration(left)));
+        let left = cx.tighten_deadline(cx.tool().settings().call_timeout);
+        cx.explain("deadline", || format!("{} for everything", format_duration(left)));
         if left.is_zero() {
             return Err(ToolError::new(
                 ErrorKind::Timeout,
                 "the deadline had passed before the call began",
             ));
         }
-        let ask = cx.ask.clone();
+        let ask = cx.origin.ask.clone();
         let ended = {
             let call = pin!(self.inner.invoke(cx));
             within(left, ask.as_ref(), call).await

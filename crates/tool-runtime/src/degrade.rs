@@ -3,11 +3,11 @@ use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::Value;
 use tool_core::{
-    CallContext, Degraded, DegradedStep, ErrorKind, Event, FailedStep, FailureStep, Gate, Health,
-    HealthStatus, InsteadOf, Invoke, Layer, Outcome, Reply, Target, Tool, ToolError, format_duration,
+    CallContext, Degraded, DegradedStep, ErrorKind, Event, FailedStep, FailureStep, FallbackOf, Health,
+    HealthStatus, Invoke, Layer, Outcome, Reentry, Reply, Target, Tool, ToolError, format_duration,
 };
 
-use crate::{Share, within::within};
+use crate::{CacheLayer, within::within};
 
 /// Finds something else to give when a call fails: the tool's ladder says what, see [`FailureStep`]. The steps are taken in
 /// their order, and the first that comes to an answer counts; if none does, the call fails as it failed first.
@@ -18,7 +18,7 @@ use crate::{Share, within::within};
 /// remembered: it gets that of a fallback, and no kept or given one.
 ///
 /// # Fallbacks
-/// A fallback is called through the [`Gate`]: admitted, validated and limited as itself, with the same arguments, by the same
+/// A fallback is called through the [`Reentry`]: admitted, validated and limited as itself, with the same arguments, by the same
 /// caller, under the same correlation id. It has no idempotency key, cannot ask for another round and becomes no task. What
 /// must be approved is passed over. Of several in a row, those are tried last that the [`Health`] calls unhealthy. No tool is
 /// tried twice for a call. Its answer must fit the output schema of the tool that was called, and is never kept as that
@@ -33,19 +33,19 @@ use crate::{Share, within::within};
 /// and [`Event::Degraded`].
 ///
 /// # Order
-/// Outside [`Share`], so that no fallback's answer is kept as the tool's own; inside whatever keys on a call, so that a tool
+/// Outside [`CacheLayer`], so that no fallback's answer is kept as the tool's own; inside whatever keys on a call, so that a tool
 /// and its fallback never both run under one idempotency key.
 #[derive(Clone)]
-pub struct Degrade {
-    share: Share,
-    gate: Option<Arc<dyn Gate>>,
+pub struct FallbackLayer {
+    share: CacheLayer,
+    gate: Option<Arc<dyn Reentry>>,
     health: Option<Arc<dyn Health>>,
 }
 
-/// The layer of [`Degrade`].
+/// The layer of [`FallbackLayer`].
 #[derive(Debug, Clone)]
-pub struct Degrading<S> {
-    settings: Degrade,
+pub struct Fallback<S> {
+    settings: FallbackLayer,
     inner: S,
 }
 
@@ -54,9 +54,9 @@ const CONFIGURATION: &str = "configuration";
 
 /// A way down a ladder.
 struct Descent<'a> {
-    settings: &'a Degrade,
+    settings: &'a FallbackLayer,
     steps: Vec<&'a FailureStep>,
-    instead_of: InsteadOf,
+    fallback_of: FallbackOf,
     /// What the caller said beside the arguments, before anything was tried.
     meta: Option<RawJson>,
     errors: Vec<FailedStep>,
@@ -78,10 +78,10 @@ struct StandIn<'a> {
     own: Option<CallContext>,
 }
 
-impl Degrade {
+impl FallbackLayer {
     /// A layer that gives what this one keeps.
     #[must_use]
-    pub fn new(share: Share) -> Self {
+    pub fn new(share: CacheLayer) -> Self {
         Self {
             share,
             gate: None,
@@ -91,7 +91,7 @@ impl Degrade {
 
     /// The same layer, which calls fallbacks through this. Without it, there are none.
     #[must_use]
-    pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
+    pub fn gate(mut self, gate: Arc<dyn Reentry>) -> Self {
         self.gate = Some(gate);
         self
     }
@@ -123,18 +123,18 @@ impl Degrade {
     }
 }
 
-impl<S> Layer<S> for Degrade {
-    type Invoke = Degrading<S>;
+impl<S> Layer<S> for FallbackLayer {
+    type Invoke = Fallback<S>;
 
-    fn layer(self, inner: S) -> Degrading<S> {
-        Degrading {
+    fn layer(self, inner: S) -> Fallback<S> {
+        Fallback {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Degrading<S> {
+impl<S: Invoke> Invoke for Fallback<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let ladder = cx.tool().settings().on_failure.as_ref();
         let Some(ladder) = ladder.filter(|_| matches!(cx.target, Target::Tool(_))) else {
@@ -142,7 +142,7 @@ impl<S: Invoke> Invoke for Degrading<S> {
         };
         let ladder = ladder.clone();
         if cx.is_dry_run() {
-            cx.note("degrade", || {
+            cx.explain("degrade", || {
                 format!("if it fails: {}", Shown(&ladder.iter().collect::<Vec<_>>()))
             });
             return self.inner.invoke(cx).await;
@@ -152,26 +152,26 @@ impl<S: Invoke> Invoke for Degrading<S> {
     }
 }
 
-impl<S: Invoke> Degrading<S> {
+impl<S: Invoke> Fallback<S> {
     /// Makes the call, and goes down the ladder if it fails.
     async fn guarded(&self, cx: &mut CallContext, ladder: &[FailureStep]) -> Result<Outcome, ToolError> {
-        let meta = cx.meta.clone();
+        let meta = cx.extras.meta.clone();
         let error = match self.first(cx, ladder).await {
             Err(error) => error,
             answered => return answered,
         };
         if let Some(why) = bar(cx, &error) {
-            cx.note("degrade", || format!("nothing else is given: {why}"));
+            cx.explain("degrade", || format!("nothing else is given: {why}"));
             return Err(cx.mark(error));
         }
         let name = cx.tool().name().clone();
         let descent = Descent {
             settings: &self.settings,
             steps: self.settings.order(ladder),
-            instead_of: cx
-                .instead_of
+            fallback_of: cx
+                .fallback_of
                 .clone()
-                .unwrap_or_else(|| InsteadOf::new(name.clone(), cx.idempotency_key.is_some())),
+                .unwrap_or_else(|| FallbackOf::new(name.clone(), cx.extras.idempotency_key.is_some())),
             meta,
             errors: vec![FailedStep {
                 tool: Some(name),
@@ -187,8 +187,8 @@ impl<S: Invoke> Degrading<S> {
         let Some(limit) = part(cx, &behind) else {
             return self.inner.invoke(cx).await;
         };
-        let (whole, ask) = (cx.deadline, cx.ask.clone());
-        cx.limit(limit);
+        let (whole, ask) = (cx.deadline, cx.origin.ask.clone());
+        cx.tighten_deadline(limit);
         let ended = {
             let call = pin!(self.inner.invoke(cx));
             within(limit, ask.as_ref(), call).await
@@ -218,15 +218,15 @@ impl Descent<'_> {
                     Some(Stood::Failed(error)) => self.failed(cx, name, &error),
                     Some(Stood::Ended(error)) => {
                         let kind = error.kind();
-                        cx.note("degrade", || {
+                        cx.explain("degrade", || {
                             format!("`{name}` ended as `{kind}`: nothing else is given")
                         });
                         let message = format!("in the place of `{}`, {error}", cx.tool().name());
                         return Err(cx.mark(error.with_message(message)));
                     }
                 },
-                _ if self.instead_of.wants_effect() => {
-                    cx.note("degrade", || "no other answer: the call has a key".to_owned());
+                _ if self.fallback_of.wants_effect() => {
+                    cx.explain("degrade", || "no other answer: the call has a key".to_owned());
                 }
                 FailureStep::Stale(max_age) => match self.settings.share.stale(cx, *max_age) {
                     Ok((reply, age)) => {
@@ -234,7 +234,7 @@ impl Descent<'_> {
                         step.age = age;
                         return Ok(self.give(cx, reply, step));
                     }
-                    Err(why) => cx.note("degrade", || format!("no kept answer: {why}")),
+                    Err(why) => cx.explain("degrade", || format!("no kept answer: {why}")),
                 },
                 FailureStep::Default(value) => match given(cx, value) {
                     Ok(reply) => {
@@ -242,7 +242,7 @@ impl Descent<'_> {
                         return Ok(self.give(cx, reply, step));
                     }
                     Err(why) => {
-                        cx.note("degrade", || format!("no given answer: {why}"));
+                        cx.explain("degrade", || format!("no given answer: {why}"));
                         self.errors.push(FailedStep {
                             tool: Some(CONFIGURATION.into()),
                             kind: ErrorKind::ResultInvalid,
@@ -252,7 +252,7 @@ impl Descent<'_> {
                 _ => {}
             }
         }
-        cx.note("degrade", || "nothing was left".to_owned());
+        cx.explain("degrade", || "nothing was left".to_owned());
         Err(cx.mark(told(error, &self.errors[1..])))
     }
 
@@ -264,16 +264,16 @@ impl Descent<'_> {
         behind: &[&FailureStep],
     ) -> Option<Stood> {
         let gate = self.settings.gate.as_ref()?;
-        if !self.instead_of.adds(name) {
-            cx.note("degrade", || format!("not `{name}`: it was tried already"));
+        if !self.fallback_of.adds(name) {
+            cx.explain("degrade", || format!("not `{name}`: it was tried already"));
             return None;
         }
         let limit = part(cx, behind).or_else(|| cx.remaining());
         if limit.is_some_and(|limit| limit.is_zero()) {
-            cx.note("degrade", || format!("not `{name}`: no time is left"));
+            cx.explain("degrade", || format!("not `{name}`: no time is left"));
             return None;
         }
-        cx.note("degrade", || match limit {
+        cx.explain("degrade", || match limit {
             Some(limit) => format!("tries `{name}` for {}", format_duration(limit)),
             None => format!("tries `{name}`"),
         });
@@ -281,23 +281,23 @@ impl Descent<'_> {
             Ok(found) => found,
             Err(error) => return Some(Stood::Failed(error)),
         };
-        let mut own = cx.stand_in(tool, self.instead_of.clone());
-        own.meta.clone_from(&self.meta);
+        let mut own = cx.fork_fallback(tool, self.fallback_of.clone());
+        own.extras.meta.clone_from(&self.meta);
         if let Some(left) = left {
-            own.limit(left);
+            own.tighten_deadline(left);
         }
-        let mut stand_in = StandIn { cx, own: Some(own) };
-        let own = stand_in.own.as_mut()?;
+        let mut fork_fallback = StandIn { cx, own: Some(own) };
+        let own = fork_fallback.own.as_mut()?;
         let result = gate.call(own).await;
-        let stood = stood(own, result, stand_in.cx.tool());
-        drop(stand_in);
+        let stood = stood(own, result, fork_fallback.cx.tool());
+        drop(fork_fallback);
         Some(stood)
     }
 
     /// The tool of this name, with the time that is left for it.
     async fn find(
         &self,
-        gate: &dyn Gate,
+        gate: &dyn Reentry,
         cx: &CallContext,
         name: &str,
         limit: Option<Duration>,
@@ -320,7 +320,7 @@ impl Descent<'_> {
 
     fn failed(&mut self, cx: &mut CallContext, name: &Arc<str>, error: &ToolError) {
         let kind = error.kind();
-        cx.note("degrade", || format!("not `{name}`: {error}"));
+        cx.explain("degrade", || format!("not `{name}`: {error}"));
         // Whom somebody may not call, they need not know of.
         let is_known = !matches!(kind, ErrorKind::Denied | ErrorKind::NotFound);
         self.errors.push(FailedStep {
@@ -339,7 +339,7 @@ impl Descent<'_> {
         let Degraded {
             step, source, age, ..
         } = &degraded;
-        cx.note("degrade", || match step {
+        cx.explain("degrade", || match step {
             DegradedStep::Fallback => format!("`{source}` answered in its place"),
             DegradedStep::Stale => format!("gives what it answered {} ago", format_duration(*age)),
             DegradedStep::Default => "gives what the configuration says".to_owned(),
@@ -450,7 +450,7 @@ fn fits(tool: &Tool, reply: &Reply) -> Result<(), String> {
 /// The age of an answer by what a cache said of it.
 fn age_of(said: &[(&'static str, RawJson)]) -> Duration {
     let ages = said.iter().filter_map(|(key, value)| {
-        let is_told = [Share::META_KEY, Degraded::META_KEY].contains(key);
+        let is_told = [CacheLayer::META_KEY, Degraded::META_KEY].contains(key);
         value.get("age_ms").filter(|_| is_told)?.to::<u64>().ok()
     });
     Duration::from_millis(ages.max().unwrap_or_default())
@@ -486,7 +486,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-impl fmt::Debug for Degrade {
+impl fmt::Debug for FallbackLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Degrade")
             .field("share", &self.share)

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::Instant};
-use tool_core::ConcurrencyLimit;
+use tool_core::ConcurrencySettings;
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -55,7 +55,7 @@ const MAX_HINT: Duration = Duration::from_secs(60);
 
 impl Gate {
     /// Asks for a place.
-    pub(crate) fn enter(self: &Arc<Self>, limit: &ConcurrencyLimit) -> Entry {
+    pub(crate) fn enter(self: &Arc<Self>, limit: &ConcurrencySettings) -> Entry {
         let mut state = self.lock();
         state.max = limit.max;
         // There are some if the limit was raised since.

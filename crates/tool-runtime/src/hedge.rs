@@ -10,7 +10,7 @@ use std::{
 use tokio::time::{Instant as Timer, sleep};
 use tool_core::{
     Asker, CallContext, Event, Health, HedgeAfter, HedgePercent, HedgeSettings, Instant, Invoke, Layer,
-    Outcome, Target, TaskWish, ToolError, format_duration,
+    Outcome, Target, TaskMode, ToolError, format_duration,
 };
 
 use crate::{
@@ -44,14 +44,14 @@ use crate::{
 /// Inside retries, so that a hedged attempt is tried again as one; outside all that guards a single attempt, since a hedge is
 /// an attempt with a place, a breaker and a time limit of its own.
 #[derive(Clone, Default)]
-pub struct Hedge {
+pub struct HedgeLayer {
     health: Option<Arc<dyn Health>>,
 }
 
-/// The layer of [`Hedge`].
+/// The layer of [`HedgeLayer`].
 #[derive(Debug, Clone)]
-pub struct Hedging<S> {
-    settings: Hedge,
+pub struct Hedge<S> {
+    settings: HedgeLayer,
     inner: S,
 }
 
@@ -84,7 +84,7 @@ const MIN_CALLS: u64 = 20;
 /// Earlier than this there is no hedge, whatever the percentile: it would come with the answer.
 const MIN_AFTER: Duration = Duration::from_millis(1);
 
-impl Hedge {
+impl HedgeLayer {
     /// A layer that asks this how long tools usually take. Without it, percentiles are taken to be unknown.
     #[must_use]
     pub fn new(health: Arc<dyn Health>) -> Self {
@@ -124,24 +124,24 @@ impl Hedge {
     }
 }
 
-impl<S> Layer<S> for Hedge {
-    type Invoke = Hedging<S>;
+impl<S> Layer<S> for HedgeLayer {
+    type Invoke = Hedge<S>;
 
-    fn layer(self, inner: S) -> Hedging<S> {
-        Hedging {
+    fn layer(self, inner: S) -> Hedge<S> {
+        Hedge {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Hedging<S> {
+impl<S: Invoke> Invoke for Hedge<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let Some(settings) = cx.tool().settings().hedge else {
             return self.inner.invoke(cx).await;
         };
         if let Some(why) = alone(cx) {
-            cx.note("hedge", || format!("not hedged: {why}"));
+            cx.explain("hedge", || format!("not hedged: {why}"));
             return self.inner.invoke(cx).await;
         }
         // Boxed, so that the calls of other tools do not carry the room for this.
@@ -149,7 +149,7 @@ impl<S: Invoke> Invoke for Hedging<S> {
     }
 }
 
-impl<S: Invoke> Hedging<S> {
+impl<S: Invoke> Hedge<S> {
     async fn hedged(&self, cx: &mut CallContext, settings: HedgeSettings) -> Result<Outcome, ToolError> {
         if cx.attempt == 0 {
             cx.next_attempt();
@@ -158,7 +158,7 @@ impl<S: Invoke> Hedging<S> {
             after: self.settings.after(cx, settings),
             settings,
             budget: budget(cx),
-            asker: cx.ask.clone(),
+            asker: cx.origin.ask.clone(),
         };
         if cx.tool().settings().retry.is_none() {
             // Otherwise retries have taken note of it.
@@ -176,7 +176,7 @@ impl<S: Invoke> Hedging<S> {
             cx.merge_fork(winner);
             cx.observers.tell(&Event::HedgeWon { cx });
         }
-        cx.note("hedge", || ended.text(plan.after));
+        cx.explain("hedge", || ended.text(plan.after));
         ended.result
     }
 
@@ -258,10 +258,10 @@ fn alone(cx: &CallContext) -> Option<&'static str> {
     if is_repeated(cx) {
         return Some("this is a repeated attempt");
     }
-    if cx.resume.is_some() {
+    if cx.extras.resume.is_some() {
         return Some("this is another round of a call");
     }
-    if matches!(cx.task, Some(TaskWish::Wanted(_))) {
+    if matches!(cx.extras.task, Some(TaskMode::Requested(_))) {
         return Some("the call is to be a task");
     }
     None
@@ -272,9 +272,9 @@ fn copy(cx: &CallContext, number: u32) -> CallContext {
     let mut copy = cx.fork();
     copy.is_hedge = true;
     copy.attempt += number;
-    copy.ask = None;
-    copy.progress = None;
-    copy.task = None;
+    copy.origin.ask = None;
+    copy.origin.progress = None;
+    copy.extras.task = None;
     // What runs the tool may be a gateway, which should neither try this again nor hedge it.
     mark(&mut copy, number);
     copy
@@ -302,7 +302,7 @@ impl Ended {
     }
 }
 
-impl fmt::Debug for Hedge {
+impl fmt::Debug for HedgeLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hedge")
             .field("knows_health", &self.health.is_some())

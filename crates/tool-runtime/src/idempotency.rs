@@ -12,7 +12,7 @@ use tool_core::{
 /// # What a call with a key comes to
 /// If it is the first with its key, it is made. A call with the same key, tool and arguments that comes while that one
 /// runs waits for it, within its own deadline; one that comes later gets the stored answer, marked with
-/// [`Idempotency::META_KEY`]. The same key for another tool or with other arguments is refused. Keys belong to
+/// [`IdempotencyLayer::META_KEY`]. The same key for another tool or with other arguments is refused. Keys belong to
 /// principals: two of them may use the same one.
 ///
 /// A failure frees the key if the tool cannot have run, or may run again; otherwise the same failure is told again. If
@@ -28,18 +28,18 @@ use tool_core::{
 /// # Cancellation
 /// A call whose future is dropped frees the key, unless it was sent off: then nobody knows whether the tool ran.
 #[derive(Clone)]
-pub struct Idempotency {
+pub struct IdempotencyLayer {
     ledger: Arc<dyn Ledger>,
 }
 
-/// The layer of [`Idempotency`].
+/// The layer of [`IdempotencyLayer`].
 #[derive(Clone)]
-pub struct Idempotent<S> {
-    settings: Idempotency,
+pub struct Idempotency<S> {
+    settings: IdempotencyLayer,
     inner: S,
 }
 
-impl Idempotency {
+impl IdempotencyLayer {
     /// Where an answer that was stored says so: the id of its entry.
     pub const META_KEY: &'static str = "dev.toolplane/replayed";
 
@@ -50,30 +50,30 @@ impl Idempotency {
     }
 }
 
-impl<S> Layer<S> for Idempotency {
-    type Invoke = Idempotent<S>;
+impl<S> Layer<S> for IdempotencyLayer {
+    type Invoke = Idempotency<S>;
 
-    fn layer(self, inner: S) -> Idempotent<S> {
-        Idempotent {
+    fn layer(self, inner: S) -> Idempotency<S> {
+        Idempotency {
             settings: self,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Idempotent<S> {
+impl<S: Invoke> Invoke for Idempotency<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let Idempotency { ledger } = &self.settings;
+        let IdempotencyLayer { ledger } = &self.settings;
         // What is no tool is read or asked, as often as one likes.
         if cx.is_dry_run() || !matches!(cx.target, Target::Tool(_)) {
             check(cx)?;
             return self.inner.invoke(cx).await;
         }
         // What came of a stand-in is remembered with the call that it is made for, under whose id it runs.
-        if cx.instead_of.is_some() {
+        if cx.fallback_of.is_some() {
             return self.inner.invoke(cx).await;
         }
-        if cx.idempotency_key.is_some() {
+        if cx.extras.idempotency_key.is_some() {
             check(cx)?;
             if let Some(entry) = claim(&**ledger, cx).await? {
                 cx.observers.tell(&Event::Replayed { cx });
@@ -81,7 +81,7 @@ impl<S: Invoke> Invoke for Idempotent<S> {
             }
         }
         let call = Call {
-            is_granted: cx.entry.is_some(),
+            is_granted: cx.extras.ledger_entry_id.is_some(),
             cx,
             ledger: &**ledger,
             is_over: false,
@@ -92,9 +92,9 @@ impl<S: Invoke> Invoke for Idempotent<S> {
 }
 
 fn check(cx: &CallContext) -> Result<(), ToolError> {
-    match cx.idempotency_key.as_deref().map(Claim::check_key) {
+    match cx.extras.idempotency_key.as_deref().map(Claim::check_key) {
         Some(Err(problem)) => {
-            cx.tell_refused("idempotency", "key");
+            cx.emit_refused("idempotency", "key");
             let message = format!("the idempotency key {problem}");
             Err(ToolError::new(ErrorKind::InvalidArguments, message))
         }
@@ -108,18 +108,18 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
     loop {
         match ledger.claim(&claim).await? {
             Claimed::Granted(id) => {
-                cx.entry = Some(id);
-                cx.note("idempotency", || "the key is this call's".to_owned());
+                cx.extras.ledger_entry_id = Some(id);
+                cx.explain("idempotency", || "the key is this call's".to_owned());
                 return Ok(None);
             }
             Claimed::Running(end) => {
-                cx.note("idempotency", || "waits for a call with the same key".to_owned());
+                cx.explain("idempotency", || "waits for a call with the same key".to_owned());
                 end.await;
             }
             Claimed::Settled(entry) => return Ok(Some(entry)),
             Claimed::Conflict => {
-                cx.note("idempotency", || "refused: the key is another call's".to_owned());
-                cx.tell_refused("idempotency", "conflict");
+                cx.explain("idempotency", || "refused: the key is another call's".to_owned());
+                cx.emit_refused("idempotency", "conflict");
                 let message = "the idempotency key was used for a call of another tool or with other \
                                arguments; take a new one";
                 return Err(ToolError::new(ErrorKind::InvalidArguments, message));
@@ -131,8 +131,8 @@ async fn claim(ledger: &dyn Ledger, cx: &mut CallContext) -> Result<Option<Box<L
 /// What came of the call with the same key.
 fn replay(cx: &mut CallContext, entry: LedgerEntry) -> Result<Outcome, ToolError> {
     let id = entry.id;
-    cx.entry = Some(id);
-    cx.note("idempotency", || {
+    cx.extras.ledger_entry_id = Some(id);
+    cx.explain("idempotency", || {
         format!(
             "as of the call {id} with the same key, which is {}",
             entry.state.as_str()
@@ -140,7 +140,7 @@ fn replay(cx: &mut CallContext, entry: LedgerEntry) -> Result<Outcome, ToolError
     });
     match entry.state {
         LedgerState::Answered(Some(mut reply)) => {
-            reply.add_meta(Idempotency::META_KEY, RawJson::from(id.to_string().as_str()));
+            reply.add_meta(IdempotencyLayer::META_KEY, RawJson::from(id.to_string().as_str()));
             Ok(reply.into())
         }
         LedgerState::Failed(error) | LedgerState::Unknown(error) => Err(error),
@@ -185,7 +185,7 @@ impl Call<'_> {
     fn settle(&self, end: Settled) {
         match end {
             // Another tool may have run in the place of this one, and must not again, whatever this one may.
-            Settled::Unknown(error) if self.is_granted && self.cx.is_spent() => {
+            Settled::Unknown(error) if self.is_granted && self.cx.side_effect_by_fallback() => {
                 self.ledger.settle(self.cx.ledger_id(), Settled::Failed(error));
             }
             end if self.is_granted => self.ledger.settle(self.cx.ledger_id(), end),
@@ -224,13 +224,13 @@ fn withdrawn(cx: &CallContext) -> Settled {
     Settled::Unknown(lost(cx.ledger_id(), message))
 }
 
-impl fmt::Debug for Idempotency {
+impl fmt::Debug for IdempotencyLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idempotency").finish_non_exhaustive()
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Idempotent<S> {
+impl<S: fmt::Debug> fmt::Debug for Idempotency<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idempotent")
             .field("settings", &self.settings)

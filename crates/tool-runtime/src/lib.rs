@@ -1,7 +1,7 @@
-//! The execution layers of a governed call: [`Deadline`] bounds the whole of it, [`Idempotency`] makes a key have its
-//! effect once, [`Degrade`] finds something else when a call fails, [`Share`] keeps answers and makes identical calls
-//! once, [`Retry`] tries again what failed, [`Hedge`] gives slow attempts company, [`Concurrency`] bounds how many
-//! attempts run at once, [`Timeout`] one attempt. Each works alone around anything that implements
+//! The execution layers of a governed call: [`DeadlineLayer`] bounds the whole of it, [`IdempotencyLayer`] makes a key have its
+//! effect once, [`FallbackLayer`] finds something else when a call fails, [`CacheLayer`] keeps answers and makes identical calls
+//! once, [`RetryLayer`] tries again what failed, [`HedgeLayer`] gives slow attempts company, [`ConcurrencyLimitLayer`] bounds how many
+//! attempts run at once, [`TimeoutLayer`] one attempt. Each works alone around anything that implements
 //! [`tool_core::Invoke`], and [`TokioClock`] is the clock they measure with.
 //!
 //! ```
@@ -35,13 +35,13 @@ pub use self::{
     backoff::Backoff,
     budget::RetryBudget,
     clock::TokioClock,
-    concurrency::{Concurrency, Limiting},
-    deadline::{Deadline, Deadlined},
-    degrade::{Degrade, Degrading},
-    hedge::{Hedge, Hedging},
-    idempotency::{Idempotency, Idempotent},
+    concurrency::{ConcurrencyLimit, ConcurrencyLimitLayer},
+    deadline::{Deadline, DeadlineLayer},
+    degrade::{Fallback, FallbackLayer},
+    hedge::{Hedge, HedgeLayer},
+    idempotency::{Idempotency, IdempotencyLayer},
     memory_ledger::{LedgerLimits, MemoryLedger},
-    retry::{Retry, Retrying},
-    share::{Share, Sharing},
-    timeout::{Timeout, Timing},
+    retry::{Retry, RetryLayer},
+    share::{Cache, CacheLayer},
+    timeout::{Timeout, TimeoutLayer},
 };

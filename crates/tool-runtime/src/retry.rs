@@ -23,19 +23,19 @@ use crate::{Backoff, RetryBudget};
 /// sent, or was refused, does not, and the call ends as [`ErrorKind::OutcomeUnknown`] all the same.
 ///
 /// # Retries of retries
-/// A second attempt says that it is one, in the call's `_meta` under [`Retry::META_KEY`]. A call that arrives with that is
+/// A second attempt says that it is one, in the call's `_meta` under [`RetryLayer::META_KEY`]. A call that arrives with that is
 /// not tried again here, so that attempts do not multiply where one gateway stands before another.
 ///
 /// # Order
 /// Inside whatever shares or replaces results, outside what guards a single attempt.
 #[derive(Debug, Clone, Default)]
-pub struct Retry {
+pub struct RetryLayer {
     jitter: Arc<Jitter>,
 }
 
-/// The layer of [`Retry`].
+/// The layer of [`RetryLayer`].
 #[derive(Debug, Clone)]
-pub struct Retrying<S> {
+pub struct Retry<S> {
     jitter: Arc<Jitter>,
     inner: S,
 }
@@ -53,7 +53,7 @@ enum Stop {
     NoBudget,
 }
 
-impl Retry {
+impl RetryLayer {
     /// Where a repeated attempt says that it is one: the number of attempts before it.
     pub const META_KEY: &'static str = "dev.toolplane/retry-attempt";
 
@@ -66,18 +66,18 @@ impl Retry {
     }
 }
 
-impl<S> Layer<S> for Retry {
-    type Invoke = Retrying<S>;
+impl<S> Layer<S> for RetryLayer {
+    type Invoke = Retry<S>;
 
-    fn layer(self, inner: S) -> Retrying<S> {
-        Retrying {
+    fn layer(self, inner: S) -> Retry<S> {
+        Retry {
             jitter: self.jitter,
             inner,
         }
     }
 }
 
-impl<S: Invoke> Invoke for Retrying<S> {
+impl<S: Invoke> Invoke for Retry<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let settings = cx.tool().settings().retry;
         // A dry run makes no attempt, so it earns no retries for others either.
@@ -98,7 +98,7 @@ impl<S: Invoke> Invoke for Retrying<S> {
             n_attempts += 1;
             match decide(cx, error, n_attempts, settings, budget, &self.jitter) {
                 Ok(pause) => {
-                    cx.note("retry", || {
+                    cx.explain("retry", || {
                         format!("again in {}, after `{}`", format_duration(pause), error.kind())
                     });
                     cx.observers.tell(&Event::Retried { cx, error, pause });
@@ -109,7 +109,7 @@ impl<S: Invoke> Invoke for Retrying<S> {
                     }
                 }
                 Err(stop) => {
-                    cx.note("retry", || format!("not again: {stop}"));
+                    cx.explain("retry", || format!("not again: {stop}"));
                     return result.map_err(|error| told(error, unknown));
                 }
             }
@@ -158,7 +158,7 @@ fn decide(
     if descriptor.origin.trust == Trust::Operator && descriptor.metadata.retryable == Some(false) {
         return Err(Stop::Declared);
     }
-    if cx.ask.as_ref().is_some_and(Asker::has_asked) {
+    if cx.origin.ask.as_ref().is_some_and(Asker::has_asked) {
         return Err(Stop::Asked);
     }
     let pause = backoff
@@ -184,17 +184,21 @@ pub(crate) fn budget(cx: &CallContext) -> Arc<RetryBudget> {
 
 /// Whether the call is one that is repeated already, here or by its caller.
 pub(crate) fn is_repeated(cx: &CallContext) -> bool {
-    cx.meta
+    cx.extras
+        .meta
         .as_ref()
-        .is_some_and(|meta| meta.get(Retry::META_KEY).is_some())
+        .is_some_and(|meta| meta.get(RetryLayer::META_KEY).is_some())
 }
 
 /// Says that what follows is a repeated attempt.
 pub(crate) fn mark(cx: &mut CallContext, n_attempts: u32) {
     let before = RawJson::from(serde_json::Value::from(n_attempts));
-    let meta = cx.meta.take().unwrap_or_else(RawJson::object);
+    let meta = cx.extras.meta.take().unwrap_or_else(RawJson::object);
     // What is no object cannot say it, and stays as it is.
-    cx.meta = Some(meta.with_members(&[(Retry::META_KEY, before)]).unwrap_or(meta));
+    cx.extras.meta = Some(
+        meta.with_members(&[(RetryLayer::META_KEY, before)])
+            .unwrap_or(meta),
+    );
 }
 
 impl fmt::Display for Stop {

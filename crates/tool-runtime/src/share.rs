@@ -4,12 +4,12 @@ use raw_json::RawJson;
 use tokio::sync::{oneshot, watch};
 use tool_core::{
     CacheOutcome, CacheSettings, CallContext, Category, Degraded, DegradedStep, DispatchHistory, ErrorKind,
-    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskWish, ToolError, format_duration,
+    Event, FailedStep, Invoke, Layer, Outcome, Reply, Target, TaskMode, ToolError, format_duration,
 };
 use tracing::Instrument;
 
 use crate::{
-    Retry,
+    RetryLayer,
     answers::{Answer, Answers, Key},
     degrade::mark_degraded,
     flights::{Boarding, Flights, Landed, Takeoff},
@@ -27,16 +27,16 @@ use crate::{
 /// # What is made once belongs to no caller
 /// Its answer is for others as well, so it cannot depend on what one caller has beside the arguments. It is made without
 /// the caller's client: it can ask nobody, tells no one its log, and becomes no task. Of the caller's `_meta` it has the
-/// trace and [`Retry::META_KEY`] alone. Its time is the tool's, not that of the caller who came first. Progress goes to
+/// trace and [`RetryLayer::META_KEY`] alone. Its time is the tool's, not that of the caller who came first. Progress goes to
 /// all who wait, if the first of them wanted any.
 ///
 /// A call that needs more than that is made for itself: another round of a call, one that wants to be a task, one
-/// with an idempotency key, and one that says so in its `_meta` under [`Share::META_KEY`].
+/// with an idempotency key, and one that says so in its `_meta` under [`CacheLayer::META_KEY`].
 ///
 /// # What is kept
 /// Answers, and nothing else: no errors, nothing in which the tool reports a failure, no part, nothing unfinished. A reply that was
-/// not made for its call says so under [`Share::META_KEY`], with its age. For how long answers are of use depends also on
-/// the tool's ladder, of which [`Degrade`](crate::Degrade) takes the steps.
+/// not made for its call says so under [`CacheLayer::META_KEY`], with its age. For how long answers are of use depends also on
+/// the tool's ladder, of which [`FallbackLayer`](crate::Degrade) takes the steps.
 ///
 /// # Cancellation
 /// The work runs in a task of its own. A caller who goes takes nothing away from those who wait with it; when the last one
@@ -46,14 +46,14 @@ use crate::{
 /// Inside admission, or a refused caller would read another's answer; outside retries, so that all who wait for a result
 /// share its attempts.
 #[derive(Clone)]
-pub struct Share {
+pub struct CacheLayer {
     desk: Arc<Desk>,
 }
 
-/// The layer of [`Share`].
+/// The layer of [`CacheLayer`].
 #[derive(Debug)]
-pub struct Sharing<S> {
-    settings: Share,
+pub struct Cache<S> {
+    settings: CacheLayer,
     /// Shared with the work that goes on without its caller.
     inner: Arc<S>,
 }
@@ -83,7 +83,7 @@ struct Wanted {
     spare: Option<Arc<Answer>>,
 }
 
-impl Share {
+impl CacheLayer {
     /// Where a reply says that it was not made for its call, and where a caller says that it wants none of those.
     pub const META_KEY: &'static str = "dev.toolplane/cache";
     /// What a caller says there.
@@ -134,18 +134,18 @@ impl Share {
     }
 }
 
-impl<S> Layer<S> for Share {
-    type Invoke = Sharing<S>;
+impl<S> Layer<S> for CacheLayer {
+    type Invoke = Cache<S>;
 
-    fn layer(self, inner: S) -> Sharing<S> {
-        Sharing {
+    fn layer(self, inner: S) -> Cache<S> {
+        Cache {
             settings: self,
             inner: Arc::new(inner),
         }
     }
 }
 
-impl<S: Invoke + 'static> Invoke for Sharing<S> {
+impl<S: Invoke + 'static> Invoke for Cache<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         match self.plan(cx) {
             Plan::Alone => self.inner.invoke(cx).await,
@@ -156,21 +156,21 @@ impl<S: Invoke + 'static> Invoke for Sharing<S> {
     }
 }
 
-impl<S: Invoke + 'static> Sharing<S> {
+impl<S: Invoke + 'static> Cache<S> {
     fn plan(&self, cx: &mut CallContext) -> Plan {
         let Some(settings) = cx.tool().settings().cache else {
             return Plan::Alone;
         };
-        let Share { desk } = &self.settings;
+        let CacheLayer { desk } = &self.settings;
         if !matches!(cx.target, Target::Tool(_)) {
             return Plan::Alone;
         }
         if cx.is_dry_run() {
-            cx.note("cache", || "nothing is kept or given in a dry run".to_owned());
+            cx.explain("cache", || "nothing is kept or given in a dry run".to_owned());
             return Plan::Alone;
         }
         if let Some(why) = alone(cx) {
-            cx.note("cache", || format!("not looked at: {why}"));
+            cx.explain("cache", || format!("not looked at: {why}"));
             tell(cx, CacheOutcome::Bypassed);
             return Plan::Alone;
         }
@@ -223,7 +223,7 @@ impl<S: Invoke + 'static> Sharing<S> {
             && !error.may_have_run()
         {
             let (kind, age) = (error.kind(), answer.age(cx.clock.now()));
-            cx.note("cache", || {
+            cx.explain("cache", || {
                 format!("answered {} ago, after `{kind}`", format_duration(age))
             });
             tell(cx, CacheOutcome::Stale);
@@ -248,7 +248,7 @@ impl<S: Invoke + 'static> Sharing<S> {
         settings: CacheSettings,
     ) -> (CacheOutcome, Result<Outcome, ToolError>) {
         let Desk { answers, flights } = &*self.settings.desk;
-        let boarding = flights.board(&key, cx.progress.as_ref(), || {
+        let boarding = flights.board(&key, cx.origin.progress.as_ref(), || {
             let ttl = settings.ttl_of(&cx.tool().descriptor().metadata);
             let answer = answers.find(&key)?;
             (answer.age(cx.clock.now()) < ttl).then_some(answer)
@@ -256,13 +256,13 @@ impl<S: Invoke + 'static> Sharing<S> {
         match boarding {
             Boarding::Kept(answer) => {
                 let age = answer.age(cx.clock.now());
-                cx.note("cache", || "answered just now".to_owned());
+                cx.explain("cache", || "answered just now".to_owned());
                 let reply = marked(answer.reply(), CacheOutcome::Hit, age, None);
                 (CacheOutcome::Hit, Ok(reply.into()))
             }
             Boarding::Joined(_seat, landed, history) => {
                 cx.follow(history);
-                cx.note("cache", || {
+                cx.explain("cache", || {
                     "waits for the same call, which runs already".to_owned()
                 });
                 match joined(landed).await {
@@ -276,7 +276,7 @@ impl<S: Invoke + 'static> Sharing<S> {
             }
             Boarding::New(_seat, takeoff) => {
                 cx.follow(takeoff.history.clone());
-                cx.note("cache", || "nothing is kept".to_owned());
+                cx.explain("cache", || "nothing is kept".to_owned());
                 let (sender, own) = oneshot::channel();
                 self.begin(cx, key, settings, takeoff, Some(sender));
                 let result = match own.await {
@@ -313,9 +313,9 @@ impl<S: Invoke + 'static> Sharing<S> {
     ) {
         let (inner, desk) = (self.inner.clone(), self.settings.desk.clone());
         let mut work = of_nobody(cx, takeoff.history.clone());
-        let is_followed = own.is_some() && cx.progress.is_some();
+        let is_followed = own.is_some() && cx.origin.progress.is_some();
         takeoff.begin(|landing, listeners| {
-            work.progress = is_followed.then_some(listeners as _);
+            work.origin.progress = is_followed.then_some(listeners as _);
             let run = async move {
                 let result = run(&*inner, &mut work).await;
                 if let Ok(Outcome::Reply(reply)) = &result {
@@ -346,42 +346,46 @@ type Worked = (CallContext, Result<Outcome, ToolError>);
 /// The reply out of what is kept.
 fn kept(cx: &mut CallContext, answer: &Answer, outcome: CacheOutcome, why: &str) -> Reply {
     let age = answer.age(cx.clock.now());
-    cx.note("cache", || format!("answered {} ago{why}", format_duration(age)));
+    cx.explain("cache", || format!("answered {} ago{why}", format_duration(age)));
     tell(cx, outcome);
     marked(answer.reply(), outcome, age, None)
 }
 
 /// Why a call must be made for itself, if it must.
 fn alone(cx: &CallContext) -> Option<&'static str> {
-    if cx.resume.is_some() {
+    if cx.extras.resume.is_some() {
         return Some("this is another round of a call");
     }
-    if matches!(cx.task, Some(TaskWish::Wanted(_))) {
+    if matches!(cx.extras.task, Some(TaskMode::Requested(_))) {
         return Some("the call is to be a task");
     }
-    if cx.idempotency_key.is_some() {
+    if cx.extras.idempotency_key.is_some() {
         return Some("the call has a key of its own");
     }
-    if cx.beside.is_some() {
+    if cx.extras.extra_params.is_some() {
         return Some("the call says more than its arguments");
     }
-    let said = cx.meta.as_ref().and_then(|meta| meta.get(Share::META_KEY))?;
-    (said.string().as_deref() == Some(Share::BYPASS)).then_some("the caller wants an answer of its own")
+    let said = cx
+        .extras
+        .meta
+        .as_ref()
+        .and_then(|meta| meta.get(CacheLayer::META_KEY))?;
+    (said.string().as_deref() == Some(CacheLayer::BYPASS)).then_some("the caller wants an answer of its own")
 }
 
 /// The same call without what only its caller has.
 fn of_nobody(cx: &CallContext, history: Arc<DispatchHistory>) -> CallContext {
-    let mut work = cx.fork_apart(history);
-    work.meta = cx.meta.as_ref().and_then(common);
+    let mut work = cx.fork_detached(history);
+    work.extras.meta = cx.extras.meta.as_ref().and_then(common);
     work.deadline = None;
-    work.client = None;
-    work.ask = None;
-    work.task = None;
+    work.origin.client = None;
+    work.origin.ask = None;
+    work.extras.task = None;
     work
 }
 
 /// What of the caller's `_meta` does not change an answer.
-const COMMON: [&str; 3] = ["traceparent", "tracestate", Retry::META_KEY];
+const COMMON: [&str; 3] = ["traceparent", "tracestate", RetryLayer::META_KEY];
 
 fn common(meta: &RawJson) -> Option<RawJson> {
     let members = meta.members().filter(|(key, _)| COMMON.contains(&&**key));
@@ -396,7 +400,7 @@ fn common(meta: &RawJson) -> Option<RawJson> {
 
 /// Runs the work within the tool's own time.
 async fn run(inner: &impl Invoke, work: &mut CallContext) -> Result<Outcome, ToolError> {
-    let limit = work.limit(work.tool().settings().call_timeout);
+    let limit = work.tighten_deadline(work.tool().settings().call_timeout);
     let result = {
         let running = pin!(inner.invoke(work));
         within(limit, None, running).await
@@ -415,15 +419,15 @@ fn keep(answers: &Answers, key: Key, settings: CacheSettings, reply: &Reply, wor
         .max(work.tool().settings().longest_stale().unwrap_or_default());
     let n_bytes = reply.raw().len();
     if reply.is_error {
-        work.note("cache", || "not kept: the tool reports a failure".to_owned());
+        work.explain("cache", || "not kept: the tool reports a failure".to_owned());
     } else if reply.is_partial() {
-        work.note("cache", || "not kept: it is not all of the answer".to_owned());
+        work.explain("cache", || "not kept: it is not all of the answer".to_owned());
     } else if n_bytes > settings.max_bytes {
-        work.note("cache", || {
+        work.explain("cache", || {
             format!("not kept: {n_bytes} bytes are more than {}", settings.max_bytes)
         });
     } else if !longest.is_zero() {
-        work.note("cache", || {
+        work.explain("cache", || {
             format!("kept, and fresh for {}", format_duration(ttl))
         });
         answers.keep(key, reply, work.clock.now());
@@ -454,7 +458,10 @@ fn marked(mut reply: Reply, outcome: CacheOutcome, age: Duration, error: Option<
         Some(error) => format!(r#"{{"status":"{status}","age_ms":{age},"error":"{error}"}}"#),
         None => format!(r#"{{"status":"{status}","age_ms":{age}}}"#),
     };
-    reply.add_meta(Share::META_KEY, RawJson::parse(text).expect("the text is JSON"));
+    reply.add_meta(
+        CacheLayer::META_KEY,
+        RawJson::parse(text).expect("the text is JSON"),
+    );
     reply
 }
 
@@ -464,7 +471,7 @@ impl Plan {
     }
 }
 
-impl fmt::Debug for Share {
+impl fmt::Debug for CacheLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Share")
             .field("desk", &self.desk)

@@ -14,37 +14,37 @@ use crate::within::{Heard, within_progress};
 /// The attempt's future is dropped. Whether the tool may have run is then read from the attempt's
 /// [`Dispatch`](tool_core::Dispatch) mark: see [`CallContext::unanswered`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Timeout;
+pub struct TimeoutLayer;
 
-/// The layer of [`Timeout`].
+/// The layer of [`TimeoutLayer`].
 #[derive(Debug, Clone)]
-pub struct Timing<S> {
+pub struct Timeout<S> {
     inner: S,
 }
 
-impl<S> Layer<S> for Timeout {
-    type Invoke = Timing<S>;
+impl<S> Layer<S> for TimeoutLayer {
+    type Invoke = Timeout<S>;
 
-    fn layer(self, inner: S) -> Timing<S> {
-        Timing { inner }
+    fn layer(self, inner: S) -> Timeout<S> {
+        Timeout { inner }
     }
 }
 
-impl<S: Invoke> Invoke for Timing<S> {
+impl<S: Invoke> Invoke for Timeout<S> {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let limit = cx.tool().settings().attempt_timeout;
-        cx.note("timeout", || {
+        cx.explain("timeout", || {
             format!("{} for this attempt", format_duration(limit))
         });
-        let ask = cx.ask.clone();
-        let progress = cx.progress.take();
+        let ask = cx.origin.ask.clone();
+        let progress = cx.origin.progress.take();
         let heard = progress.clone().map(|progress| Heard::new(progress, ask.clone()));
-        cx.progress = heard.clone().map(|heard| heard as Arc<dyn Progress>);
+        cx.origin.progress = heard.clone().map(|heard| heard as Arc<dyn Progress>);
         let ended = {
             let attempt = pin!(self.inner.invoke(cx));
             within_progress(limit, ask.as_ref(), heard.as_deref(), attempt).await
         };
-        cx.progress = progress;
+        cx.origin.progress = progress;
         match ended {
             Some(result) => result,
             None => {

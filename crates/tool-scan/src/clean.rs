@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use regex::Regex;
 
 use crate::{hidden_chars, markup};
@@ -69,20 +69,21 @@ pub fn clean_definition(definition: &RawJson) -> Option<RawJson> {
 /// `is_prose` holds for each text of the value.
 fn cleaned(value: &RawJson, is_prose: bool) -> Option<RawJson> {
     match value.kind() {
-        Kind::String if is_prose => {
+        JsonKind::String if is_prose => {
             let text = value.string()?;
             match clean_text(&text) {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(text) => Some(RawJson::from(text.as_str())),
             }
         }
-        Kind::Object => {
+        JsonKind::Object => {
             let members: Vec<(String, RawJson)> = value
                 .members()
                 .filter(|(key, _)| !DATA.contains(&&**key))
                 .filter_map(|(key, member)| {
-                    let is_text = PROSE.contains(&&*key) && member.kind() == Kind::String;
-                    let is_example = matches!(&*key, "examples" | "example") && member.kind() != Kind::Object;
+                    let is_text = PROSE.contains(&&*key) && member.kind() == JsonKind::String;
+                    let is_example =
+                        matches!(&*key, "examples" | "example") && member.kind() != JsonKind::Object;
                     let cleaned = cleaned(&member, is_prose || is_text || is_example)?;
                     Some((key.to_string(), cleaned))
                 })
@@ -95,7 +96,7 @@ fn cleaned(value: &RawJson, is_prose: bool) -> Option<RawJson> {
                 .then(|| value.with_members(&members).ok())
                 .flatten()
         }
-        Kind::Array => {
+        JsonKind::Array => {
             let items: Vec<_> = value
                 .items()
                 .map(|item| (cleaned(&item, is_prose), item))

@@ -26,5 +26,5 @@ pub use self::{
     confusable::{has_mixed_scripts, look_alike_key},
     escape::{escape_json, escape_line, escape_lines, for_model},
     hidden::{CharClass, HiddenChar, hidden_chars, is_hidden},
-    scan::{Finding, Kind, MAX_FINDINGS, scan, scan_text},
+    scan::{Finding, FindingKind, MAX_FINDINGS, scan, scan_text},
 };

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use raw_json::{Kind as JsonKind, RawJson};
+use raw_json::{JsonKind, RawJson};
 
 use crate::{CharClass, confusable::has_mixed_scripts, escape_line, hidden_chars, markup, normal, phrases};
 
@@ -13,7 +13,7 @@ const EXCERPT: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Kind of what was found.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// JSON pointer (RFC 6901) of the text, with hidden characters escaped; that of a member whose name is
     /// suspicious. Empty for a text alone.
     pub place: String,
@@ -28,7 +28,7 @@ pub struct Finding {
 /// Kind of a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FindingKind {
     /// Hidden characters of a class.
     Chars(CharClass),
     /// A text that is not Unicode: a lone surrogate.
@@ -45,7 +45,7 @@ pub enum Kind {
     MixedScripts,
 }
 
-impl Kind {
+impl FindingKind {
     /// Stable name in logs and data.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -151,7 +151,12 @@ impl Scanner {
             }
             JsonKind::String => match value.string() {
                 Some(text) => self.text(&text, false),
-                None => self.add(Kind::Malformed, Kind::Malformed.what(), value.as_str(), false),
+                None => self.add(
+                    FindingKind::Malformed,
+                    FindingKind::Malformed.what(),
+                    value.as_str(),
+                    false,
+                ),
             },
             _ => {}
         }
@@ -159,7 +164,12 @@ impl Scanner {
 
     fn name(&mut self, value: &RawJson) {
         if let Some(name) = value.string().filter(|name| has_mixed_scripts(name)) {
-            self.add(Kind::MixedScripts, Kind::MixedScripts.what(), &name, false);
+            self.add(
+                FindingKind::MixedScripts,
+                FindingKind::MixedScripts.what(),
+                &name,
+                false,
+            );
         }
     }
 
@@ -170,17 +180,17 @@ impl Scanner {
         }
         let plain = normal::plain(text);
         if let Some(comment) = markup::comment(&plain) {
-            self.add(Kind::Comment, Kind::Comment.what(), comment, is_key);
+            self.add(FindingKind::Comment, FindingKind::Comment.what(), comment, is_key);
         }
         if let Some(markup) = markup::hidden_markup(&plain) {
-            self.add(Kind::Markup, Kind::Markup.what(), markup, is_key);
+            self.add(FindingKind::Markup, FindingKind::Markup.what(), markup, is_key);
         }
         let words = normal::words(&plain);
         for (what, phrase) in phrases::orders(&plain, &words) {
-            self.add(Kind::Instruction, what, phrase, is_key);
+            self.add(FindingKind::Instruction, what, phrase, is_key);
         }
         if let Some(block) = phrases::blob(text) {
-            self.add(Kind::Blob, Kind::Blob.what(), block, is_key);
+            self.add(FindingKind::Blob, FindingKind::Blob.what(), block, is_key);
         }
     }
 
@@ -196,13 +206,13 @@ impl Scanner {
         for hidden in hidden_chars(text) {
             if !known.contains(&hidden.class) {
                 known.push(hidden.class);
-                let kind = Kind::Chars(hidden.class);
+                let kind = FindingKind::Chars(hidden.class);
                 self.add(kind, kind.what(), around(text, hidden.at), is_key);
             }
         }
     }
 
-    fn add(&mut self, kind: Kind, what: &'static str, excerpt: &str, is_key: bool) {
+    fn add(&mut self, kind: FindingKind, what: &'static str, excerpt: &str, is_key: bool) {
         if self.findings.len() >= MAX_FINDINGS {
             return;
         }

@@ -3,7 +3,7 @@
 //! The walk follows the value, and at each place the subschemas that speak of it: it is no validator, and what it makes
 //! is checked afterwards. So where a schema is ambiguous nothing is changed, and what a change would spoil is refused.
 
-use raw_json::{Kind, Limits, RawJson};
+use raw_json::{JsonKind, JsonLimits, RawJson};
 use serde_json::{Map, Value};
 use tool_core::{Adapted, ArgumentHandling, Change, ChangeKind};
 
@@ -81,10 +81,10 @@ impl<'a> Walk<'a> {
         }
         let present = changed.as_ref().unwrap_or(value).clone();
         let next = match present.kind() {
-            Kind::Object => self.object(keywords, &present, alone),
-            Kind::Array => self.array(keywords, &present),
-            Kind::String if self.sanitize => self.text(keywords, &present),
-            Kind::Number if self.sanitize => self.clamped(keywords, &present),
+            JsonKind::Object => self.object(keywords, &present, alone),
+            JsonKind::Array => self.array(keywords, &present),
+            JsonKind::String if self.sanitize => self.text(keywords, &present),
+            JsonKind::Number if self.sanitize => self.clamped(keywords, &present),
             _ => None,
         };
         next.or(changed)
@@ -108,9 +108,9 @@ impl<'a> Walk<'a> {
             let known = properties.and_then(|properties| properties.get(&*key));
             match known.or_else(|| others.filter(|others| others.is_object())) {
                 Some(schema)
-                    if member.kind() == Kind::Null
+                    if member.kind() == JsonKind::Null
                         && !required.contains(&&*key)
-                        && !self.document.admits(schema, Kind::Null, &member, 0) =>
+                        && !self.document.admits(schema, JsonKind::Null, &member, 0) =>
                 {
                     self.note(ChangeKind::Dropped, "null for what may be absent".to_owned());
                     dropped.push(key.into_owned());
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
         ways.next().or_else(|| {
             // A single item in the place of a list of such.
             let items = keywords.get("items").filter(|_| wanted.contains(&"array"))?;
-            let fits = value.kind() != Kind::Null
+            let fits = value.kind() != JsonKind::Null
                 && items.is_object()
                 && self.document.admits(items, value.kind(), value, 0);
             fits.then(|| RawJson::parse(format!("[{value}]")).ok()).flatten()
@@ -271,16 +271,16 @@ fn n_naming_members(keywords: &Map<String, Value>) -> usize {
 /// A value in another type, if it can be had in that without loss.
 fn convert(value: &RawJson, wanted: &str) -> Option<RawJson> {
     match (value.kind(), wanted) {
-        (Kind::Number | Kind::Bool, "string") => Some(RawJson::from(value.as_str())),
-        (Kind::String, "boolean") => {
+        (JsonKind::Number | JsonKind::Bool, "string") => Some(RawJson::from(value.as_str())),
+        (JsonKind::String, "boolean") => {
             let text = value.string()?;
             let word = text.trim().to_ascii_lowercase();
             matches!(word.as_str(), "true" | "false").then(|| RawJson::parse(word).ok())?
         }
         // What a model wrote as text though it should have been a value.
-        (Kind::String, "integer" | "number" | "array" | "object") => {
-            let inner = RawJson::parse_within(value.string()?.trim().to_owned(), Limits::STRICT).ok()?;
-            (inner.kind() != Kind::String && is_a(&inner, wanted)).then_some(inner)
+        (JsonKind::String, "integer" | "number" | "array" | "object") => {
+            let inner = RawJson::parse_within(value.string()?.trim().to_owned(), JsonLimits::STRICT).ok()?;
+            (inner.kind() != JsonKind::String && is_a(&inner, wanted)).then_some(inner)
         }
         _ => None,
     }
@@ -293,20 +293,20 @@ fn deceives(next: char) -> bool {
         || matches!(next, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: JsonKind) -> &'static str {
     match kind {
-        Kind::Null => "null",
-        Kind::Bool => "boolean",
-        Kind::Number => "number",
-        Kind::String => "string",
-        Kind::Array => "array",
-        Kind::Object => "object",
+        JsonKind::Null => "null",
+        JsonKind::Bool => "boolean",
+        JsonKind::Number => "number",
+        JsonKind::String => "string",
+        JsonKind::Array => "array",
+        JsonKind::Object => "object",
     }
 }
 
 /// What a converted value is called: an integer only where the schema asks for one.
 fn type_name(value: &RawJson, keywords: &Map<String, Value>) -> &'static str {
-    if value.kind() == Kind::Number && wants(keywords).contains(&"integer") {
+    if value.kind() == JsonKind::Number && wants(keywords).contains(&"integer") {
         "integer"
     } else {
         kind_name(value.kind())

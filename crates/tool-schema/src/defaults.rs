@@ -4,7 +4,7 @@
 //! `additionalProperties`, `$ref`, `allOf`, and `anyOf` and `oneOf` where one branch alone can take the value. It
 //! repeats until no member is added, so arguments that were filled once are not changed again.
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::{Map, Value};
 use tool_core::{Adapted, Change, ChangeKind};
 
@@ -183,7 +183,7 @@ impl<'a> Walk<'a> {
 
     /// The value with what this subschema fills in; `None` if that is nothing.
     fn value(&mut self, schema: &'a Value, value: &RawJson, in_place: usize) -> Option<RawJson> {
-        if !matches!(value.kind(), Kind::Object | Kind::Array) {
+        if !matches!(value.kind(), JsonKind::Object | JsonKind::Array) {
             return None;
         }
         let keywords = schema.as_object()?;
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let mut filled = match value.kind() {
-            Kind::Object => self.object(keywords, value),
+            JsonKind::Object => self.object(keywords, value),
             _ => self.array(keywords, value),
         };
         let target = self.document.referred(keywords);

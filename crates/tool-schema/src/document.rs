@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -49,7 +49,7 @@ impl<'a> Document<'a> {
     }
 
     /// Whether a subschema takes values of this kind, and, of objects, ones with such constants and required members.
-    pub(crate) fn admits(&self, schema: &'a Value, kind: Kind, value: &RawJson, depth: usize) -> bool {
+    pub(crate) fn admits(&self, schema: &'a Value, kind: JsonKind, value: &RawJson, depth: usize) -> bool {
         if !self.take_step() {
             return false;
         }
@@ -73,7 +73,7 @@ impl<'a> Document<'a> {
                 return false;
             }
         }
-        if kind != Kind::Object {
+        if kind != JsonKind::Object {
             return true;
         }
         let properties = keywords.get("properties").and_then(Value::as_object);
@@ -259,12 +259,12 @@ fn type_of(value: &Value) -> &'static str {
 
 pub(crate) fn is_a(value: &RawJson, wanted: &str) -> bool {
     match value.kind() {
-        Kind::Null => wanted == "null",
-        Kind::Bool => wanted == "boolean",
-        Kind::String => wanted == "string",
-        Kind::Array => wanted == "array",
-        Kind::Object => wanted == "object",
-        Kind::Number => wanted == "number" || wanted == "integer" && is_whole(value),
+        JsonKind::Null => wanted == "null",
+        JsonKind::Bool => wanted == "boolean",
+        JsonKind::String => wanted == "string",
+        JsonKind::Array => wanted == "array",
+        JsonKind::Object => wanted == "object",
+        JsonKind::Number => wanted == "number" || wanted == "integer" && is_whole(value),
     }
 }
 

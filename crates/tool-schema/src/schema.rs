@@ -4,7 +4,7 @@ use std::{
 };
 
 use jsonschema::{Draft, PatternOptions, Retrieve, ValidationOptions, Validator, json::Json};
-use raw_json::{ErrorKind, Limits, RawJson};
+use raw_json::{JsonErrorKind, JsonLimits, RawJson};
 use serde_json::Value;
 use tool_core::{Adapted, ArgumentHandling, CheckError, CheckJson, Mismatch};
 
@@ -302,18 +302,18 @@ fn read(raw: &RawJson, warnings: &mut Vec<Warning>) -> Result<Value, SchemaError
             ),
         ));
     }
-    let limits = Limits {
+    let limits = JsonLimits {
         depth: MAX_DEPTH,
-        ..Limits::STRICT
+        ..JsonLimits::STRICT
     };
     if let Err(error) = raw_json::check(raw.as_str(), limits) {
         match error.kind() {
-            ErrorKind::DuplicateKey(_) => {
+            JsonErrorKind::DuplicateKey(_) => {
                 warnings.push(Warning::DuplicateKey(error.to_string()));
                 // The check stopped there; the depth of the rest is still to be looked at.
-                let limits = Limits {
+                let limits = JsonLimits {
                     depth: MAX_DEPTH,
-                    ..Limits::RELAY
+                    ..JsonLimits::RELAY
                 };
                 raw_json::check(raw.as_str(), limits).map_err(|error| unreadable(&error))?;
             }
@@ -336,9 +336,9 @@ fn fragment(pointer: &str) -> String {
     format!("#{pointer}")
 }
 
-fn unreadable(error: &raw_json::Error) -> SchemaError {
+fn unreadable(error: &raw_json::JsonError) -> SchemaError {
     let kind = match error.kind() {
-        ErrorKind::TooDeep(_) => SchemaErrorKind::TooLarge,
+        JsonErrorKind::TooDeep(_) => SchemaErrorKind::TooLarge,
         _ => SchemaErrorKind::NotASchema,
     };
     SchemaError::new(kind, format!("the schema is not usable: {error}"))

@@ -1,7 +1,7 @@
 //! What most schemas ask for, checked on the text itself.
 
 use memchr::memmem;
-use raw_json::{Kind, Part, Parts, RawJson};
+use raw_json::{JsonKind, Parts, RawJson, TextPart};
 use serde_json::{Map, Value};
 
 /// The part of a schema that can be checked without making a tree of the value: kinds, properties, and lists of words.
@@ -44,14 +44,14 @@ const REMARKS: [&str; 11] = [
 /// A whole number: every draft takes one for an integer that is written with digits alone.
 const INTEGER: u8 = 1 << 7;
 
-fn bit(kind: Kind) -> u8 {
+fn bit(kind: JsonKind) -> u8 {
     match kind {
-        Kind::Null => 1,
-        Kind::Bool => 1 << 1,
-        Kind::Number => 1 << 2 | INTEGER,
-        Kind::String => 1 << 3,
-        Kind::Array => 1 << 4,
-        Kind::Object => 1 << 5,
+        JsonKind::Null => 1,
+        JsonKind::Bool => 1 << 1,
+        JsonKind::Number => 1 << 2 | INTEGER,
+        JsonKind::String => 1 << 3,
+        JsonKind::Array => 1 << 4,
+        JsonKind::Object => 1 << 5,
     }
 }
 
@@ -76,7 +76,7 @@ impl Shape {
             }
         }
         // What else the list holds is not known here.
-        let is_of_words = shape.words.is_none() || shape.kinds == bit(Kind::String);
+        let is_of_words = shape.words.is_none() || shape.kinds == bit(JsonKind::String);
         is_of_words.then_some(shape)
     }
 
@@ -85,17 +85,17 @@ impl Shape {
         self.takes(value.kind(), value.as_str(), || value.parts())
     }
 
-    fn takes_part(&self, value: &Part<'_>) -> bool {
+    fn takes_part(&self, value: &TextPart<'_>) -> bool {
         self.takes(value.kind(), value.as_str(), || value.parts())
     }
 
-    fn takes<'a>(&self, kind: Kind, text: &str, parts: impl FnOnce() -> Parts<'a>) -> bool {
+    fn takes<'a>(&self, kind: JsonKind, text: &str, parts: impl FnOnce() -> Parts<'a>) -> bool {
         match kind {
-            Kind::Null | Kind::Bool => self.kinds & bit(kind) != 0,
-            Kind::Number => self.kinds & number(text) != 0,
-            Kind::String => self.kinds & bit(kind) != 0 && self.takes_string(text),
-            Kind::Array => false,
-            Kind::Object => match &self.members {
+            JsonKind::Null | JsonKind::Bool => self.kinds & bit(kind) != 0,
+            JsonKind::Number => self.kinds & number(text) != 0,
+            JsonKind::String => self.kinds & bit(kind) != 0 && self.takes_string(text),
+            JsonKind::Array => false,
+            JsonKind::Object => match &self.members {
                 Some(members) if self.kinds & bit(kind) != 0 => members.take(parts()),
                 _ => false,
             },
@@ -119,9 +119,9 @@ fn number(text: &str) -> u8 {
     if text.len() > LONGEST || text.contains(['e', 'E']) {
         0
     } else if text.contains('.') {
-        bit(Kind::Number) & !INTEGER
+        bit(JsonKind::Number) & !INTEGER
     } else {
-        bit(Kind::Number)
+        bit(JsonKind::Number)
     }
 }
 
@@ -179,13 +179,13 @@ fn kinds(value: &Value) -> Option<u8> {
 
 fn kind(name: &str) -> Option<u8> {
     Some(match name {
-        "null" => bit(Kind::Null),
-        "boolean" => bit(Kind::Bool),
-        "number" => bit(Kind::Number),
+        "null" => bit(JsonKind::Null),
+        "boolean" => bit(JsonKind::Bool),
+        "number" => bit(JsonKind::Number),
         "integer" => INTEGER,
-        "string" => bit(Kind::String),
-        "array" => bit(Kind::Array),
-        "object" => bit(Kind::Object),
+        "string" => bit(JsonKind::String),
+        "array" => bit(JsonKind::Array),
+        "object" => bit(JsonKind::Object),
         _ => return None,
     })
 }

@@ -4,7 +4,8 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Arguments, Backend, CallContext, Caller, Clock, Descriptor, ExecutorSpec, Feature, InProcess, Invoke,
-    Metadata, Origin, Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust, Upstream,
+    Metadata, Origin, Overrides, Provenance, Settings, Target, Tool, ToolParts, ToolState, Trust,
+    UpstreamState,
 };
 use tool_schema::LazySchema;
 
@@ -18,7 +19,7 @@ pub struct TestTool {
     /// Where it comes from, as far as the descriptor does not say.
     pub provenance: Provenance,
     /// What it has in common with other tools.
-    pub upstream: Option<Arc<Upstream>>,
+    pub upstream: Option<Arc<UpstreamState>>,
     /// What is known of it from earlier calls; nothing yet, in a state of its own, if absent.
     pub state: Option<Arc<ToolState>>,
 }
@@ -82,7 +83,7 @@ impl TestTool {
 
     /// The same tool, of this upstream.
     #[must_use]
-    pub fn upstream(mut self, upstream: &Arc<Upstream>) -> Self {
+    pub fn upstream(mut self, upstream: &Arc<UpstreamState>) -> Self {
         self.upstream = Some(upstream.clone());
         self
     }

@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use toolplane::{
     Builder, FileListStore, Toolplane,
-    faults::Chaos,
+    faults::ChaosLayer,
     manifest::{LoadOptions, Loaded, Severity, find_configuration, load},
 };
 
@@ -73,7 +73,7 @@ pub(crate) fn list_store() -> Option<FileListStore> {
 /// The toolplane of the configuration, with these faults on purpose. Needs a runtime; starts nothing.
 pub(crate) fn open(
     options: &Options,
-    chaos: Chaos,
+    chaos: ChaosLayer,
     telemetry: &Telemetry,
     console: Console,
 ) -> Result<(Loaded, Toolplane), Failure> {

@@ -5,7 +5,7 @@ use std::error::Error;
 use axum::{Router, routing::get};
 use tokio::{net::TcpListener, signal::ctrl_c};
 use toolplane::Toolplane;
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions};
 
 const TOOLS: &str = "
 tools:
@@ -19,7 +19,7 @@ tools:
 async fn main() -> Result<(), Box<dyn Error>> {
     let plane = Toolplane::from_yaml(TOOLS)?;
     let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
-    let options = HttpOptions::default();
+    let options = HttpServerOptions::default();
     let notices = options.notices.clone();
     let mcp = gateway.http_service(options);
     let router = Router::new()

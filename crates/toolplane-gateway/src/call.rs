@@ -5,7 +5,7 @@ use mcp_wire::{Era, Request, RpcError, code, meta_key};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest,
-    core::{self, Body, Claim, ErrorKind, Outcome, Reply, TaskWish, ToolError, TraceContext},
+    core::{self, Body, Claim, ErrorKind, Outcome, Reply, TaskMode, ToolError, TraceContext},
 };
 
 use crate::{
@@ -94,7 +94,7 @@ fn complete(
     gateway: &Gateway,
     (subject, request): (&Subject, &Request),
     cx: &RequestContext,
-    wish: Option<TaskWish>,
+    wish: Option<TaskMode>,
 ) -> Result<CallRequest, Failure> {
     let mut call = subject
         .call(request, cx)?
@@ -105,10 +105,10 @@ fn complete(
         call = call.progress(Arc::new(Reports(cx.progress().clone())));
     }
     if let Some(beside) = subject.beside(request) {
-        call = call.beside(beside);
+        call = call.extra_params(beside);
     }
     if let Some(wish) = wish {
-        call = call.task_wish(wish);
+        call = call.task_mode(wish);
     }
     if let Some((parent, state)) = cx.trace()
         && let Some(trace) = TraceContext::parse(&parent, state.as_deref())
@@ -178,7 +178,7 @@ fn failed(subject: &Subject, error: &ToolError, cx: &RequestContext) -> Result<A
 }
 
 /// The way of a tool's progress to the client.
-struct Reports(mcp_server::Progress);
+struct Reports(mcp_server::ProgressReporter);
 
 impl core::Progress for Reports {
     fn report(&self, report: RawJson) {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_server::{AskError as ClientError, ClientHandle, Peer, RequestContext};
+use mcp_server::{ClientHandle, ClientRequestError, Peer, RequestContext};
 use mcp_wire::{LogLevel, RpcError};
 use raw_json::RawJson;
 use tokio::time::timeout;
@@ -131,11 +131,11 @@ fn refused(error: &RpcError) -> RawJson {
     object(&members)
 }
 
-fn why_not(error: ClientError) -> AskError {
+fn why_not(error: ClientRequestError) -> AskError {
     match error {
-        ClientError::NotDeclared(error) => AskError::Impossible(error.message),
-        ClientError::Refused(error) => AskError::Refused(refused(&error)),
-        ClientError::Gone => AskError::Unanswered,
+        ClientRequestError::NotDeclared(error) => AskError::Impossible(error.message),
+        ClientRequestError::Refused(error) => AskError::Refused(refused(&error)),
+        ClientRequestError::Gone => AskError::Unanswered,
         other => AskError::Impossible(other.to_string()),
     }
 }

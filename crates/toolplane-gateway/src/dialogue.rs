@@ -4,7 +4,7 @@ use std::{
 };
 
 use mcp_server::{ClientHandle, RequestContext};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
@@ -63,7 +63,7 @@ impl Dialogue {
         state.request = request;
         for open in std::mem::take(&mut state.open) {
             let answer = given.and_then(|given| given.get(&open.key()));
-            match answer.filter(|answer| open.is_put && answer.kind() == Kind::Object) {
+            match answer.filter(|answer| open.is_put && answer.kind() == JsonKind::Object) {
                 // Who asked may have gone meanwhile.
                 Some(answer) => drop(open.answer.send(Ok(answer))),
                 None => state.open.push(Open {

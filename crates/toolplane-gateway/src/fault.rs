@@ -1,7 +1,7 @@
 //! What went wrong with a call, as an error of the protocol.
 
 use mcp_wire::{Era, RpcError, code};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use toolplane::core::{ErrorKind, PendingCall, ToolError};
 
 use crate::render::object;
@@ -104,7 +104,7 @@ pub(crate) fn upstream(error: &ToolError) -> Option<RpcError> {
                 | ErrorKind::Unavailable
         )
     })?;
-    let is_rpc = detail.kind() == Kind::Object && detail.get("code").is_some();
+    let is_rpc = detail.kind() == JsonKind::Object && detail.get("code").is_some();
     is_rpc.then(|| RpcError::from_raw(detail))
 }
 

@@ -103,7 +103,7 @@ impl Following {
     /// How the task is; nothing when that cannot be told.
     async fn look(&self) -> Option<RawJson> {
         let (tool, task) = (Arc::clone(&self.known.tool), self.known.task.clone());
-        let call = CallRequest::task(tool, task, TaskRequest::Look)
+        let call = CallRequest::task(tool, task, TaskRequest::Get)
             .caller(Arc::clone(&self.caller))
             .client(self.client.clone())
             .client_capabilities(self.capabilities);

@@ -2,8 +2,8 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use mcp_server::{
-    Answer, HttpOptions, HttpService, Mirrored, Notices, Peer, Principal, RequestContext, ServeOptions,
-    ServerInfo, Service, SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpServerOptions, HttpService, Mirrored, Notices, Peer, Principal, RequestContext, ServeOptions,
+    ServerIdentity, Service, SharedAllowed, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -57,7 +57,7 @@ struct Inner {
 #[non_exhaustive]
 pub struct GatewayOptions {
     /// What clients see as the server: `toolplane` in this crate's version.
-    pub info: ServerInfo,
+    pub info: ServerIdentity,
     /// How many tools a page of the list holds: 1,000.
     pub page_size: usize,
     /// How long a list waits for a server of which no list is known, counted from its first start: 4 s.
@@ -87,7 +87,7 @@ pub type Callers = Arc<dyn Fn(&Principal) -> Arc<Caller> + Send + Sync>;
 impl Default for GatewayOptions {
     fn default() -> Self {
         Self {
-            info: ServerInfo::new("toolplane", env!("CARGO_PKG_VERSION")),
+            info: ServerIdentity::new("toolplane", env!("CARGO_PKG_VERSION")),
             page_size: 1000,
             list_wait: Duration::from_secs(4),
             callers: None,
@@ -169,7 +169,7 @@ impl Gateway {
     pub async fn serve_http(
         &self,
         listener: TcpListener,
-        mut options: HttpOptions,
+        mut options: HttpServerOptions,
         serve: ServeOptions,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
@@ -215,7 +215,7 @@ impl Gateway {
     ///
     /// Clients are told of changes as long as [`Gateway::announce`] runs.
     #[must_use]
-    pub fn http_service(&self, options: HttpOptions) -> HttpService<Self> {
+    pub fn http_service(&self, options: HttpServerOptions) -> HttpService<Self> {
         HttpService::new(self.clone(), options)
     }
 
@@ -309,7 +309,7 @@ fn host_of(listener: &TcpListener) -> io::Result<String> {
 }
 
 impl Service for Gateway {
-    fn info(&self) -> ServerInfo {
+    fn info(&self) -> ServerIdentity {
         self.0.options.info.clone()
     }
 

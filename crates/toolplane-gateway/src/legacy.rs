@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_server::{AskError, RequestContext};
+use mcp_server::{ClientRequestError, RequestContext};
 use mcp_wire::{RpcError, method};
 use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
@@ -77,16 +77,18 @@ pub(crate) fn question(request: &RawJson) -> Result<(String, Option<RawJson>), T
     Ok((method, request.get("params")))
 }
 
-fn not_given(method: &str, error: AskError) -> ToolError {
+fn not_given(method: &str, error: ClientRequestError) -> ToolError {
     let (kind, message) = match &error {
-        AskError::NotDeclared(why) => return cannot_give(&format!("the tool asks for `{method}`"), why),
-        AskError::NoWay => (
+        ClientRequestError::NotDeclared(why) => {
+            return cannot_give(&format!("the tool asks for `{method}`"), why);
+        }
+        ClientRequestError::NoWay => (
             ErrorKind::MissingCapability,
             format!(
                 "the tool asks for `{method}`, and this client takes no questions: it has to open a session and to take events"
             ),
         ),
-        AskError::Refused(why) => (
+        ClientRequestError::Refused(why) => (
             ErrorKind::Cancelled,
             format!("the client refused `{method}`: {}", why.message),
         ),

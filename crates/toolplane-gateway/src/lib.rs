@@ -64,7 +64,7 @@ mod tasks;
 mod watches;
 
 pub use mcp_server::{
-    Allowed, AllowedHosts, HttpOptions, HttpService, Identify, Principal, Refusal, ResponseBody,
+    Allowed, AllowedHosts, HttpServerOptions, HttpService, Identify, Principal, RequestRefusal, ResponseBody,
     ServeOptions, SharedAllowed, StdioOptions,
 };
 

@@ -4,7 +4,7 @@ use std::{
 };
 
 use mcp_wire::{Era, RpcError, code, method};
-use raw_json::{Kind, Limits, RawJson};
+use raw_json::{JsonKind, JsonLimits, RawJson};
 use toolplane::{
     Toolplane, View,
     core::{Caller, Feature, Tool},
@@ -77,7 +77,7 @@ impl Lists {
         era: Era,
     ) -> Result<RawJson, RpcError> {
         let cursor = params.and_then(|params| params.get("cursor"));
-        let start = match cursor.filter(|cursor| cursor.kind() != Kind::Null) {
+        let start = match cursor.filter(|cursor| cursor.kind() != JsonKind::Null) {
             Some(cursor) => start(view.list(feature), &cursor)?,
             None => 0,
         };
@@ -181,9 +181,9 @@ fn render(feature: Feature, items: &[Arc<Tool>], page_size: usize, era: Era) -> 
         list.push_str(item.definition().as_str());
     }
     list.push(']');
-    let limits = Limits {
+    let limits = JsonLimits {
         depth: usize::MAX,
-        ..Limits::RELAY
+        ..JsonLimits::RELAY
     };
     let list = RawJson::parse_within(list, limits).expect("every definition is JSON");
     let mut members = vec![(words(feature).0, list)];

@@ -2,7 +2,7 @@
 
 use mcp_server::Answer;
 use mcp_wire::Era;
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde::Serialize;
 use toolplane::core::{Body, ErrorKind, Outcome, PendingCall, Reply, ToolError};
 
@@ -100,7 +100,7 @@ fn value(value: &RawJson, reply: &Reply, era: Era) -> Answer {
     let string = value.string();
     let mut members = vec![("content", content(string.as_deref().unwrap_or(value.as_str())))];
     // Up to 2025-11-25 only objects are structured; a string is wholly said by the text.
-    if value.kind() == Kind::Object || (era == Era::Modern && string.is_none()) {
+    if value.kind() == JsonKind::Object || (era == Era::Modern && string.is_none()) {
         members.push(("structuredContent", value.clone()));
     }
     if reply.is_error {

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use mcp_server::RequestContext;
 use mcp_wire::{Request, RpcError, code, method};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use toolplane::CallRequest;
 
 use crate::{fault::Failure, render::object};
@@ -34,7 +34,9 @@ impl Subject {
     /// The call that the request makes.
     pub(crate) fn call(&self, request: &Request, cx: &RequestContext) -> Result<CallRequest, Failure> {
         // Some clients write `null` for none.
-        let arguments = cx.arguments().filter(|arguments| arguments.kind() != Kind::Null);
+        let arguments = cx
+            .arguments()
+            .filter(|arguments| arguments.kind() != JsonKind::Null);
         let call = match self {
             Self::Tool => CallRequest::new(name(cx)?),
             Self::Prompt => CallRequest::prompt(name(cx)?),
@@ -95,7 +97,7 @@ fn completion(request: &Request) -> Result<CallRequest, Failure> {
         match &*key {
             "ref" => reference = Some(value),
             "argument" => arguments.push(("argument", value)),
-            "context" if value.kind() != Kind::Null => arguments.push(("context", value)),
+            "context" if value.kind() != JsonKind::Null => arguments.push(("context", value)),
             _ => {}
         }
     }
@@ -112,7 +114,7 @@ fn completion(request: &Request) -> Result<CallRequest, Failure> {
             return Err(invalid(message).into());
         }
     };
-    let is_argument = |(key, value): &(&str, RawJson)| *key == "argument" && value.kind() == Kind::Object;
+    let is_argument = |(key, value): &(&str, RawJson)| *key == "argument" && value.kind() == JsonKind::Object;
     if !arguments.iter().any(is_argument) {
         return Err(invalid("`argument` must be an object").into());
     }

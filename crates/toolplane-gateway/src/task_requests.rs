@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use mcp_server::{Answer, RequestContext, unknown_method};
 use mcp_wire::{Era, Request, Revision, RpcError, code, extension, meta, meta_key, method, with_meta};
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use tokio::time::{sleep, timeout};
 use toolplane::{
     CallRequest,
     core::{
-        Ask, AskError, Body, BoxFuture, ClientKey, ErrorKind, Outcome, Question, Reply, TaskHandle,
-        TaskRequest, TaskWish, ToolError,
+        Ask, AskError, Body, BoxFuture, ClientKey, ErrorKind, Outcome, Question, Reply, TaskHandle, TaskMode,
+        TaskRequest, ToolError,
     },
 };
 
@@ -39,11 +39,11 @@ const CURSOR: &str = "after.";
 pub(crate) fn is_wanted(request: &Request, cx: &RequestContext) -> bool {
     request.method == method::TOOLS_CALL
         && cx.revision() == Revision::V2025_11_25
-        && cx.task().is_some_and(|task| task.kind() == Kind::Object)
+        && cx.task().is_some_and(|task| task.kind() == JsonKind::Object)
 }
 
 /// Checks that a call can be run as the task that its client wants.
-pub(crate) async fn wanted(gateway: &Gateway, cx: &RequestContext) -> Result<Option<TaskWish>, Failure> {
+pub(crate) async fn wanted(gateway: &Gateway, cx: &RequestContext) -> Result<Option<TaskMode>, Failure> {
     let name = cx.name().and_then(RawJson::string).unwrap_or_default();
     let caller = gateway.caller(cx.principal());
     // A tool that is not there is the call's to tell.
@@ -58,16 +58,16 @@ pub(crate) async fn wanted(gateway: &Gateway, cx: &RequestContext) -> Result<Opt
     if !gateway.tasks().have_room(&Owner::of(cx)) {
         return Err(no_room().into());
     }
-    Ok(cx.task().cloned().map(TaskWish::Wanted))
+    Ok(cx.task().cloned().map(TaskMode::Requested))
 }
 
 /// Whether a modern client lets its call become a task, and there is room for one.
-pub(crate) fn welcome(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Option<TaskWish> {
+pub(crate) fn welcome(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Option<TaskMode> {
     let is_welcome = request.method == method::TOOLS_CALL
         && cx.era() == Era::Modern
         && cx.declares_extension(extension::TASKS)
         && gateway.tasks().have_room(&Owner::of(cx));
-    is_welcome.then_some(TaskWish::Welcome)
+    is_welcome.then_some(TaskMode::Allowed)
 }
 
 /// The answer to a call that has become a task.
@@ -128,14 +128,14 @@ pub(crate) async fn answer(
         _ => return Err(unknown_method(&request.method)),
     };
     match &*request.method {
-        method::TASKS_GET => asked.state(TaskRequest::Look).await,
+        method::TASKS_GET => asked.state(TaskRequest::Get).await,
         method::TASKS_CANCEL => asked.state(TaskRequest::Cancel).await,
         method::TASKS_RESULT => asked.result().await,
         _ => {
             let given = cx
                 .input_responses()
                 .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, "`inputResponses` must be an object"))?;
-            asked.state(TaskRequest::Give(given.clone())).await
+            asked.state(TaskRequest::Update(given.clone())).await
         }
     }
 }
@@ -207,7 +207,7 @@ impl<'a> About<'a> {
     /// Waits until the task is over, and gives its result. What it asks meanwhile reaches the client.
     async fn result(&self) -> Result<Answer, RpcError> {
         loop {
-            let look = self.handle(TaskRequest::Look).await;
+            let look = self.handle(TaskRequest::Get).await;
             let state = look
                 .map_err(|error| fault::rpc_error(&error, self.cx.era(), None))?
                 .state;
@@ -252,7 +252,7 @@ impl<'a> About<'a> {
 async fn list(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
     let params = request.params.as_ref();
     let cursor = params.and_then(|params| params.get("cursor"));
-    let after = match cursor.filter(|cursor| cursor.kind() != Kind::Null) {
+    let after = match cursor.filter(|cursor| cursor.kind() != JsonKind::Null) {
         Some(cursor) => cursor
             .string()
             .and_then(|cursor| cursor.strip_prefix(CURSOR)?.parse().ok())
@@ -271,7 +271,7 @@ async fn list(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Resu
             id,
             known,
         };
-        match timeout(LIST_LIMIT, about.handle(TaskRequest::Look)).await {
+        match timeout(LIST_LIMIT, about.handle(TaskRequest::Get)).await {
             Ok(Ok(handle)) => Some(about.shown(&handle.state)),
             _ => told,
         }

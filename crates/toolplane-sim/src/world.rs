@@ -124,7 +124,7 @@ impl World {
             operation,
             at,
             number: cx.attempt,
-            stands_in: cx.instead_of.is_some(),
+            stands_in: cx.fallback_of.is_some(),
             is_hedge: cx.is_hedge,
             call: cx.correlation_id.0,
             is_repeatable: cx.tool().descriptor().metadata.idempotent == Some(true),

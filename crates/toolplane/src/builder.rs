@@ -7,22 +7,23 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch::Sender;
-use tool_chaos::Chaos;
+use tool_chaos::ChaosLayer;
 use tool_core::{
     ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
     OnUpdate, Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
 use tool_observe::{
-    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog, WatchAttempt,
+    AlertLog, AlertMonitor, AlertSettings, BreakerLog, HealthBook, SourceLog, SwitchLog, WatchAttemptLayer,
 };
 use tool_policy::{
-    Admit, Allowance, ApprovalDesk, Approve, Breaker, MemoryApprovals, RateLimit, Redact, Redactor,
-    SharedRules, Surface,
+    AdmissionLayer, ApprovalDesk, ApprovalLayer, BreakerLayer, ErrorPolicyLayer, MemoryApprovals, QuotaLayer,
+    RateLimitLayer, RedactionLayer, Redactor, SharedRules,
 };
 use tool_registry::{FixedSource, Registry, RegistryParts};
 use tool_runtime::{
-    Concurrency, Degrade, Hedge, Idempotency, LedgerLimits, MemoryLedger, Retry, Share, TokioClock,
+    CacheLayer, ConcurrencyLimitLayer, FallbackLayer, HedgeLayer, IdempotencyLayer, LedgerLimits,
+    MemoryLedger, RetryLayer, TokioClock,
 };
 
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
     checks::Checks,
     executors::{KeptIn, Primitives, Running},
     gate::OwnGate,
-    health::Watch,
+    health::HealthMonitor,
     hooks::Hooks,
     outbound::Outbound,
     plane::Inner,
@@ -54,7 +55,7 @@ pub struct Builder {
     redactor: Redactor,
     seed: Option<u64>,
     clock: Option<Arc<dyn Clock>>,
-    chaos: Chaos,
+    chaos: ChaosLayer,
     ledger: Option<Arc<dyn Ledger>>,
     approvals: Option<Arc<dyn Approvals>>,
     approval_news: Vec<Arc<dyn ApprovalNews>>,
@@ -107,7 +108,7 @@ impl Builder {
     }
 
     /// Has attempts fail on purpose by this chaos, which whoever keeps a clone can stop.
-    pub fn chaos(mut self, chaos: Chaos) -> Self {
+    pub fn chaos(mut self, chaos: ChaosLayer) -> Self {
         self.chaos = chaos;
         self
     }
@@ -197,28 +198,28 @@ impl Builder {
         news.push(hooks.of_approvals());
         let desk = ApprovalDesk::new(approvals, news, clock.clone());
         let gate = Arc::new(OwnGate::default());
-        let surface = Surface::new(Arc::new(configuration.policy.errors.clone()));
-        let cache = Share::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
+        let surface = ErrorPolicyLayer::new(Arc::new(configuration.policy.errors.clone()));
+        let cache = CacheLayer::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
         let (retry, breaker) = with_jitter(self.seed);
         let health = watch.book.clone();
         let layers = StackLayers {
             surface: surface.clone(),
-            watch: tool_observe::Watch::new(observers.clone()).tracer(tracer.clone()),
-            admit: Admit::new(rules.clone()),
-            idempotency: Idempotency::new(ledger.clone()),
-            allowance: Allowance::new(rules.clone()),
-            approve: Approve::new(rules.clone(), desk.clone()),
-            degrade: Degrade::new(cache.clone())
+            watch: tool_observe::WatchLayer::new(observers.clone()).tracer(tracer.clone()),
+            admit: AdmissionLayer::new(rules.clone()),
+            idempotency: IdempotencyLayer::new(ledger.clone()),
+            allowance: QuotaLayer::new(rules.clone()),
+            approve: ApprovalLayer::new(rules.clone(), desk.clone()),
+            degrade: FallbackLayer::new(cache.clone())
                 .gate(gate.clone())
                 .health(health.clone()),
             share: cache.clone(),
             retry,
-            hedge: Hedge::new(health),
-            rate_limit: RateLimit::new(),
-            concurrency: Concurrency::new(),
+            hedge: HedgeLayer::new(health),
+            rate_limit: RateLimitLayer::new(),
+            concurrency: ConcurrencyLimitLayer::new(),
             breaker,
-            watch_attempt: WatchAttempt::new(observers.clone()).tracer(tracer),
-            redact: Redact::new(self.redactor.clone()),
+            watch_attempt: WatchAttemptLayer::new(observers.clone()).tracer(tracer),
+            redact: RedactionLayer::new(self.redactor.clone()),
             chaos: self.chaos.clone(),
         };
         let plane = Toolplane::from_inner(Inner {
@@ -245,7 +246,7 @@ impl Builder {
 }
 
 /// The observers that there always are: the book of health, and those that write the log.
-fn own_observers(watch: &Watch) -> Vec<Arc<dyn Observe>> {
+fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
     vec![
         watch.book.clone(),
         Arc::new(AlertLog),
@@ -283,9 +284,9 @@ fn watch(
     outbound: &Arc<Outbound>,
     redactor: &Redactor,
     clock: &Arc<dyn Clock>,
-) -> Watch {
+) -> HealthMonitor {
     let book = Arc::new(HealthBook::new(clock.clone(), configuration.health.window));
-    Watch {
+    HealthMonitor {
         book: book.clone(),
         monitor: AlertMonitor::new(alert_settings(configuration)),
         checks: Checks {
@@ -394,12 +395,12 @@ impl fmt::Debug for Builder {
 }
 
 /// Layers whose pauses are random, or the same every time with a seed.
-fn with_jitter(seed: Option<u64>) -> (Retry, Breaker) {
+fn with_jitter(seed: Option<u64>) -> (RetryLayer, BreakerLayer) {
     match seed {
         Some(seed) => (
-            Retry::with_jitter(Jitter::seeded(seed)),
-            Breaker::with_jitter(Jitter::seeded(!seed)),
+            RetryLayer::with_jitter(Jitter::seeded(seed)),
+            BreakerLayer::with_jitter(Jitter::seeded(!seed)),
         ),
-        None => (Retry::default(), Breaker::default()),
+        None => (RetryLayer::default(), BreakerLayer::default()),
     }
 }

@@ -1,4 +1,4 @@
-use tool_chaos::{ChaosPlan, ChaosRule, Fault, Latency};
+use tool_chaos::{ChaosPlan, ChaosRule, InjectedFault, Latency};
 use tool_manifest::{ChaosFault, ChaosRuleSpec, ChaosSpec};
 
 /// The plan that a chaos file says.
@@ -18,15 +18,15 @@ fn rule(spec: &ChaosRuleSpec) -> ChaosRule {
     rule
 }
 
-fn fault(fault: ChaosFault) -> Fault {
+fn fault(fault: ChaosFault) -> InjectedFault {
     match fault {
-        ChaosFault::Timeout => Fault::Timeout,
-        ChaosFault::Hang => Fault::Hang,
-        ChaosFault::Network => Fault::Network,
-        ChaosFault::Auth => Fault::Auth,
-        ChaosFault::RateLimit => Fault::RateLimit,
-        ChaosFault::ServerError => Fault::ServerError,
-        ChaosFault::UnknownOutcome => Fault::UnknownOutcome,
-        ChaosFault::Partial => Fault::Partial,
+        ChaosFault::Timeout => InjectedFault::Timeout,
+        ChaosFault::Hang => InjectedFault::Hang,
+        ChaosFault::Network => InjectedFault::Network,
+        ChaosFault::Auth => InjectedFault::Auth,
+        ChaosFault::RateLimit => InjectedFault::RateLimit,
+        ChaosFault::ServerError => InjectedFault::ServerError,
+        ChaosFault::UnknownOutcome => InjectedFault::UnknownOutcome,
+        ChaosFault::Partial => InjectedFault::Partial,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tool_core::{ClientKey, Executor, Feature, Pattern, Secrets, Source};
 #[cfg(feature = "exec-mcp")]
 use tool_exec_mcp::Isolation;
-use tool_manifest::{Configuration, HttpTransport, ServerSpec, ServerTransport};
+use tool_manifest::{Configuration, HttpTransportSpec, ServerSpec, ServerTransport};
 use tool_policy::Redactor;
 
 use crate::{BuildError, ConnectionUse, HttpUse};
@@ -241,7 +241,7 @@ pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
         matches!(
             spec.transport,
             ServerTransport::Http {
-                transport: HttpTransport::WebSocket,
+                transport: HttpTransportSpec::WebSocket,
                 ..
             }
         )
@@ -300,11 +300,11 @@ fn add_http(
     let known = before.http.as_ref().filter(|(known, _)| known == defaults);
     let executor = known.map_or_else(
         || {
-            let options = tool_exec_http::HttpOptions {
+            let options = tool_exec_http::HttpExecutorOptions {
                 timeout: defaults.attempt_timeout,
                 connect_timeout: defaults.connect_timeout,
                 max_response_bytes: defaults.max_result_bytes,
-                ..tool_exec_http::HttpOptions::default()
+                ..tool_exec_http::HttpExecutorOptions::default()
             };
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
             // What is counted goes on.
@@ -392,10 +392,10 @@ fn server_target(
             url,
             headers,
             transport: match transport {
-                tool_manifest::HttpTransport::Either => HttpTransport::Either,
-                tool_manifest::HttpTransport::Streamable => HttpTransport::Streamable,
-                tool_manifest::HttpTransport::Sse => HttpTransport::Sse,
-                tool_manifest::HttpTransport::WebSocket => HttpTransport::WebSocket,
+                tool_manifest::HttpTransportSpec::Either => HttpTransport::Either,
+                tool_manifest::HttpTransportSpec::Streamable => HttpTransport::Streamable,
+                tool_manifest::HttpTransportSpec::Sse => HttpTransport::Sse,
+                tool_manifest::HttpTransportSpec::WebSocket => HttpTransport::WebSocket,
             },
         },
     }
@@ -407,7 +407,7 @@ fn server_settings(
     configuration: &Configuration,
 ) -> tool_exec_mcp::ServerSettings {
     use tool_exec_mcp::{EraChoice, Isolation, KeyPlace, ServerSettings};
-    use tool_manifest::Era;
+    use tool_manifest::EraSpec;
 
     let defaults = &configuration.defaults;
     let target = server_target(&spec.transport, defaults);
@@ -429,21 +429,21 @@ fn server_settings(
     settings.prefix = spec.prefix();
     settings.max_message = defaults.max_result_bytes;
     settings.era = match spec.era {
-        Era::Auto => EraChoice::Auto,
-        Era::Legacy => EraChoice::Legacy,
-        Era::Modern => EraChoice::Modern,
-        Era::Newest => EraChoice::Newest,
+        EraSpec::Auto => EraChoice::Auto,
+        EraSpec::Legacy => EraChoice::Legacy,
+        EraSpec::Modern => EraChoice::Modern,
+        EraSpec::Newest => EraChoice::Newest,
     };
     settings.isolation = match spec.isolation {
-        tool_manifest::Isolation::Auto => Isolation::Auto,
-        tool_manifest::Isolation::Shared => Isolation::Shared,
-        tool_manifest::Isolation::Session => Isolation::Session,
-        tool_manifest::Isolation::Principal => Isolation::Principal,
+        tool_manifest::IsolationSpec::Auto => Isolation::Auto,
+        tool_manifest::IsolationSpec::Shared => Isolation::Shared,
+        tool_manifest::IsolationSpec::Session => Isolation::Session,
+        tool_manifest::IsolationSpec::Principal => Isolation::Principal,
     };
     set_health(&mut settings, &spec.health);
     settings.key_place = spec.key_place.clone().map(|place| match place {
-        tool_manifest::KeyPlace::Meta(key) => KeyPlace::Meta(key),
-        tool_manifest::KeyPlace::Argument(name) => KeyPlace::Argument(name),
+        tool_manifest::KeyPlaceSpec::Meta(key) => KeyPlace::Meta(key),
+        tool_manifest::KeyPlaceSpec::Argument(name) => KeyPlace::Argument(name),
     });
     settings.definitions = spec.definitions.unwrap_or(configuration.policy.definitions);
     settings.list_limits = spec.list_limits.or(defaults.list_limits);

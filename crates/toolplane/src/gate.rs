@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tool_core::{BoxFuture, CallContext, ErrorKind, Gate, Outcome, Tool, ToolError};
+use tool_core::{BoxFuture, CallContext, ErrorKind, Outcome, Reentry, Tool, ToolError};
 
 use crate::{Toolplane, plane::WeakToolplane, request::Address};
 
@@ -24,13 +24,13 @@ impl OwnGate {
     }
 }
 
-impl Gate for OwnGate {
+impl Reentry for OwnGate {
     fn find<'a>(&'a self, tool: &'a str, cx: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         Box::pin(async move {
             let plane = self.plane()?;
             let address = Address::Tool(tool.into());
             let found = plane
-                .find(&address, &cx.caller, &cx.client_identity(), None)
+                .find(&address, &cx.origin.caller, &cx.client_identity(), None)
                 .await?;
             Ok(found.tool().clone())
         })

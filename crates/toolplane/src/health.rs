@@ -15,7 +15,7 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(5);
 
 /// What watches over the health of a toolplane.
-pub(crate) struct Watch {
+pub(crate) struct HealthMonitor {
     pub(crate) book: Arc<HealthBook>,
     pub(crate) monitor: AlertMonitor,
     pub(crate) checks: Checks,
@@ -34,7 +34,7 @@ pub struct Readiness {
     pub chaos: Option<u64>,
 }
 
-impl Watch {
+impl HealthMonitor {
     /// Goes by this configuration from now on. The figures, and the alerts that fire, stay.
     pub(crate) fn adopt(&self, configuration: &Configuration) {
         self.required.adopt(configuration);

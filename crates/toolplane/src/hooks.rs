@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use raw_json::RawJson;
-use tool_core::{Approval, ApprovalNews, Clock, Event, Observe, rfc3339};
+use tool_core::{ApprovalNews, ApprovalRecord, Clock, Event, Observe, rfc3339};
 use tool_manifest::{Configuration, WebhookSpec};
 use tool_observe::{Webhook, webhook};
 use tool_policy::approval_json;
@@ -121,7 +121,7 @@ impl Observe for Teller {
 }
 
 impl ApprovalNews for Teller {
-    fn told(&self, approval: &Approval) {
+    fn told(&self, approval: &ApprovalRecord) {
         let present = self.present.load();
         if present.approvals.is_empty() {
             return;

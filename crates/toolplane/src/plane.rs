@@ -9,22 +9,22 @@ use std::{
 
 use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
-use tool_chaos::Chaos;
+use tool_chaos::ChaosLayer;
 use tool_core::{
     Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
-    ErrorKind, Event, Feature, Instant, Ledger, LedgerEntry, ListWarning, Mode, Note, Observers, Outcome,
-    PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
+    ErrorKind, Event, Feature, Instant, LayerDecision, Ledger, LedgerEntry, ListWarning, Mode, Observers,
+    Outcome, PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
 };
 use tool_manifest::{LoadOptions, Syntax};
-use tool_policy::{ApprovalDesk, Credentials, Redactor, Refusal, SharedRules, Surface};
+use tool_policy::{ApprovalDesk, CredentialRefreshLayer, Denial, ErrorPolicyLayer, Redactor, SharedRules};
 use tool_registry::{Refused, Registry, Snapshot};
-use tool_runtime::Share;
+use tool_runtime::CacheLayer;
 
 use crate::{
     BuildError, Builder, CallRequest, View,
     error::NotUsable,
     executors::Running,
-    health::Watch,
+    health::HealthMonitor,
     hooks::Hooks,
     reload::Reloading,
     request::{Address, Requested},
@@ -62,14 +62,14 @@ pub(crate) struct Inner {
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) share: Share,
+    pub(crate) share: CacheLayer,
     pub(crate) callers: ArcSwap<Callers>,
     pub(crate) running: ArcSwap<Running>,
     pub(crate) reloading: Reloading,
-    pub(crate) watch: Watch,
+    pub(crate) watch: HealthMonitor,
     pub(crate) hooks: Hooks,
-    pub(crate) surface: Surface,
-    pub(crate) chaos: Chaos,
+    pub(crate) surface: ErrorPolicyLayer,
+    pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
 }
 
@@ -85,7 +85,7 @@ pub struct Explained {
     /// How it ended.
     pub result: Result<Outcome, ToolError>,
     /// What the layers decided, in the order in which they did.
-    pub notes: Vec<Note>,
+    pub notes: Vec<LayerDecision>,
 }
 
 impl Toolplane {
@@ -156,7 +156,7 @@ impl Toolplane {
         let admitted = self.0.rules.load().admit(&tool, caller);
         match admitted {
             Ok(()) => Ok(tool),
-            Err(refusal @ Refusal::SwitchedOff { .. }) => Err(refusal.into()),
+            Err(refusal @ Denial::SwitchedOff { .. }) => Err(refusal.into()),
             // What the caller may not see is not there.
             Err(_) => Err(self.not_found(Feature::Tool, name, caller)),
         }
@@ -246,10 +246,10 @@ impl Toolplane {
         match cx {
             Ok(mut cx) => {
                 cx.mode = mode;
-                cx.explain();
+                cx.record_decisions();
                 if !is_known {
                     let waited = now().since(start);
-                    cx.note("find", || {
+                    cx.explain("find", || {
                         format!(
                             "it was not known yet: servers that may have it were ready after {}",
                             format_duration(waited)
@@ -259,7 +259,7 @@ impl Toolplane {
                 let result = self.0.stack.invoke_boxed(&mut cx).await;
                 Explained {
                     result,
-                    notes: cx.notes().to_vec(),
+                    notes: cx.decisions().to_vec(),
                 }
             }
             Err(error) => Explained {
@@ -337,16 +337,12 @@ impl Toolplane {
         let mut cx = Box::new(cx);
         cx.correlation_id = correlation_id();
         cx.deadline = deadline;
-        cx.progress = request.progress;
+        cx.origin.progress = request.progress;
         cx.trace = request.trace;
-        cx.client = request.client;
-        cx.client_capabilities = request.client_capabilities;
-        cx.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
-        cx.resume = request.resume;
-        cx.meta = request.meta;
-        cx.beside = request.beside;
-        cx.idempotency_key = request.idempotency_key;
-        cx.task = request.task;
+        cx.origin.client = request.client;
+        cx.origin.client_capabilities = request.client_capabilities;
+        cx.origin.ask = request.ask.map(|ask| Asker::new(ask, inner.clock.clone()));
+        cx.extras = request.extras;
         cx
     }
 
@@ -521,7 +517,7 @@ impl Toolplane {
         // A tool and a prompt may have the same name.
         off.filter(|(off, _)| **off.name() == *tool)
             .fold(was_off_by_hand, |was_off, (tool, _)| {
-                Credentials::enable(&tool, why, &inner.observers, inner.clock.wall()) || was_off
+                CredentialRefreshLayer::enable(&tool, why, &inner.observers, inner.clock.wall()) || was_off
             })
     }
 

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
-use tool_policy::{Credentials, Redactor};
+use tool_policy::{CredentialRefreshLayer, Redactor};
 use tool_registry::RegistryParts;
 
 use crate::{
@@ -128,7 +128,7 @@ impl Toolplane {
         for (tool, _) in off {
             // Which values were refused is not known any more, so that no call would see that there are others.
             let why = "the configuration was loaded again";
-            Credentials::enable(&tool, why, &inner.observers, inner.clock.wall());
+            CredentialRefreshLayer::enable(&tool, why, &inner.observers, inner.clock.wall());
         }
         inner.views.clear();
         Ok(())

@@ -2,11 +2,11 @@ use std::{sync::Arc, time::Duration};
 
 use raw_json::RawJson;
 use tool_core::{
-    Arguments, Ask, Caller, ClientCapabilities, ClientKey, Feature, Progress, Resume, Target, Task,
-    TaskRequest, TaskWish, Tool, ToolError, TraceContext,
+    Arguments, Ask, Caller, ClientCapabilities, ClientKey, Feature, Progress, RequestExtras, Resume, Target,
+    Task, TaskMode, TaskRequest, Tool, ToolError, TraceContext,
 };
-use tool_policy::Approve;
-use tool_runtime::Share;
+use tool_policy::ApprovalLayer;
+use tool_runtime::CacheLayer;
 
 /// A call to be made.
 #[derive(Clone)]
@@ -18,8 +18,9 @@ pub struct CallRequest(pub(crate) Box<Requested>);
 #[derive(Clone)]
 pub(crate) struct Requested {
     pub(crate) address: Address,
-    /// None where the call has none.
+    /// `None` if the call has no arguments.
     pub(crate) arguments: Option<Arc<Arguments>>,
+    /// `None` for the local caller.
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) progress: Option<Arc<dyn Progress>>,
@@ -27,11 +28,7 @@ pub(crate) struct Requested {
     pub(crate) client: Option<ClientKey>,
     pub(crate) client_capabilities: ClientCapabilities,
     pub(crate) ask: Option<Arc<dyn Ask>>,
-    pub(crate) resume: Option<Arc<Resume>>,
-    pub(crate) meta: Option<RawJson>,
-    pub(crate) beside: Option<RawJson>,
-    pub(crate) task: Option<TaskWish>,
-    pub(crate) idempotency_key: Option<Arc<str>>,
+    pub(crate) extras: RequestExtras,
 }
 
 /// What a call is addressed to, by name.
@@ -126,11 +123,7 @@ impl CallRequest {
             client: None,
             client_capabilities: ClientCapabilities::default(),
             ask: None,
-            resume: None,
-            meta: None,
-            beside: None,
-            task: None,
-            idempotency_key: None,
+            extras: RequestExtras::default(),
         }))
     }
 
@@ -212,46 +205,47 @@ impl CallRequest {
 
     /// Makes another round of a call that needed input: see [`Outcome::NeedsInput`](tool_core::Outcome::NeedsInput).
     pub fn resume(mut self, resume: Resume) -> Self {
-        self.0.resume = Some(Arc::new(resume));
+        self.0.extras.resume = Some(Arc::new(resume));
         self
     }
 
     /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
     #[inline]
     pub fn meta(mut self, meta: RawJson) -> Self {
-        self.0.meta = Some(meta);
+        self.0.extras.meta = Some(meta);
         self
     }
 
-    /// Passes the members of this object on beside all others, as those of an MCP request that nobody here knows.
-    pub fn beside(mut self, members: RawJson) -> Self {
-        self.0.beside = Some(members);
+    /// Forwards the members of this object to the executor verbatim, in addition to all others: members of an MCP request
+    /// that toolplane does not know.
+    pub fn extra_params(mut self, members: RawJson) -> Self {
+        self.0.extras.extra_params = Some(members);
         self
     }
 
     /// Has the call made for itself: it is not answered from a cache, nor with the answer of another call, and its own is
     /// not kept. Gateways that it passes on its way are told the same.
     pub fn bypass_cache(self) -> Self {
-        self.more_meta(&[(Share::META_KEY, RawJson::from(Share::BYPASS))])
+        self.more_meta(&[(CacheLayer::META_KEY, RawJson::from(CacheLayer::BYPASS))])
     }
 
     /// Makes the call with the approval of this handle, which [`Outcome::Pending`](tool_core::Outcome::Pending) named.
     pub fn approval(self, handle: &str) -> Self {
-        self.more_meta(&[(Approve::META_KEY, RawJson::from(handle))])
+        self.more_meta(&[(ApprovalLayer::META_KEY, RawJson::from(handle))])
     }
 
     /// Adds members to what is passed on beside the arguments.
     pub(crate) fn more_meta(mut self, members: &[(&str, RawJson)]) -> Self {
-        let meta = self.0.meta.take().unwrap_or_else(RawJson::object);
+        let meta = self.0.extras.meta.take().unwrap_or_else(RawJson::object);
         // What is no object has no members, and stays as it is.
-        self.0.meta = Some(meta.with_members(members).unwrap_or(meta));
+        self.0.extras.meta = Some(meta.with_members(members).unwrap_or(meta));
         self
     }
 
     /// Lets the call become a task, or asks for that.
     #[inline]
-    pub fn task_wish(mut self, wish: TaskWish) -> Self {
-        self.0.task = Some(wish);
+    pub fn task_mode(mut self, mode: TaskMode) -> Self {
+        self.0.extras.task = Some(mode);
         self
     }
 
@@ -269,7 +263,7 @@ impl CallRequest {
     /// # }
     /// ```
     pub fn idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.0.idempotency_key = Some(key.into());
+        self.0.extras.idempotency_key = Some(key.into());
         self
     }
 

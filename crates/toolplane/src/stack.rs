@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use tool_chaos::Chaos;
+use tool_chaos::ChaosLayer;
 use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, Target, ToolError};
-use tool_observe::{Watch, WatchAttempt};
+use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
-    Admit, Allowance, Approve, Breaker, BreakerPeek, Credentials, Partial, RateLimit, Redact, Surface,
-    Validate, ValidateResult,
+    AdmissionLayer, ApprovalLayer, BreakerLayer, BreakerPeekLayer, CredentialRefreshLayer, ErrorPolicyLayer,
+    PartialResultsLayer, QuotaLayer, RateLimitLayer, RedactionLayer, ResultValidationLayer, ValidationLayer,
 };
-use tool_runtime::{Concurrency, Deadline, Degrade, Hedge, Idempotency, Retry, Share, Timeout};
+use tool_runtime::{
+    CacheLayer, ConcurrencyLimitLayer, DeadlineLayer, FallbackLayer, HedgeLayer, IdempotencyLayer,
+    RetryLayer, TimeoutLayer,
+};
 
 /// The names under which the layers of the stack explain what they decided about a call, in their order, and that of the
 /// executor within them. A breaker is asked twice, and speaks under the same name.
@@ -41,22 +44,22 @@ pub const LAYERS: [&str; 22] = [
 /// The configured layers, outermost first. Those without settings are in [`stack`] alone.
 #[derive(Debug)]
 pub(crate) struct StackLayers {
-    pub(crate) surface: Surface,
-    pub(crate) watch: Watch,
-    pub(crate) admit: Admit,
-    pub(crate) idempotency: Idempotency,
-    pub(crate) allowance: Allowance,
-    pub(crate) approve: Approve,
-    pub(crate) degrade: Degrade,
-    pub(crate) share: Share,
-    pub(crate) retry: Retry,
-    pub(crate) hedge: Hedge,
-    pub(crate) rate_limit: RateLimit,
-    pub(crate) concurrency: Concurrency,
-    pub(crate) breaker: Breaker,
-    pub(crate) watch_attempt: WatchAttempt,
-    pub(crate) redact: Redact,
-    pub(crate) chaos: Chaos,
+    pub(crate) surface: ErrorPolicyLayer,
+    pub(crate) watch: WatchLayer,
+    pub(crate) admit: AdmissionLayer,
+    pub(crate) idempotency: IdempotencyLayer,
+    pub(crate) allowance: QuotaLayer,
+    pub(crate) approve: ApprovalLayer,
+    pub(crate) degrade: FallbackLayer,
+    pub(crate) share: CacheLayer,
+    pub(crate) retry: RetryLayer,
+    pub(crate) hedge: HedgeLayer,
+    pub(crate) rate_limit: RateLimitLayer,
+    pub(crate) concurrency: ConcurrencyLimitLayer,
+    pub(crate) breaker: BreakerLayer,
+    pub(crate) watch_attempt: WatchAttemptLayer,
+    pub(crate) redact: RedactionLayer,
+    pub(crate) chaos: ChaosLayer,
 }
 
 /// The stack that every call goes down, around what runs its tool.
@@ -71,12 +74,12 @@ pub(crate) fn stack(layers: StackLayers) -> Arc<dyn DynInvoke> {
         // time has its record.
         //
         // Above everything that can wait, so that queueing and fallbacks count as well.
-        .then(Deadline)
+        .then(DeadlineLayer)
         // Outside everything that shares results, or a refused caller would read another's answer; before the
         // arguments are looked at, or a refusal would tell what the tool takes.
         .then(layers.admit)
         // Before whatever keys on arguments (idempotency, approval, cache): only valid ones make keys.
-        .then(Validate)
+        .then(ValidationLayer)
         // Inside Validate, since only valid arguments make keys; outside Degrade, so that primary and fallback never both run
         // under one key, and outside Approve, so that nobody is asked about what has run already.
         .then(layers.idempotency)
@@ -95,12 +98,12 @@ pub(crate) fn stack(layers: StackLayers) -> Arc<dyn DynInvoke> {
         .then(layers.retry)
         // Inside Retry, which does not try again what other credentials do not help; outside the guards of an attempt, since
         // the one with other credentials is an attempt as well.
-        .then(Credentials)
+        .then(CredentialRefreshLayer)
         // Inside Retry, so that a hedged attempt is tried again as one, and inside the layer of credentials, which are
         // renewed once for both; outside the guards of an attempt, since a hedge is one, with a place of its own.
         .then(layers.hedge)
         // Before the queues, to fail fast.
-        .then(BreakerPeek)
+        .then(BreakerPeekLayer)
         // Inside Retry: the upstream is asked once for each attempt, so an attempt counts, not a call. Before Concurrency:
         // what is refused anyway takes no place in a queue.
         .then(layers.rate_limit)
@@ -114,13 +117,13 @@ pub(crate) fn stack(layers: StackLayers) -> Arc<dyn DynInvoke> {
         // Inside whatever repeats an attempt, outside whatever bounds one.
         .then(layers.watch_attempt)
         // Bounds the tool alone: everything above may take its time within the deadline.
-        .then(Timeout)
+        .then(TimeoutLayer)
         // Before anyone above sees, keeps or logs the result, and around the words of what checks it.
         .then(layers.redact)
         // Inside whatever judges attempts, so that an invalid result is a failed one.
-        .then(ValidateResult)
+        .then(ResultValidationLayer)
         // Inside both, so that a part that is not wanted is a failed attempt, and told in words that say so.
-        .then(Partial)
+        .then(PartialResultsLayer)
         // In the place of the world: every layer meets faults on purpose as it would meet real ones.
         .then(layers.chaos);
     Arc::new(stack.around(Run))
@@ -142,7 +145,7 @@ impl Invoke for Run {
         };
         let result = executor.invoke_boxed(cx).await;
         let tool = cx.tool().clone();
-        cx.note("executor", || {
+        cx.explain("executor", || {
             let kind = &tool.descriptor().executor.kind;
             match &result {
                 Ok(Outcome::Reply(reply)) => format!("`{kind}` answered with {} bytes", reply.raw().len()),
@@ -161,7 +164,7 @@ async fn end_of_dry_run(cx: &mut CallContext) -> Result<Outcome, ToolError> {
         Target::Task { .. } => None,
         _ => cx.tool().executor().clone().preview_boxed(cx).await?,
     };
-    cx.note("executor", || format!("`{kind}` would run now"));
+    cx.explain("executor", || format!("`{kind}` would run now"));
     Ok(Outcome::Pending(Box::new(PendingCall {
         handle: "dry-run".into(),
         reason: "a dry run sends nothing".to_owned(),

@@ -8,7 +8,7 @@ use std::{
 
 use raw_json::RawJson;
 use tool_core::{ErrorKind, Outcome, ToolError};
-use tool_policy::{Allowance, ToolChoice};
+use tool_policy::{QuotaLayer, ToolChoice};
 use uuid::Uuid;
 
 use crate::{CallRequest, Toolplane};
@@ -64,8 +64,8 @@ impl Turn {
     /// The same request as part of this turn.
     pub fn request(&self, request: CallRequest) -> CallRequest {
         let ours = [
-            (Allowance::CONVERSATION, self.conversation.clone()),
-            (Allowance::TURN, self.id.clone()),
+            (QuotaLayer::CONVERSATION, self.conversation.clone()),
+            (QuotaLayer::TURN, self.id.clone()),
         ];
         request.more_meta(&ours)
     }

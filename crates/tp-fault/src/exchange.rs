@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::{
-    Ending, Event, Way,
+    ConnectionEnding, FaultEvent, Way,
     course::{Course, Instead},
     lane::{Lane, Stop},
     proxy::Shared,
@@ -32,7 +32,7 @@ enum Over {
     /// The client may begin another one.
     Next,
     /// It was cut.
-    Cut(Ending),
+    Cut(ConnectionEnding),
     /// The client has closed its connection.
     Left,
     /// The upstream has closed its own, or cannot be reached.
@@ -76,7 +76,7 @@ impl Connection {
         match &course.instead {
             None => {}
             Some(Instead::Answer { status, retry_after }) => {
-                self.shared.history.add(exchange, Event::Answering);
+                self.shared.history.add(exchange, FaultEvent::Answering);
                 let answer = answer(*status, retry_after.as_deref());
                 return match self.client.write_all(answer.as_bytes()).await {
                     Ok(()) => Over::Next,
@@ -109,7 +109,7 @@ impl Connection {
                 true
             }
             Err(_) => {
-                self.shared.history.add(exchange, Event::Unreachable);
+                self.shared.history.add(exchange, FaultEvent::Unreachable);
                 false
             }
         }
@@ -187,14 +187,14 @@ impl Connection {
         } = self;
         match over {
             Over::Next => {}
-            Over::Left => shared.history.add(exchange, Event::Left),
+            Over::Left => shared.history.add(exchange, FaultEvent::Left),
             Over::Ended => {
                 let _ = client.shutdown().await;
-                shared.history.add(exchange, Event::Ended);
+                shared.history.add(exchange, FaultEvent::Ended);
             }
             Over::Cut(ending) => {
                 shared.closing.send_modify(|closing| *closing += 1);
-                if ending == Ending::Reset {
+                if ending == ConnectionEnding::Reset {
                     let stream: &TcpStream = client.as_ref();
                     let _ = stream.set_zero_linger();
                     // Dropped, it would end its direction in order first.
@@ -207,7 +207,7 @@ impl Connection {
                     let _ = writer.shutdown().await;
                     discard(&mut reader).await;
                 }
-                shared.history.add(exchange, Event::Ended);
+                shared.history.add(exchange, FaultEvent::Ended);
                 shared.closing.send_modify(|closing| *closing -= 1);
             }
         }
@@ -227,8 +227,8 @@ async fn send(
         Ok(()) | Err(Stop::Gone) => None,
         Err(Stop::Cut(after, ending)) => {
             let way = Way::Request;
-            shared.history.add(exchange, Event::Cut { way, after });
-            if ending != Ending::HalfClose {
+            shared.history.add(exchange, FaultEvent::Cut { way, after });
+            if ending != ConnectionEnding::HalfClose {
                 return Some(Over::Cut(ending));
             }
             let _ = upstream.shutdown().await;
@@ -252,17 +252,17 @@ async fn receive(
             return Over::Ended;
         };
         if std::mem::take(&mut is_first) {
-            shared.history.add(exchange, Event::Answering);
+            shared.history.add(exchange, FaultEvent::Answering);
         }
         if let Some(after) = lane.cut_within(length) {
             let way = Way::Response;
-            shared.history.add(exchange, Event::Cut { way, after });
+            shared.history.add(exchange, FaultEvent::Cut { way, after });
         }
         match lane.pass(&buffer[..length], client).await {
             Ok(()) => {}
             Err(Stop::Gone) => return Over::Left,
             Err(Stop::Cut(_, ending)) => {
-                if ending != Ending::HalfClose {
+                if ending != ConnectionEnding::HalfClose {
                     return Over::Cut(ending);
                 }
                 let _ = client.shutdown().await;

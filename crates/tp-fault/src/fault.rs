@@ -11,7 +11,7 @@ pub enum Way {
 
 /// How an exchange breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum ConnectionEnding {
     /// In order, in both directions. A wrapped program sees the end of its input and may do what it still can.
     Close,
     /// The client's connection is reset; that of the upstream is closed in order, so that it is known what it did. A wrapped
@@ -60,7 +60,7 @@ pub enum Fault {
         /// How many are passed on.
         after: u64,
         /// How it breaks off.
-        ending: Ending,
+        ending: ConnectionEnding,
     },
     /// Everything is taken, nothing is passed on and nothing answered. `black-hole`
     BlackHole,
@@ -152,9 +152,9 @@ fn parse_directed(kind: &str, way: Way, value: &str) -> Result<Fault, String> {
                 bytes => Ok(Fault::Drip { way, bytes, every }),
             }
         }
-        "cut" => cut(Ending::Close),
-        "reset" => cut(Ending::Reset),
-        "half-close" => cut(Ending::HalfClose),
+        "cut" => cut(ConnectionEnding::Close),
+        "reset" => cut(ConnectionEnding::Reset),
+        "half-close" => cut(ConnectionEnding::HalfClose),
         _ => Err(KINDS.to_owned()),
     }
 }
@@ -220,9 +220,9 @@ impl fmt::Display for Fault {
             Self::Drip { way, bytes, every } => write!(f, "drip:{way}={bytes}@{}ms", every.as_millis()),
             Self::Cut { way, after, ending } => {
                 let kind = match ending {
-                    Ending::Close => "cut",
-                    Ending::Reset => "reset",
-                    Ending::HalfClose => "half-close",
+                    ConnectionEnding::Close => "cut",
+                    ConnectionEnding::Reset => "reset",
+                    ConnectionEnding::HalfClose => "half-close",
                 };
                 write!(f, "{kind}:{way}={after}")
             }

@@ -31,13 +31,13 @@ pub struct Entry {
     /// In which exchange, counted from 0.
     pub exchange: u64,
     /// What it was.
-    pub event: Event,
+    pub event: FaultEvent,
 }
 
 /// What happens in exchanges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum FaultEvent {
     /// A program was started that is wrapped, or would have been.
     Started,
     /// A request is there, with so many bytes; over plain TCP a connection.
@@ -101,7 +101,7 @@ impl History {
 
     /// How many entries are about such an event.
     #[must_use]
-    pub fn count(&self, is_wanted: impl Fn(&Event) -> bool) -> usize {
+    pub fn count(&self, is_wanted: impl Fn(&FaultEvent) -> bool) -> usize {
         self.lock().iter().filter(|entry| is_wanted(&entry.event)).count()
     }
 
@@ -111,8 +111,8 @@ impl History {
         let (mut waiting, mut most) = (Vec::new(), 0);
         for entry in self.lock().iter() {
             match entry.event {
-                Event::Request { .. } => waiting.push(entry.exchange),
-                Event::Answering | Event::Cut { .. } | Event::Left | Event::Ended => {
+                FaultEvent::Request { .. } => waiting.push(entry.exchange),
+                FaultEvent::Answering | FaultEvent::Cut { .. } | FaultEvent::Left | FaultEvent::Ended => {
                     waiting.retain(|exchange| *exchange != entry.exchange);
                 }
                 _ => {}
@@ -127,7 +127,7 @@ impl History {
         self.lock().clear();
     }
 
-    pub(crate) fn add(&self, exchange: u64, event: Event) {
+    pub(crate) fn add(&self, exchange: u64, event: FaultEvent) {
         let at = self.0.start.elapsed();
         let entry = Entry { at, exchange, event };
         if let Some(file) = &self.0.file {
@@ -162,20 +162,24 @@ impl Entry {
         let at_ms = self.at.as_secs_f64() * 1000.0;
         let mut json = json!({"at_ms": at_ms, "exchange": self.exchange, "event": self.event.name()});
         match &self.event {
-            Event::Request { bytes } => json["bytes"] = json!(bytes),
-            Event::Met(fault) => json["fault"] = json!(fault.to_string()),
-            Event::Cut { way, after } => {
+            FaultEvent::Request { bytes } => json["bytes"] = json!(bytes),
+            FaultEvent::Met(fault) => json["fault"] = json!(fault.to_string()),
+            FaultEvent::Cut { way, after } => {
                 json["way"] = json!(way.to_string());
                 json["after"] = json!(after);
             }
-            Event::Executed(id) => json["id"] = json!(id),
-            Event::Started | Event::Answering | Event::Left | Event::Unreachable | Event::Ended => {}
+            FaultEvent::Executed(id) => json["id"] = json!(id),
+            FaultEvent::Started
+            | FaultEvent::Answering
+            | FaultEvent::Left
+            | FaultEvent::Unreachable
+            | FaultEvent::Ended => {}
         }
         json
     }
 }
 
-impl Event {
+impl FaultEvent {
     /// What it is called in a file.
     #[must_use]
     pub fn name(&self) -> &'static str {

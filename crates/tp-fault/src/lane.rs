@@ -5,7 +5,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::Ending;
+use crate::ConnectionEnding;
 
 /// What bytes meet that go one way in one exchange.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Lane {
     /// How large pieces are, and the pause between them.
     pub(crate) drip: Option<(usize, Duration)>,
     /// How many bytes go before the end.
-    pub(crate) cut: Option<(u64, Ending)>,
+    pub(crate) cut: Option<(u64, ConnectionEnding)>,
     /// How many bytes have gone.
     pub(crate) n_passed: u64,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// After so many bytes.
-    Cut(u64, Ending),
+    Cut(u64, ConnectionEnding),
     /// Nobody takes them.
     Gone,
 }
@@ -116,14 +116,14 @@ mod tests {
     async fn a_cut_passes_exactly_as_many_bytes() {
         for after in 0..=5 {
             let lane = Lane {
-                cut: Some((after, Ending::Close)),
+                cut: Some((after, ConnectionEnding::Close)),
                 ..Lane::default()
             };
             let (text, _, is_cut) = passed(lane, b"hello").await;
             assert_eq!((text.len() as u64, is_cut), (after, true));
         }
         let lane = Lane {
-            cut: Some((6, Ending::Close)),
+            cut: Some((6, ConnectionEnding::Close)),
             ..Lane::default()
         };
         assert!(!passed(lane, b"hello").await.2);
@@ -132,7 +132,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_cut_counts_over_all_that_is_passed() {
         let mut lane = Lane {
-            cut: Some((7, Ending::Close)),
+            cut: Some((7, ConnectionEnding::Close)),
             ..Lane::default()
         };
         let mut out = Vec::new();

@@ -19,7 +19,7 @@ use tokio::{
 };
 use url::Url;
 
-use crate::{Event, History, request::Requests};
+use crate::{FaultEvent, History, request::Requests};
 
 /// An HTTP server that does one thing: it counts how often it was asked to, for each id. What it counts has happened, whether
 /// its answer arrives or not.
@@ -28,15 +28,15 @@ use crate::{Event, History, request::Requests};
 /// It is answered with `{"id": …, "n": …}`, the number of executions of this id so far. `GET /ledger` is no execution: its
 /// answer holds all ids with their numbers.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct ExecutionCounter {
     address: SocketAddr,
     book: Arc<Book>,
     task: JoinHandle<()>,
 }
 
-/// How a [`Ledger`] is set up.
+/// How a [`ExecutionCounter`] is set up.
 #[derive(Debug, Clone)]
-pub struct LedgerOptions {
+pub struct ExecutionCounterOptions {
     /// Where it listens: a free port of this machine by default.
     pub listen: SocketAddr,
     /// How long it takes from an execution to its answer.
@@ -49,11 +49,11 @@ pub struct LedgerOptions {
 
 #[derive(Debug)]
 struct Book {
-    options: LedgerOptions,
+    options: ExecutionCounterOptions,
     executions: Mutex<BTreeMap<String, u64>>,
 }
 
-impl Default for LedgerOptions {
+impl Default for ExecutionCounterOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -64,20 +64,20 @@ impl Default for LedgerOptions {
     }
 }
 
-impl Ledger {
+impl ExecutionCounter {
     /// Starts a ledger on a free port.
     ///
     /// # Errors
     /// When no port can be had.
     pub async fn start() -> io::Result<Self> {
-        Self::with(LedgerOptions::default()).await
+        Self::with(ExecutionCounterOptions::default()).await
     }
 
     /// Starts a ledger, which listens until it is dropped.
     ///
     /// # Errors
     /// When the address cannot be had.
-    pub async fn with(options: LedgerOptions) -> io::Result<Self> {
+    pub async fn with(options: ExecutionCounterOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
         let book = Arc::new(Book {
@@ -119,7 +119,7 @@ impl Ledger {
     }
 }
 
-impl Drop for Ledger {
+impl Drop for ExecutionCounter {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -139,7 +139,7 @@ impl Book {
         *n += 1;
         let answer = json!({"id": id, "n": *n});
         drop(executions);
-        self.options.history.add(number, Event::Executed(id));
+        self.options.history.add(number, FaultEvent::Executed(id));
         (number, answer)
     }
 }
@@ -195,7 +195,7 @@ async fn respond(
         tokio::select! {
             () = think => {}
             () = requests.gone() => {
-                options.history.add(number, Event::Left);
+                options.history.add(number, FaultEvent::Left);
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
         }

@@ -1,5 +1,5 @@
 //! Faults on real sockets and pipes, to see what becomes of calls: a [`Proxy`] in front of anything that listens, a
-//! [wrapper](wrap) around a program that speaks over stdin and stdout, and a [`Ledger`], a server that counts what was done.
+//! [wrapper](wrap) around a program that speaks over stdin and stdout, and a [`ExecutionCounter`], a server that counts what was done.
 //!
 //! A [`Plan`] says which [`Fault`]s which exchanges meet. What chance decides comes from the plan's seed and the number of
 //! the exchange alone, so the same seed gives the same faults. The [`History`] has all that happened, as JSON lines too. In
@@ -40,9 +40,9 @@ mod request;
 mod wrap;
 
 pub use self::{
-    fault::{Ending, Fault, FaultError, Way},
-    history::{Entry, Event, History},
-    ledger::{Ledger, LedgerOptions},
+    fault::{ConnectionEnding, Fault, FaultError, Way},
+    history::{Entry, FaultEvent, History},
+    ledger::{ExecutionCounter, ExecutionCounterOptions},
     plan::Plan,
     proxy::{Proxy, ProxyOptions},
     wrap::{WrapOptions, wrap},

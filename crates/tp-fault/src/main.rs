@@ -12,7 +12,9 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
-use tp_fault::{Fault, History, Ledger, LedgerOptions, Plan, Proxy, ProxyOptions, WrapOptions, wrap};
+use tp_fault::{
+    ExecutionCounter, ExecutionCounterOptions, Fault, History, Plan, Proxy, ProxyOptions, WrapOptions, wrap,
+};
 
 /// Has connections and programs go wrong on purpose, to see what becomes of calls.
 #[derive(Debug, Parser)]
@@ -153,14 +155,14 @@ fn run(arguments: Arguments) -> io::Result<u8> {
             mute,
             history: file,
         } => {
-            let options = LedgerOptions {
+            let options = ExecutionCounterOptions {
                 listen,
                 think: Duration::from_millis(think_ms),
                 is_mute: mute,
                 history: history(file.as_deref())?,
             };
             runtime()?.block_on(async {
-                let ledger = Ledger::with(options).await?;
+                let ledger = ExecutionCounter::with(options).await?;
                 serve_at(ledger.address()).await
             })
         }

@@ -1,6 +1,6 @@
 use std::io;
 
-use crate::{Ending, Fault, Way};
+use crate::{ConnectionEnding, Fault, Way};
 
 /// Which faults which exchanges meet.
 ///
@@ -105,7 +105,7 @@ impl Face {
             // The output of a process ends with it.
             Fault::Cut {
                 way: Way::Response,
-                ending: Ending::HalfClose,
+                ending: ConnectionEnding::HalfClose,
                 ..
             } => self != Self::Program,
             Fault::Delay { .. }

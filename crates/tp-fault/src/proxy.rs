@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    Event, History, Plan,
+    FaultEvent, History, Plan,
     course::{Course, Planned},
     exchange,
     plan::Face,
@@ -198,14 +198,14 @@ impl Shared {
     pub(crate) fn begin(&self, request: &[u8]) -> (u64, Course) {
         let exchange = self.next.fetch_add(1, Ordering::Relaxed);
         let bytes = request.len();
-        self.history.add(exchange, Event::Request { bytes });
+        self.history.add(exchange, FaultEvent::Request { bytes });
         let course = self
             .planned
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .course(request);
         for fault in &course.faults {
-            self.history.add(exchange, Event::Met(fault.clone()));
+            self.history.add(exchange, FaultEvent::Met(fault.clone()));
         }
         (exchange, course)
     }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    Ending, Event, History, Plan, Way,
+    ConnectionEnding, FaultEvent, History, Plan, Way,
     course::{Course, Instead, Planned},
     lane::{Lane, Stop},
     plan::Face,
@@ -47,10 +47,10 @@ where
 {
     options.plan.check(Face::Program)?;
     let history = options.history;
-    history.add(0, Event::Started);
+    history.add(0, FaultEvent::Started);
     let planned = Planned::new(options.plan);
     if let Some(code) = planned.crash() {
-        history.add(0, Event::Ended);
+        history.add(0, FaultEvent::Ended);
         return Ok(code);
     }
     let mut child = Command::new(&options.program)
@@ -84,7 +84,7 @@ where
             code
         }
         // It has so much of its input, and does with it what it does.
-        Over::Cut(Way::Request, Ending::Close) => {
+        Over::Cut(Way::Request, ConnectionEnding::Close) => {
             discard(&mut stdout).await;
             code_of(child.wait().await?)
         }
@@ -95,14 +95,14 @@ where
         Over::Ended => code_of(child.wait().await?),
     };
     output.flush().await?;
-    history.add(back.now.exchange, Event::Ended);
+    history.add(back.now.exchange, FaultEvent::Ended);
     Ok(code)
 }
 
 /// Why it is over.
 enum Over {
     Exit(u8),
-    Cut(Way, Ending),
+    Cut(Way, ConnectionEnding),
     /// The program has closed its output, or nobody reads that any longer.
     Ended,
 }
@@ -142,7 +142,7 @@ impl Forward {
         loop {
             line.clear();
             if !matches!(input.read_until(b'\n', &mut line).await, Ok(1..)) {
-                self.history.add(self.next.saturating_sub(1), Event::Left);
+                self.history.add(self.next.saturating_sub(1), FaultEvent::Left);
                 self.stdin = None;
                 // The program is told by the end of its input, and ends then.
                 return pending().await;
@@ -161,7 +161,7 @@ impl Forward {
         let exchange = self.next;
         self.next += 1;
         let bytes = line.len();
-        self.history.add(exchange, Event::Request { bytes });
+        self.history.add(exchange, FaultEvent::Request { bytes });
         let Course {
             request: mut lane,
             response,
@@ -170,7 +170,7 @@ impl Forward {
             faults,
         } = self.planned.course(line);
         for fault in faults {
-            self.history.add(exchange, Event::Met(fault));
+            self.history.add(exchange, FaultEvent::Met(fault));
         }
         let is_swallowed = instead == Some(Instead::Swallow);
         // Nobody is there to take it when all is over.
@@ -193,8 +193,8 @@ impl Forward {
             Ok(()) | Err(Stop::Gone) => None,
             Err(Stop::Cut(after, ending)) => {
                 let way = Way::Request;
-                self.history.add(exchange, Event::Cut { way, after });
-                if ending != Ending::HalfClose {
+                self.history.add(exchange, FaultEvent::Cut { way, after });
+                if ending != ConnectionEnding::HalfClose {
                     return Some(Over::Cut(way, ending));
                 }
                 self.stdin = None;
@@ -230,11 +230,11 @@ impl Back {
             }
             let exchange = self.now.exchange;
             if !std::mem::replace(&mut self.now.is_noted, true) {
-                self.history.add(exchange, Event::Answering);
+                self.history.add(exchange, FaultEvent::Answering);
             }
             let way = Way::Response;
             if let Some(after) = self.now.lane.cut_within(length) {
-                self.history.add(exchange, Event::Cut { way, after });
+                self.history.add(exchange, FaultEvent::Cut { way, after });
             }
             match self.now.lane.pass(&buffer[..length], output).await {
                 Ok(()) => {}

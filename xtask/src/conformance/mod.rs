@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::build::{build, executable};
-use crate::console::{Problem, refuse, say};
+use crate::console::{Violation, refuse, say};
 use crate::docs::replace_part;
 use crate::peers;
 use crate::repository::Repository;
@@ -146,7 +146,7 @@ fn write_page(repository: &Repository, runs: &[Run], check: bool) -> Result<()> 
             return Ok(());
         }
         let message = "the results are out of date: run `cargo xtask conformance`";
-        return refuse("conformance", vec![Problem::in_file(PAGE, message)]);
+        return refuse("conformance", vec![Violation::in_file(PAGE, message)]);
     }
     if fresh == text {
         return Ok(());

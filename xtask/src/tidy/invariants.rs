@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::is_test_file;
-use crate::console::Problem;
-use crate::source::{Source, words};
+use crate::console::Violation;
+use crate::source::{SourceFile, words};
 
 /// Words of the transports, which the contract does not know.
 const TRANSPORT_WORDS: [&str; 8] = [
@@ -20,7 +20,7 @@ const ENVELOPE_OWNERS: [&str; 1] = ["toolplane-gateway"];
 const PRINTERS: [&str; 1] = ["toolplane-cli"];
 const PRINT_MACROS: [&str; 4] = ["println", "print", "eprintln", "eprint"];
 
-pub(super) fn check(path: &Path, source: &Source) -> Vec<Problem> {
+pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {
     let Some(package) = product_crate(path) else {
         return Vec::new();
     };
@@ -40,7 +40,7 @@ pub(super) fn check(path: &Path, source: &Source) -> Vec<Problem> {
     found
         .into_iter()
         .filter(|(offset, _)| !source.is_test(*offset))
-        .map(|(offset, message)| Problem::on_line(path, source.line(offset), message))
+        .map(|(offset, message)| Violation::on_line(path, source.line(offset), message))
         .collect()
 }
 
@@ -52,7 +52,7 @@ fn product_crate(path: &Path) -> Option<&str> {
 
 type Found = (usize, String);
 
-fn transport_words(source: &Source) -> Vec<Found> {
+fn transport_words(source: &SourceFile) -> Vec<Found> {
     TRANSPORT_WORDS
         .iter()
         .flat_map(|word| {
@@ -61,7 +61,7 @@ fn transport_words(source: &Source) -> Vec<Found> {
         .collect()
 }
 
-fn environment(source: &Source) -> Vec<Found> {
+fn environment(source: &SourceFile) -> Vec<Found> {
     let code = source.code();
     words(code, "env")
         .filter_map(|offset| {
@@ -77,7 +77,7 @@ fn environment(source: &Source) -> Vec<Found> {
         .collect()
 }
 
-fn envelope(source: &Source) -> Vec<Found> {
+fn envelope(source: &SourceFile) -> Vec<Found> {
     source
         .uncommented()
         .match_indices("jsonrpc")
@@ -85,7 +85,7 @@ fn envelope(source: &Source) -> Vec<Found> {
         .collect()
 }
 
-fn prints(source: &Source) -> Vec<Found> {
+fn prints(source: &SourceFile) -> Vec<Found> {
     let code = source.code();
     PRINT_MACROS
         .iter()

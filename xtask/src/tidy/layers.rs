@@ -1,12 +1,12 @@
 //! The page about the way of a call names the layers that there are, in their order.
 
-use crate::console::Problem;
+use crate::console::Violation;
 use crate::repository::Repository;
 
 const PAGE: &str = "docs/src/explanation/the-way-of-a-call.md";
 const STACK: &str = "crates/toolplane/src/stack.rs";
 
-pub(super) fn check(repository: &Repository) -> Vec<Problem> {
+pub(super) fn check(repository: &Repository) -> Vec<Violation> {
     let (Some(page), Some(stack)) = (repository.text(PAGE), repository.text(STACK)) else {
         return Vec::new();
     };
@@ -29,12 +29,12 @@ pub(super) fn check(repository: &Repository) -> Vec<Problem> {
                 "{what} has `{told}` as layer {}, and `{STACK}` has `{there}`",
                 place + 1
             );
-            Problem::in_file(PAGE, message)
+            Violation::in_file(PAGE, message)
         })
         .collect()
 }
 
-/// The layer that a line of the stack puts there, in words: `.then(ValidateResult)` is `validate result`.
+/// The layer that a line of the stack puts there, in words: `.then(ResultValidationLayer)` is `validate result`.
 fn layer(line: &str) -> Option<String> {
     let rest = line.trim_start();
     let rest = rest

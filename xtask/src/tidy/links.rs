@@ -2,17 +2,17 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::console::Problem;
+use crate::console::Violation;
 use crate::repository::Repository;
 
-pub(super) fn check(repository: &Repository) -> Vec<Problem> {
+pub(super) fn check(repository: &Repository) -> Vec<Violation> {
     let pages = repository.files().iter().filter(|file| {
         file.extension().is_some_and(|extension| extension == "md") && !super::is_fixture(file)
     });
     pages.flat_map(|page| check_page(repository, page)).collect()
 }
 
-fn check_page(repository: &Repository, page: &Path) -> Vec<Problem> {
+fn check_page(repository: &Repository, page: &Path) -> Vec<Violation> {
     let Some(text) = repository.text(page) else {
         return Vec::new();
     };
@@ -20,7 +20,7 @@ fn check_page(repository: &Repository, page: &Path) -> Vec<Problem> {
         .into_iter()
         .filter_map(|(line, target)| {
             let message = broken(repository, page, &target)?;
-            Some(Problem::on_line(page, line, message))
+            Some(Violation::on_line(page, line, message))
         })
         .collect()
 }

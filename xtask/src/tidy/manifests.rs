@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::console::Problem;
-use crate::members::{Members, Package};
+use crate::console::Violation;
+use crate::members::{Package, WorkspaceMembers};
 use crate::repository::Repository;
 
-pub(super) fn check(repository: &Repository, members: &Members) -> Vec<Problem> {
+pub(super) fn check(repository: &Repository, members: &WorkspaceMembers) -> Vec<Violation> {
     let mut problems: Vec<_> = members
         .packages
         .iter()
@@ -17,7 +17,7 @@ pub(super) fn check(repository: &Repository, members: &Members) -> Vec<Problem> 
     problems
 }
 
-fn check_package(repository: &Repository, members: &Members, package: &Package) -> Vec<Problem> {
+fn check_package(repository: &Repository, members: &WorkspaceMembers, package: &Package) -> Vec<Violation> {
     let manifest = members.manifest(package);
     let mut missing = Vec::new();
     if package
@@ -38,7 +38,7 @@ fn check_package(repository: &Repository, members: &Members, package: &Package) 
     }
     missing
         .into_iter()
-        .map(|message| Problem::in_file(&manifest, message))
+        .map(|message| Violation::in_file(&manifest, message))
         .collect()
 }
 
@@ -48,7 +48,7 @@ fn takes_workspace_lints(manifest: &str) -> bool {
 }
 
 /// The map of the crates names every one of them.
-fn unlisted_crates(repository: &Repository, members: &Members) -> Vec<Problem> {
+fn unlisted_crates(repository: &Repository, members: &WorkspaceMembers) -> Vec<Violation> {
     let map = Path::new("ARCHITECTURE.md");
     let Some(text) = repository.text(map) else {
         return Vec::new();
@@ -63,13 +63,13 @@ fn unlisted_crates(repository: &Repository, members: &Members) -> Vec<Problem> {
                 "does not name `{}`; `cargo xtask docs` writes the table",
                 package.name
             );
-            Problem::in_file(map, message)
+            Violation::in_file(map, message)
         })
         .collect()
 }
 
 /// The book's summary lists every decision.
-fn unlisted_decisions(repository: &Repository) -> Vec<Problem> {
+fn unlisted_decisions(repository: &Repository) -> Vec<Violation> {
     let summary = Path::new("docs/src/SUMMARY.md");
     let Some(text) = repository.text(summary) else {
         return Vec::new();
@@ -80,6 +80,6 @@ fn unlisted_decisions(repository: &Repository) -> Vec<Problem> {
         .filter(|file| file.starts_with("docs/adr") || file.starts_with("docs/src/adr"))
         .filter_map(|file| file.file_name()?.to_str())
         .filter(|name| name.ends_with(".md") && !text.contains(name))
-        .map(|name| Problem::in_file(summary, format!("does not list the decision `{name}`")))
+        .map(|name| Violation::in_file(summary, format!("does not list the decision `{name}`")))
         .collect()
 }

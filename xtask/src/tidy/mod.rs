@@ -13,16 +13,16 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::console::Problem;
-use crate::members::Members;
+use crate::console::Violation;
+use crate::members::WorkspaceMembers;
 use crate::repository::Repository;
-use crate::source::Source;
+use crate::source::SourceFile;
 
 /// Checks every file of the repository, and what only shows across files.
 ///
 /// # Errors
 /// When cargo cannot be asked for the members.
-pub fn check_tidy(repository: &Repository) -> Result<Vec<Problem>> {
+pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     let mut problems = Vec::new();
     for file in repository.files() {
         if let Some(text) = repository.text(file) {
@@ -32,16 +32,19 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Problem>> {
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
     problems.extend(layers::check(repository));
-    problems.extend(manifests::check(repository, &Members::load(repository.root())?));
+    problems.extend(manifests::check(
+        repository,
+        &WorkspaceMembers::load(repository.root())?,
+    ));
     Ok(problems)
 }
 
 /// Checks one file by its path, which says the rules it is under, and its text.
 #[must_use]
-pub fn tidy_file(path: &Path, text: &str) -> Vec<Problem> {
+pub fn tidy_file(path: &Path, text: &str) -> Vec<Violation> {
     let mut problems = text::check(path, text);
     if path.extension() == Some(OsStr::new("rs")) {
-        let source = Source::new(text);
+        let source = SourceFile::new(text);
         problems.extend(rust::check(path, &source));
         problems.extend(invariants::check(path, &source));
     }

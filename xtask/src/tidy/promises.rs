@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::console::Problem;
+use crate::console::Violation;
 use crate::repository::Repository;
-use crate::source::Source;
+use crate::source::SourceFile;
 
 const PAGE: &str = "docs/src/reference/promises.md";
 
@@ -15,7 +15,7 @@ struct Proof<'a> {
     tests: Vec<&'a str>,
 }
 
-pub(super) fn check(repository: &Repository) -> Vec<Problem> {
+pub(super) fn check(repository: &Repository) -> Vec<Violation> {
     let Some(text) = repository.text(PAGE) else {
         return Vec::new();
     };
@@ -41,19 +41,19 @@ fn proofs(text: &str) -> impl Iterator<Item = Proof<'_>> {
     })
 }
 
-fn check_proof(repository: &Repository, proof: &Proof<'_>) -> Vec<Problem> {
+fn check_proof(repository: &Repository, proof: &Proof<'_>) -> Vec<Violation> {
     let Proof { line, file, tests } = proof;
     let Some(text) = repository.text(file) else {
-        return vec![Problem::on_line(PAGE, *line, format!("`{file}` is missing"))];
+        return vec![Violation::on_line(PAGE, *line, format!("`{file}` is missing"))];
     };
-    let source = Source::new(&text);
+    let source = SourceFile::new(&text);
     let known = source.tests();
     let unknown = tests.iter().filter(|test| !known.contains(test));
     let mut problems: Vec<_> = unknown
-        .map(|test| Problem::on_line(PAGE, *line, format!("there is no test `{test}` in `{file}`")))
+        .map(|test| Violation::on_line(PAGE, *line, format!("there is no test `{test}` in `{file}`")))
         .collect();
     if tests.is_empty() {
-        problems.push(Problem::on_line(
+        problems.push(Violation::on_line(
             PAGE,
             *line,
             format!("names no test in `{file}`"),
@@ -63,7 +63,7 @@ fn check_proof(repository: &Repository, proof: &Proof<'_>) -> Vec<Problem> {
 }
 
 /// Promises, which are headings that begin with their number, without a test.
-fn unproved(text: &str, proofs: &[Proof<'_>]) -> Vec<Problem> {
+fn unproved(text: &str, proofs: &[Proof<'_>]) -> Vec<Violation> {
     let headings: Vec<_> = text
         .lines()
         .enumerate()
@@ -79,7 +79,7 @@ fn unproved(text: &str, proofs: &[Proof<'_>]) -> Vec<Problem> {
         })
         .filter(|((line, _), end)| !proofs.iter().any(|proof| (*line..*end).contains(&proof.line)))
         .map(|((line, heading), _)| {
-            Problem::on_line(Path::new(PAGE), *line, format!("`{heading}` names no test"))
+            Violation::on_line(Path::new(PAGE), *line, format!("`{heading}` names no test"))
         })
         .collect()
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::is_test_file;
-use crate::console::Problem;
-use crate::source::{Source, words};
+use crate::console::Violation;
+use crate::source::{SourceFile, words};
 
 /// A file longer than this cannot be held in mind.
 const MAX_FILE_LINES: usize = 800;
@@ -32,7 +32,7 @@ const ATTRIBUTES: [(&str, &str); 5] = [
 /// Macros that leave work undone or talk where nobody listens.
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
-pub(super) fn check(path: &Path, source: &Source) -> Vec<Problem> {
+pub(super) fn check(path: &Path, source: &SourceFile) -> Vec<Violation> {
     let mut problems = forbidden(path, source);
     if is_test_file(path) {
         return problems;
@@ -40,7 +40,7 @@ pub(super) fn check(path: &Path, source: &Source) -> Vec<Problem> {
     let n_lines = source.n_lines();
     if n_lines > MAX_FILE_LINES {
         let message = format!("{n_lines} lines without tests, {MAX_FILE_LINES} at most");
-        problems.push(Problem::in_file(path, message));
+        problems.push(Violation::in_file(path, message));
     }
     for function in source.functions() {
         let n_lines = function.lines.len();
@@ -49,13 +49,13 @@ pub(super) fn check(path: &Path, source: &Source) -> Vec<Problem> {
                 "`{}` has {n_lines} lines, {MAX_FUNCTION_LINES} at most",
                 function.name
             );
-            problems.push(Problem::on_line(path, function.lines.start, message));
+            problems.push(Violation::on_line(path, function.lines.start, message));
         }
     }
     problems
 }
 
-fn forbidden(path: &Path, source: &Source) -> Vec<Problem> {
+fn forbidden(path: &Path, source: &SourceFile) -> Vec<Violation> {
     let code = source.code();
     let attributes = ATTRIBUTES.iter().flat_map(|(attribute, instead)| {
         code.match_indices(attribute)
@@ -69,6 +69,6 @@ fn forbidden(path: &Path, source: &Source) -> Vec<Problem> {
     });
     attributes
         .chain(macros)
-        .map(|(offset, message)| Problem::on_line(path, source.line(offset), message))
+        .map(|(offset, message)| Violation::on_line(path, source.line(offset), message))
         .collect()
 }

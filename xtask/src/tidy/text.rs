@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::is_fixture;
-use crate::console::Problem;
+use crate::console::Violation;
 
 /// Lock files are written by their tools.
 const LOCK_FILES: [&str; 2] = ["Cargo.lock", "package-lock.json"];
 
-pub(super) fn check(path: &Path, text: &str) -> Vec<Problem> {
+pub(super) fn check(path: &Path, text: &str) -> Vec<Violation> {
     let is_lock = LOCK_FILES.iter().any(|name| path.ends_with(name));
     if is_lock || is_fixture(path) {
         return Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Problem> {
     let hosts = registry_hosts();
     let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     for (index, line) in text.lines().enumerate() {
-        let mut report = |message: String| problems.push(Problem::on_line(path, index + 1, message));
+        let mut report = |message: String| problems.push(Violation::on_line(path, index + 1, message));
         if line.ends_with([' ', '\t', '\r']) {
             report("white space at the end of the line".to_owned());
         }
@@ -36,7 +36,7 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Problem> {
         }
     }
     if !text.is_empty() && !text.ends_with('\n') {
-        problems.push(Problem::in_file(path, "no line end at the end of the file"));
+        problems.push(Violation::in_file(path, "no line end at the end of the file"));
     }
     problems
 }

@@ -1,7 +1,7 @@
 //! The table of layers, on this workspace and on workspaces that break it.
 
 use serde_json::{Value, json};
-use xtask::{Members, Problem, Repository, check_edges, check_layers, check_order, check_purity};
+use xtask::{Repository, Violation, WorkspaceMembers, check_edges, check_layers, check_order, check_purity};
 
 /// Makes a member: its name, its layer, and its edges as `(name, kind)`.
 fn member(name: &str, layer: Option<&str>, edges: &[(&str, Option<&str>)]) -> Value {
@@ -13,13 +13,13 @@ fn member(name: &str, layer: Option<&str>, edges: &[(&str, Option<&str>)]) -> Va
     })
 }
 
-fn members(packages: &[Value]) -> Members {
+fn members(packages: &[Value]) -> WorkspaceMembers {
     let answer = json!({ "packages": packages, "workspace_root": "/checkout" });
-    Members::parse(&answer.to_string()).unwrap()
+    WorkspaceMembers::parse(&answer.to_string()).unwrap()
 }
 
 #[track_caller]
-fn check(problems: &[Problem], expected: &[&str]) {
+fn check(problems: &[Violation], expected: &[&str]) {
     let shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(shown, expected);
 }

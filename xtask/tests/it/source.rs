@@ -1,10 +1,10 @@
 //! Rust text seen as code.
 
-use xtask::Source;
+use xtask::SourceFile;
 
 #[track_caller]
 fn check_code(text: &str, expected: &str) {
-    let source = Source::new(text);
+    let source = SourceFile::new(text);
     assert_eq!(source.code(), expected);
     assert_eq!(source.code().len(), text.len(), "an offset means the same place");
 }
@@ -23,14 +23,14 @@ fn comments_and_literals_are_blanked() {
 
 #[test]
 fn literals_stay_where_only_comments_go() {
-    let source = Source::new("call(\"jsonrpc\"); // jsonrpc\n");
+    let source = SourceFile::new("call(\"jsonrpc\"); // jsonrpc\n");
     assert_eq!(source.uncommented(), "call(\"jsonrpc\");           \n");
 }
 
 #[test]
 fn test_items_are_told_apart() {
     let text = "fn a() {\n}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
-    let source = Source::new(text);
+    let source = SourceFile::new(text);
     assert!(source.is_test(text.find("fn b").unwrap()));
     assert!(!source.is_test(text.find("fn a").unwrap()));
     assert!(!source.is_test(text.find("fn c").unwrap()));

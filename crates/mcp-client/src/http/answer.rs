@@ -11,7 +11,7 @@ use raw_json::RawJson;
 use tokio::time::sleep;
 
 use super::{listen::is_final, response::HttpAnswer, shared::HttpShared};
-use crate::{Error, ErrorKind, exchange::Exchange, incoming};
+use crate::{ClientError, ClientErrorKind, exchange::Exchange, incoming};
 
 /// How much of a body of an error is read, and how much of it is told.
 const ERROR_BODY: usize = 64 * 1024;
@@ -24,13 +24,13 @@ pub(super) async fn read(
     exchange: &Exchange,
     shared: &HttpShared,
     resumable: bool,
-) -> Result<RawJson, Error> {
+) -> Result<RawJson, ClientError> {
     let status = answer.status();
     if !(200..300).contains(&status) {
         return Err(Box::pin(refusal(answer, Some(id))).await);
     }
     if matches!(status, 202 | 204) {
-        return Err(Error::protocol(
+        return Err(ClientError::protocol(
             "the server accepted the request without an answer",
         ));
     }
@@ -39,7 +39,7 @@ pub(super) async fn read(
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
         let shown: String = content_type.to_ascii_lowercase().chars().take(EXCERPT).collect();
-        return Err(Error::protocol(format!(
+        return Err(ClientError::protocol(format!(
             "the answer is neither JSON nor a stream of events but `{shown}`"
         )));
     }
@@ -91,9 +91,9 @@ pub(super) fn is_stream(answer: &HttpAnswer) -> bool {
 }
 
 /// Reads a body up to the limit.
-async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, Error> {
+async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, ClientError> {
     if answer.left().is_some_and(|left| left > limit as u64) {
-        return Err(Error::new(ErrorKind::TooLarge { limit }));
+        return Err(ClientError::new(ClientErrorKind::TooLarge { limit }));
     }
     if let Some(whole) = answer.whole().await? {
         return Ok(whole);
@@ -104,8 +104,8 @@ async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, Error> 
 }
 
 /// Reads the rest of a body that comes in pieces, up to the limit.
-async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, Error> {
-    let too_large = || Error::new(ErrorKind::TooLarge { limit });
+async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, ClientError> {
+    let too_large = || ClientError::new(ClientErrorKind::TooLarge { limit });
     if first.len() > limit {
         return Err(too_large());
     }
@@ -125,18 +125,18 @@ async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<B
 }
 
 /// Takes a body that must be the answer.
-fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, Error> {
+fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, ClientError> {
     match Message::from_server(body.clone()) {
         Ok(Message::Response(response)) => {
             if is_about(&response, id) {
                 return finish(response, exchange);
             }
             shared.incoming.counting.unmatched.add();
-            Err(Error::protocol(
+            Err(ClientError::protocol(
                 "the server answered another request than the one it was sent",
             ))
         }
-        Ok(_) => Err(Error::protocol("the body is a message but no answer")),
+        Ok(_) => Err(ClientError::protocol("the body is a message but no answer")),
         Err(error) if *error.kind() == ParseErrorKind::Batch && shared.session().takes_batches() => {
             let mut sought = Sought {
                 id,
@@ -145,11 +145,11 @@ fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Resul
                 others: 0,
             };
             let outcome = sought.take(body);
-            outcome.unwrap_or_else(|| Err(Error::protocol("the body is a batch without the answer")))
+            outcome.unwrap_or_else(|| Err(ClientError::protocol("the body is a batch without the answer")))
         }
         Err(error) => {
             shared.incoming.counting.garbage.add();
-            Err(Error::protocol("the answer is no valid message").because(error))
+            Err(ClientError::protocol("the answer is no valid message").because(error))
         }
     }
 }
@@ -162,11 +162,11 @@ fn is_about(response: &Response, id: u64) -> bool {
     }
 }
 
-fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, Error> {
+fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, ClientError> {
     exchange.mark_answered();
     response
         .outcome
-        .map_err(|error| Error::new(ErrorKind::Rpc(error)))
+        .map_err(|error| ClientError::new(ClientErrorKind::Rpc(error)))
 }
 
 /// The answer that is looked for among other messages, which are taken on the way.
@@ -195,7 +195,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Stream<'_> {
-    async fn read(mut self, first: Bytes) -> Result<RawJson, Error> {
+    async fn read(mut self, first: Bytes) -> Result<RawJson, ClientError> {
         let mut decoder = SseDecoder::new(self.sought.shared.limit);
         let mut chunk = Ok(Some(first));
         loop {
@@ -219,8 +219,8 @@ impl Stream<'_> {
         }
     }
 
-    fn unanswered(&self) -> Error {
-        Error::protocol(match self.sought.others {
+    fn unanswered(&self) -> ClientError {
+        ClientError::protocol(match self.sought.others {
             0 => "the stream ended without an answer",
             _ => "the stream ended with answers to other requests only",
         })
@@ -246,7 +246,7 @@ impl Stream<'_> {
         }
     }
 
-    fn item(&mut self, item: SseItem) -> Option<Result<RawJson, Error>> {
+    fn item(&mut self, item: SseItem) -> Option<Result<RawJson, ClientError>> {
         let data = match item {
             SseItem::Event(event) => {
                 if let Some(id) = event.id {
@@ -269,7 +269,11 @@ impl Stream<'_> {
                     return None;
                 }
                 let other = id_in_head(&head).is_some_and(|other| other != id);
-                return (!other).then(|| Err(Error::new(ErrorKind::TooLarge { limit: shared.limit })));
+                return (!other).then(|| {
+                    Err(ClientError::new(ClientErrorKind::TooLarge {
+                        limit: shared.limit,
+                    }))
+                });
             }
         };
         self.sought.take(&data)
@@ -278,7 +282,7 @@ impl Stream<'_> {
 
 impl Sought<'_> {
     /// Takes what came in one piece; gives the outcome if the answer is in it.
-    fn take(&mut self, data: &Bytes) -> Option<Result<RawJson, Error>> {
+    fn take(&mut self, data: &Bytes) -> Option<Result<RawJson, ClientError>> {
         let (shared, mut outcome) = (self.shared, None);
         shared.read(data, |text, message| {
             let taken = self.message(text, message);
@@ -291,7 +295,7 @@ impl Sought<'_> {
         &mut self,
         text: &[u8],
         message: Result<Message, ParseError>,
-    ) -> Option<Result<RawJson, Error>> {
+    ) -> Option<Result<RawJson, ClientError>> {
         match message {
             Ok(Message::Response(response)) if is_about(&response, self.id) => {
                 return Some(finish(response, self.exchange));
@@ -314,7 +318,7 @@ impl Sought<'_> {
                 self.shared.incoming.counting.garbage.add();
                 if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
-                        Error::protocol("the answer is no valid message").because(error)
+                        ClientError::protocol("the answer is no valid message").because(error)
                     ));
                 }
             }
@@ -324,16 +328,16 @@ impl Sought<'_> {
 }
 
 /// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
-pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> Error {
+pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientError {
     let status = answer.status();
     if matches!(status, 401 | 403) {
         let challenge = answer.header("www-authenticate").map(str::to_owned);
-        return Error::new(ErrorKind::Auth { status, challenge });
+        return ClientError::new(ClientErrorKind::Auth { status, challenge });
     }
     let retry_after = answer.header("retry-after").map(str::to_owned);
     let body = collect(&mut answer, ERROR_BODY).await.unwrap_or_default();
     let excerpt = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
-    let status_error = Error::new(ErrorKind::HttpStatus {
+    let status_error = ClientError::new(ClientErrorKind::HttpStatus {
         status,
         body: excerpt,
         retry_after,
@@ -344,7 +348,7 @@ pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> Error {
             outcome: Err(error),
         })) => {
             let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
-            let words = Error::new(ErrorKind::Rpc(error));
+            let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
                 // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.
                 return status_error.because(words);

@@ -12,7 +12,7 @@ use super::{
     response::HttpAnswer,
     tls,
 };
-use crate::{Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind};
 
 /// Makes requests to one URL.
 ///
@@ -25,13 +25,16 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_RETRIES: u32 = 3;
 
 impl HttpClient {
-    pub(crate) fn new(url: &Url, headers: HeaderMap) -> Result<Self, Error> {
+    pub(crate) fn new(url: &Url, headers: HeaderMap) -> Result<Self, ClientError> {
         if has_user(url) {
             let detail = "the server's URL must hold no user or password; send them in a header";
-            return Err(Error::new(ErrorKind::Invalid(detail.to_owned())));
+            return Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())));
         }
         let uri: Uri = url.as_str().parse().map_err(|error: http::uri::InvalidUri| {
-            Error::new(ErrorKind::Invalid("the server's URL is not valid".to_owned())).because(error)
+            ClientError::new(ClientErrorKind::Invalid(
+                "the server's URL is not valid".to_owned(),
+            ))
+            .because(error)
         })?;
         let is_secure = url.scheme() == "https";
         let tls = is_secure.then(tls::configuration).transpose()?;
@@ -62,7 +65,7 @@ impl HttpClient {
             // Nothing was asked for, and what a few bytes unpack to has no bound.
             Some(_) => Err(TransportError {
                 unsent: false,
-                error: Error::protocol("the server compressed its answer although it was not asked to"),
+                error: ClientError::protocol("the server compressed its answer although it was not asked to"),
             }),
         }
     }

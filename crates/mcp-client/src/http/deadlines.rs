@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::shut_down;
-use crate::{Error, exchange::Exchange};
+use crate::{ClientError, exchange::Exchange};
 
 /// The requests that wait, and the times at which they are looked at again.
 #[derive(Default)]
@@ -44,8 +44,8 @@ impl Deadlines {
     pub(super) async fn keep<T>(
         &self,
         exchange: &Exchange,
-        mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,
-    ) -> Result<T, Error> {
+        mut work: Pin<&mut impl Future<Output = Result<T, ClientError>>>,
+    ) -> Result<T, ClientError> {
         let mut waiting = Waiting {
             deadlines: self,
             exchange,
@@ -125,7 +125,7 @@ struct Place {
 
 impl Waiting<'_> {
     /// The error that ends the request, or waits for it.
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Error> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<ClientError> {
         let is_kept = |place: &Place| place.waker.will_wake(cx.waker()) && place.deadline > Instant::now();
         if !self.place.as_ref().is_some_and(is_kept) {
             self.leave();
@@ -194,7 +194,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::{ErrorKind, RequestOptions};
+    use crate::{ClientErrorKind, RequestOptions};
 
     fn exchange(seconds: u64) -> Exchange {
         Exchange::new(RequestOptions {
@@ -203,7 +203,7 @@ mod tests {
         })
     }
 
-    fn never() -> impl Future<Output = Result<(), Error>> {
+    fn never() -> impl Future<Output = Result<(), ClientError>> {
         pending()
     }
 
@@ -220,7 +220,7 @@ mod tests {
                     .keep(&exchange(seconds), pin!(never()))
                     .await
                     .expect_err("never");
-                assert!(matches!(error.kind(), ErrorKind::Timeout(_)), "{error}");
+                assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");
                 start.elapsed().as_secs()
             }
         };
@@ -260,8 +260,14 @@ mod tests {
         };
         let work = pin!(never());
         let (ended, ()) = tokio::join!(deadlines.keep(&exchange, work), closing);
-        assert!(matches!(ended.expect_err("closed").kind(), ErrorKind::Closed(_)));
+        assert!(matches!(
+            ended.expect_err("closed").kind(),
+            ClientErrorKind::Closed(_)
+        ));
         let after = deadlines.keep(&exchange, pin!(never())).await;
-        assert!(matches!(after.expect_err("closed").kind(), ErrorKind::Closed(_)));
+        assert!(matches!(
+            after.expect_err("closed").kind(),
+            ClientErrorKind::Closed(_)
+        ));
     }
 }

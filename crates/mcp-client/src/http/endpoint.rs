@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use url::Url;
 
 use super::client::has_user;
-use crate::{Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind};
 
 /// What says where a message ends, and what becomes of its connection.
 const FRAMING: [HeaderName; 7] = [
@@ -31,7 +31,7 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// When the URL is none, is neither `http` nor `https`, or holds credentials.
-    pub fn new(url: &str) -> Result<Self, Error> {
+    pub fn new(url: &str) -> Result<Self, ClientError> {
         Self::with_schemes(url, ["http", "https"])
     }
 
@@ -39,12 +39,12 @@ impl HttpEndpoint {
     ///
     /// # Errors
     /// When the URL is none, is neither `ws` nor `wss`, or holds credentials.
-    pub fn websocket(url: &str) -> Result<Self, Error> {
+    pub fn websocket(url: &str) -> Result<Self, ClientError> {
         Self::with_schemes(url, ["ws", "wss"])
     }
 
-    fn with_schemes(url: &str, schemes: [&str; 2]) -> Result<Self, Error> {
-        let invalid = |detail: &str| Error::new(ErrorKind::Invalid(detail.to_owned()));
+    fn with_schemes(url: &str, schemes: [&str; 2]) -> Result<Self, ClientError> {
+        let invalid = |detail: &str| ClientError::new(ClientErrorKind::Invalid(detail.to_owned()));
         let url = Url::parse(url).map_err(|error| invalid("the server's URL is not valid").because(error))?;
         if !schemes.contains(&url.scheme()) || url.host().is_none() {
             let [plain, secure] = schemes;
@@ -77,16 +77,16 @@ impl HttpEndpoint {
     /// # Errors
     /// When the name or the value cannot stand in a header, or the header says how a message is framed: that is for the
     /// client to say.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
         let invalid = || {
-            Error::new(ErrorKind::Invalid(format!(
+            ClientError::new(ClientErrorKind::Invalid(format!(
                 "the header `{}` is not valid",
                 name.escape_debug()
             )))
         };
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
         if FRAMING.contains(&name) {
-            return Err(Error::new(ErrorKind::Invalid(format!(
+            return Err(ClientError::new(ClientErrorKind::Invalid(format!(
                 "the header `{name}` cannot be set: the client sets what frames a message"
             ))));
         }

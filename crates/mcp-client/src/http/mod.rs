@@ -44,8 +44,8 @@ use self::{
 };
 pub(crate) use self::{sse::open as open_sse, websocket::open as open_websocket};
 use crate::{
-    ConnectionOptions, Counters, Error, ErrorKind, ServerInfo, changes::ChangeSink, exchange::Exchange,
-    incoming::Incoming,
+    ClientError, ClientErrorKind, ConnectionOptions, Counters, ServerInfo, changes::ChangeSink,
+    exchange::Exchange, incoming::Incoming,
 };
 
 /// A connection over Streamable HTTP.
@@ -62,7 +62,7 @@ impl HttpLink {
         endpoint: &HttpEndpoint,
         options: &ConnectionOptions,
         changes: ChangeSink,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
         let (postman, letters) = mpsc::channel(QUEUE);
         let incoming = Incoming::new(options.handlers.clone(), changes);
@@ -90,7 +90,7 @@ impl HttpLink {
         method: &str,
         params: &Params,
         exchange: &Exchange,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<RawJson, ClientError> {
         if self.is_closed() {
             return Err(shut_down());
         }
@@ -108,12 +108,12 @@ impl HttpLink {
         };
         let call = pin!(self.shared.call(&posting));
         let done = self.shared.deadlines.keep(exchange, call).await;
-        guard.armed = matches!(&done, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
+        guard.armed = matches!(&done, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
         drop(guard);
         done
     }
 
-    pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
+    pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
         self.shared
             .notify(mcp_wire::notification(method, params).into(), method)
             .await
@@ -160,7 +160,7 @@ impl HttpLink {
         *self.shared.closed.borrow()
     }
 
-    pub(crate) async fn closed(&self) -> Error {
+    pub(crate) async fn closed(&self) -> ClientError {
         // The sender lives as long as `self`.
         let _ = self.shared.closed.subscribe().wait_for(|closed| *closed).await;
         shut_down()
@@ -187,8 +187,8 @@ impl HttpLink {
 }
 
 /// Why a closed connection is closed: nothing else closes it.
-pub(crate) fn shut_down() -> Error {
-    Error::closed("the connection was shut down")
+pub(crate) fn shut_down() -> ClientError {
+    ClientError::closed("the connection was shut down")
 }
 
 impl Drop for HttpLink {

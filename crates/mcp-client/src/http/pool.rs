@@ -35,7 +35,7 @@ use super::{
     response::HttpAnswer,
     stream::{Progress, RequestBody, Socket},
 };
-use crate::{Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind};
 
 /// Time for which a connection without a request is kept, at least.
 const IDLE: Duration = Duration::from_secs(45);
@@ -95,7 +95,7 @@ enum Usable {
 pub(crate) struct TransportError {
     /// Set if no byte of the request has left.
     pub(crate) unsent: bool,
-    pub(crate) error: Error,
+    pub(crate) error: ClientError,
 }
 
 impl Pool {
@@ -105,7 +105,7 @@ impl Pool {
         tls: Option<ClientConfig>,
         server: Uri,
         mut headers: HeaderMap,
-    ) -> Result<Arc<Self>, Error> {
+    ) -> Result<Arc<Self>, ClientError> {
         let tls = tls.map(|tls| Tls::new(tls, &server)).transpose()?;
         let has_own_host = headers.contains_key(header::HOST);
         if let Some(authority) = server.authority()
@@ -151,7 +151,7 @@ impl Pool {
                         // The server has closed it in the meantime, and nothing was sent.
                         Err(Broken { unsent: true, .. }) if !is_new => {}
                         Err(Broken { fault, unsent }) => {
-                            let error = Error::from(fault).sent(!unsent);
+                            let error = ClientError::from(fault).sent(!unsent);
                             return Err(TransportError { unsent, error });
                         }
                     }
@@ -170,7 +170,9 @@ impl Pool {
                             let error = error.into_error();
                             return Err(TransportError {
                                 unsent,
-                                error: Error::closed(innermost(&error)).sent(!unsent).because(error),
+                                error: ClientError::closed(innermost(&error))
+                                    .sent(!unsent)
+                                    .because(error),
                             });
                         }
                     }
@@ -295,15 +297,16 @@ impl Pool {
 }
 
 impl Tls {
-    fn new(mut configuration: ClientConfig, server: &Uri) -> Result<Self, Error> {
+    fn new(mut configuration: ClientConfig, server: &Uri) -> Result<Self, ClientError> {
         configuration.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let host = server.host().unwrap_or_default();
         // An IPv6 address stands in brackets in a URL alone.
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(|error| {
-            let kind =
-                ErrorKind::Invalid("the host of the server's URL cannot be in a certificate".to_owned());
-            Error::new(kind).because(error)
+            let kind = ClientErrorKind::Invalid(
+                "the host of the server's URL cannot be in a certificate".to_owned(),
+            );
+            ClientError::new(kind).because(error)
         })?;
         Ok(Self {
             connector: Arc::new(configuration).into(),
@@ -329,10 +332,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The error of a request for which no connection was made.
 fn unreachable_server(error: impl StdError + Send + Sync + 'static) -> TransportError {
-    let kind = ErrorKind::Unreachable(innermost(&error));
+    let kind = ClientErrorKind::Unreachable(innermost(&error));
     TransportError {
         unsent: true,
-        error: Error::new(kind).sent(false).because(error),
+        error: ClientError::new(kind).sent(false).because(error),
     }
 }
 

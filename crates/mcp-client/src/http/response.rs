@@ -11,7 +11,7 @@ use super::{
     connection::{Connection, Fault},
     pool::{Pool, innermost},
 };
-use crate::Error;
+use crate::ClientError;
 
 /// An answer whose body has yet to be read.
 pub(crate) struct HttpAnswer {
@@ -52,14 +52,15 @@ impl HttpAnswer {
     }
 
     /// Reads the next piece of the body; `None` at its end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         let body = self.response.body_mut();
         if let Some((connection, _)) = &mut self.over {
             let chunk = poll_fn(|cx| connection.poll_chunk(body, cx)).await;
-            return chunk.map_err(|fault| Error::from(fault).sent(true));
+            return chunk.map_err(|fault| ClientError::from(fault).sent(true));
         }
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Error::closed(innermost(&error)).sent(true).because(error))?;
+            let frame =
+                frame.map_err(|error| ClientError::closed(innermost(&error)).sent(true).because(error))?;
             // Anything else is trailers, which say nothing.
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
@@ -70,25 +71,27 @@ impl HttpAnswer {
 
     /// Waits until all of the request has left, for an answer that says no more than that it was taken. It may come before,
     /// and is not read any more.
-    pub(crate) async fn sent(&mut self) -> Result<(), Error> {
+    pub(crate) async fn sent(&mut self) -> Result<(), ClientError> {
         let body = self.response.body_mut();
         match &mut self.over {
             Some((connection, _)) => poll_fn(|cx| connection.poll_sent(body, cx))
                 .await
-                .map_err(|fault| Error::from(fault).sent(true)),
+                .map_err(|fault| ClientError::from(fault).sent(true)),
             // Its connection goes on by itself.
             None => Ok(()),
         }
     }
 
     /// Reads the whole body into one piece, or returns `None` if its length is not known.
-    pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, ClientError> {
         let length = self.left().and_then(|length| usize::try_from(length).ok());
         let (Some(length), Some((connection, _))) = (length, &mut self.over) else {
             return Ok(None);
         };
         let whole = connection.whole(self.response.body_mut(), length).await;
-        whole.map(Some).map_err(|fault| Error::from(fault).sent(true))
+        whole
+            .map(Some)
+            .map_err(|fault| ClientError::from(fault).sent(true))
     }
 }
 
@@ -103,7 +106,7 @@ impl Drop for HttpAnswer {
     }
 }
 
-impl From<Fault> for Error {
+impl From<Fault> for ClientError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(_) => Self::protocol(fault.to_string()),

@@ -27,7 +27,9 @@ use super::{
     pool::{Headers, TransportError},
     response::HttpAnswer,
 };
-use crate::{Error, ErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming};
+use crate::{
+    ClientError, ClientErrorKind, RequestOptions, ServerInfo, exchange::Exchange, incoming::Incoming,
+};
 
 // Made when this is compiled: making a name checks it.
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
@@ -141,7 +143,7 @@ impl HttpShared {
     }
 
     /// Makes a request; a session that the server no longer knows is opened again, once.
-    pub(super) async fn call(&self, posting: &Posting<'_>) -> Result<RawJson, Error> {
+    pub(super) async fn call(&self, posting: &Posting<'_>) -> Result<RawJson, ClientError> {
         let session = self.session();
         let (has_session, generation) = (session.id.is_some(), session.generation);
         match self.post(posting, session).await {
@@ -157,7 +159,7 @@ impl HttpShared {
         }
     }
 
-    async fn post(&self, posting: &Posting<'_>, session: Session) -> Result<RawJson, Error> {
+    async fn post(&self, posting: &Posting<'_>, session: Session) -> Result<RawJson, ClientError> {
         let exchange = posting.exchange;
         let is_modern = session.era() == Era::Modern;
         let answer = self.send(posting, session).await?;
@@ -171,7 +173,7 @@ impl HttpShared {
     }
 
     /// Sends a request and waits for the head of its answer.
-    async fn send(&self, posting: &Posting<'_>, session: Session) -> Result<HttpAnswer, Error> {
+    async fn send(&self, posting: &Posting<'_>, session: Session) -> Result<HttpAnswer, ClientError> {
         let mut headers = session.headers(posting.method, posting.params);
         if session.era() == Era::Modern && posting.method == method::TOOLS_CALL {
             self.mirrored.add(&mut headers, posting.params);
@@ -198,7 +200,7 @@ impl HttpShared {
     /// Opens the session again, unless another caller has done so in the meantime. Nobody uses the new one before the server
     /// has been told that it is open: a caller that leaves on the way, or a server that refuses, leaves the old one for the
     /// next caller to try with.
-    async fn reopen(&self, generation: u64) -> Result<(), Error> {
+    async fn reopen(&self, generation: u64) -> Result<(), ClientError> {
         let _turn = self.reopening.lock().await;
         if self.session().generation != generation {
             return Ok(());
@@ -258,8 +260,8 @@ impl HttpShared {
             Ok(_) => true,
             // A refusal is an answer, too, but for one that may pass.
             Err(error) => match error.kind() {
-                ErrorKind::Rpc(_) | ErrorKind::Auth { .. } => true,
-                ErrorKind::HttpStatus { status, .. } => is_final(*status),
+                ClientErrorKind::Rpc(_) | ClientErrorKind::Auth { .. } => true,
+                ClientErrorKind::HttpStatus { status, .. } => is_final(*status),
                 _ => false,
             },
         });
@@ -267,27 +269,27 @@ impl HttpShared {
     }
 
     /// Posts a message that has no answer.
-    pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), Error> {
+    pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), ClientError> {
         let session = self.session();
         self.notify_in(&session, body, method).await
     }
 
-    async fn notify_in(&self, session: &Session, body: Bytes, method: &str) -> Result<(), Error> {
+    async fn notify_in(&self, session: &Session, body: Bytes, method: &str) -> Result<(), ClientError> {
         const LIMIT: Duration = Duration::from_secs(10);
         let headers = session.headers(method, &Params::default());
         let answer = timeout(LIMIT, self.client.post(headers, body)).await;
-        let answer = answer.map_err(|_| Error::new(ErrorKind::Timeout(LIMIT)).sent(true))?;
+        let answer = answer.map_err(|_| ClientError::new(ClientErrorKind::Timeout(LIMIT)).sent(true))?;
         let mut answer = answer.map_err(|failure| failure.error)?;
         match answer.status() {
             200..300 => match timeout(LIMIT, answer.sent()).await {
                 Ok(sent) => sent,
-                Err(_) => Err(Error::new(ErrorKind::Timeout(LIMIT)).sent(true)),
+                Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(LIMIT)).sent(true)),
             },
-            401 | 403 => Err(Error::new(ErrorKind::Auth {
+            401 | 403 => Err(ClientError::new(ClientErrorKind::Auth {
                 status: answer.status(),
                 challenge: None,
             })),
-            status => Err(Error::new(ErrorKind::HttpStatus {
+            status => Err(ClientError::new(ClientErrorKind::HttpStatus {
                 status,
                 body: String::new(),
                 retry_after: None,
@@ -386,7 +388,7 @@ fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
 
 /// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice. An error
 /// that names the request is its answer: whoever wrote it has looked at the request, which may have run.
-fn is_expired(error: &Error) -> bool {
+fn is_expired(error: &ClientError) -> bool {
     let Some((status, body)) = error.http_status() else {
         return false;
     };

@@ -28,7 +28,7 @@ use super::{
     pool::Headers,
     response::HttpAnswer,
 };
-use crate::{ConnectionOptions, Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
 /// How much is on the way between the connection and the tasks here.
 const BUFFER: usize = 64 * 1024;
@@ -42,16 +42,19 @@ pub(crate) struct Opened {
     /// Carries messages as lines, in both directions.
     pub(crate) lines: DuplexStream,
     /// The requests, by their ids, to which no answer will come, and why.
-    pub(crate) failures: mpsc::Receiver<(u64, Error)>,
+    pub(crate) failures: mpsc::Receiver<(u64, ClientError)>,
 }
 
 /// Opens the stream of events.
-pub(crate) async fn open(endpoint: &HttpEndpoint, options: &ConnectionOptions) -> Result<Opened, Error> {
+pub(crate) async fn open(
+    endpoint: &HttpEndpoint,
+    options: &ConnectionOptions,
+) -> Result<Opened, ClientError> {
     let limit = options.start_timeout;
     let opening = timeout(limit, Listening::open(endpoint, options.max_message));
     let (listening, target) = opening
         .await
-        .map_err(|_| Error::new(ErrorKind::Timeout(limit)))??;
+        .map_err(|_| ClientError::new(ClientErrorKind::Timeout(limit)))??;
     let client = HttpClient::new(&target, endpoint.headers.clone())?;
     let (ours, theirs) = duplex(BUFFER);
     let (reader, writer) = split(theirs);
@@ -84,7 +87,7 @@ struct Listening {
 }
 
 impl Listening {
-    async fn open(endpoint: &HttpEndpoint, limit: usize) -> Result<(Self, Url), Error> {
+    async fn open(endpoint: &HttpEndpoint, limit: usize) -> Result<(Self, Url), ClientError> {
         let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
         let headers = vec![(ACCEPT, HeaderValue::from_static("text/event-stream"))];
         let answer = client.get(headers).await.map_err(|failure| failure.error)?;
@@ -92,7 +95,7 @@ impl Listening {
             return Err(answer::refusal(answer, None).await);
         }
         if !answer::is_stream(&answer) {
-            return Err(Error::protocol("the server opens no stream of events"));
+            return Err(ClientError::protocol("the server opens no stream of events"));
         }
         let mut listening = Self {
             answer,
@@ -105,40 +108,42 @@ impl Listening {
 
     /// The place to post to, which the first event names. Headers are sent there that may be secrets, so it must be
     /// of the same origin.
-    async fn target(&mut self, base: &Url) -> Result<Url, Error> {
+    async fn target(&mut self, base: &Url) -> Result<Url, ClientError> {
         let SseItem::Event(event) = self.next().await? else {
-            return Err(Error::protocol("the first event is too large"));
+            return Err(ClientError::protocol("the first event is too large"));
         };
         let place = str::from_utf8(&event.data)
             .ok()
             .filter(|place| event.event.as_deref() == Some("endpoint") && !place.trim().is_empty())
             .and_then(|place| base.join(place.trim()).ok());
-        let place = place.ok_or_else(|| Error::protocol("the first event names no endpoint"))?;
+        let place = place.ok_or_else(|| ClientError::protocol("the first event names no endpoint"))?;
         if has_user(&place) {
-            Err(Error::protocol(
+            Err(ClientError::protocol(
                 "the server names an endpoint with a user or a password",
             ))
         } else if place.origin() != base.origin() {
-            Err(Error::protocol("the server names an endpoint of another origin"))
+            Err(ClientError::protocol(
+                "the server names an endpoint of another origin",
+            ))
         } else {
             Ok(place)
         }
     }
 
-    async fn next(&mut self) -> Result<SseItem, Error> {
+    async fn next(&mut self) -> Result<SseItem, ClientError> {
         loop {
             if let Some(item) = self.decoder.next_item() {
                 return Ok(item);
             }
             match self.answer.chunk().await? {
                 Some(chunk) => self.decoder.push(&chunk),
-                None => return Err(Error::closed("the server ended the stream")),
+                None => return Err(ClientError::closed("the server ended the stream")),
             }
         }
     }
 
     /// Writes what the server says as lines.
-    async fn run(mut self, mut writer: WriteHalf<DuplexStream>, failed: mpsc::Sender<(u64, Error)>) {
+    async fn run(mut self, mut writer: WriteHalf<DuplexStream>, failed: mpsc::Sender<(u64, ClientError)>) {
         loop {
             let is_over = match self.next().await {
                 Ok(SseItem::Event(event)) if event.data.is_empty() => false,
@@ -153,7 +158,7 @@ impl Listening {
                     // Without an id it may have been the answer to anything.
                     let Some(id) = id_in_head(&head) else { return };
                     let limit = self.limit;
-                    let error = Error::new(ErrorKind::TooLarge { limit }).sent(true);
+                    let error = ClientError::new(ClientErrorKind::TooLarge { limit }).sent(true);
                     failed.send((id, error)).await.is_err()
                 }
                 Err(error) => {
@@ -172,7 +177,7 @@ impl Listening {
 struct Posting {
     client: Arc<HttpClient>,
     turns: Arc<Semaphore>,
-    failed: mpsc::Sender<(u64, Error)>,
+    failed: mpsc::Sender<(u64, ClientError)>,
     limit: Duration,
 }
 
@@ -236,7 +241,12 @@ fn cancelled(note: &Notification) -> Option<u64> {
 }
 
 /// Posts a message, which is the request `id` unless it has no answer; an error says why the server will not answer.
-async fn post(client: &HttpClient, frame: Bytes, id: Option<u64>, limit: Duration) -> Result<(), Error> {
+async fn post(
+    client: &HttpClient,
+    frame: Bytes,
+    id: Option<u64>,
+    limit: Duration,
+) -> Result<(), ClientError> {
     let headers: Headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     let posting = async {
         let mut answer = client.post(headers, frame).await.map_err(|failure| {
@@ -250,6 +260,6 @@ async fn post(client: &HttpClient, frame: Bytes, id: Option<u64>, limit: Duratio
     };
     match timeout(limit, posting).await {
         Ok(posted) => posted,
-        Err(_) => Err(Error::new(ErrorKind::Timeout(limit)).sent(true)),
+        Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit)).sent(true)),
     }
 }

@@ -8,17 +8,18 @@ use rustls::{
 };
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use crate::{Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind};
 
 /// The settings of TLS: the certificates that this machine trusts or, where it has none, those of Mozilla's list.
 /// They are looked for once: to read and keep them for each connection costs more than the connection.
-pub(super) fn configuration() -> Result<ClientConfig, Error> {
+pub(super) fn configuration() -> Result<ClientConfig, ClientError> {
     static KNOWN: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(configuration) = KNOWN.get() {
         return Ok(configuration.clone());
     }
-    let configuration = make()
-        .map_err(|error| Error::new(ErrorKind::Invalid("TLS cannot be set up".to_owned())).because(error))?;
+    let configuration = make().map_err(|error| {
+        ClientError::new(ClientErrorKind::Invalid("TLS cannot be set up".to_owned())).because(error)
+    })?;
     Ok(KNOWN.get_or_init(|| configuration).clone())
 }
 

@@ -41,7 +41,7 @@ use super::{
     pool::innermost,
     tls,
 };
-use crate::{ConnectionOptions, Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
 /// Size of the buffer in each direction between the connection and the carrier, in bytes.
 const BUFFER: usize = 64 * 1024;
@@ -67,10 +67,10 @@ pub(crate) struct Carrier {
 pub(crate) async fn open(
     endpoint: &HttpEndpoint,
     options: &ConnectionOptions,
-) -> Result<(DuplexStream, Carrier), Error> {
+) -> Result<(DuplexStream, Carrier), ClientError> {
     let limit = options.start_timeout;
     let opened = timeout(limit, connect(endpoint, options.max_message)).await;
-    let socket = opened.map_err(|_| Error::new(ErrorKind::Timeout(limit)))??;
+    let socket = opened.map_err(|_| ClientError::new(ClientErrorKind::Timeout(limit)))??;
     let (ours, theirs) = duplex(BUFFER);
     let carrier = Carrier {
         socket,
@@ -80,7 +80,7 @@ pub(crate) async fn open(
     Ok((ours, carrier))
 }
 
-async fn connect(endpoint: &HttpEndpoint, limit: usize) -> Result<Socket, Error> {
+async fn connect(endpoint: &HttpEndpoint, limit: usize) -> Result<Socket, ClientError> {
     let (uri, request) = handshake(endpoint)?;
     let mut connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls::configuration()?)
@@ -88,8 +88,8 @@ async fn connect(endpoint: &HttpEndpoint, limit: usize) -> Result<Socket, Error>
         .enable_http1()
         .wrap_connector(tcp_connector());
     let stream = connector.call(uri).await.map_err(|error| {
-        let kind = ErrorKind::Unreachable(innermost(&*error));
-        Error::new(kind)
+        let kind = ClientErrorKind::Unreachable(innermost(&*error));
+        ClientError::new(kind)
     })?;
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
@@ -103,8 +103,8 @@ async fn connect(endpoint: &HttpEndpoint, limit: usize) -> Result<Socket, Error>
 }
 
 /// The request that opens a WebSocket, and where the server is as a connector names it.
-fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), Error> {
-    let invalid = |detail: String| Error::new(ErrorKind::Invalid(detail));
+fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError> {
+    let invalid = |detail: String| ClientError::new(ClientErrorKind::Invalid(detail));
     if has_user(&endpoint.url) {
         return Err(invalid(
             "the server's URL must hold no user or password; send them in a header".to_owned(),
@@ -154,17 +154,17 @@ fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), Error> {
 }
 
 /// Words an answer that opens no WebSocket.
-fn refusal(response: &http::Response<Option<Vec<u8>>>) -> Error {
+fn refusal(response: &http::Response<Option<Vec<u8>>>) -> ClientError {
     let status = response.status().as_u16();
     let text = |name| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
-    Error::new(match status {
-        401 | 403 => ErrorKind::Auth {
+    ClientError::new(match status {
+        401 | 403 => ClientErrorKind::Auth {
             status,
             challenge: text(header::WWW_AUTHENTICATE),
         },
         _ => {
             let body = response.body().as_deref().unwrap_or_default();
-            ErrorKind::HttpStatus {
+            ClientErrorKind::HttpStatus {
                 status,
                 body: String::from_utf8_lossy(body).chars().take(EXCERPT).collect(),
                 retry_after: text(header::RETRY_AFTER),
@@ -174,25 +174,29 @@ fn refusal(response: &http::Response<Option<Vec<u8>>>) -> Error {
 }
 
 /// Why a WebSocket came to an end, or to none.
-fn fault_error(fault: Fault, limit: usize) -> Error {
+fn fault_error(fault: Fault, limit: usize) -> ClientError {
     match fault {
-        Fault::Capacity(CapacityError::MessageTooLong { .. }) => Error::new(ErrorKind::TooLarge { limit }),
-        Fault::ConnectionClosed | Fault::AlreadyClosed => Error::closed("the server closed the connection"),
+        Fault::Capacity(CapacityError::MessageTooLong { .. }) => {
+            ClientError::new(ClientErrorKind::TooLarge { limit })
+        }
+        Fault::ConnectionClosed | Fault::AlreadyClosed => {
+            ClientError::closed("the server closed the connection")
+        }
         Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Error::closed("the server closed the connection")
+            ClientError::closed("the server closed the connection")
         }
-        Fault::Io(error) => Error::closed(error.to_string()).because(error),
+        Fault::Io(error) => ClientError::closed(error.to_string()).because(error),
         Fault::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
-            Error::closed("the server closed the connection")
+            ClientError::closed("the server closed the connection")
         }
-        fault => Error::closed(format!("the server speaks no valid WebSocket: {fault}")),
+        fault => ClientError::closed(format!("the server speaks no valid WebSocket: {fault}")),
     }
 }
 
 impl Carrier {
     /// Carries messages until either side ends. Why it ended goes to `reason` before the lines end, and what the server
     /// said before is read from them first.
-    pub(crate) async fn run(self, mut end: watch::Receiver<bool>, reason: Arc<OnceLock<Error>>) {
+    pub(crate) async fn run(self, mut end: watch::Receiver<bool>, reason: Arc<OnceLock<ClientError>>) {
         let Self { socket, lines, limit } = self;
         let (mut sink, stream) = socket.split();
         let (reader, mut writer) = split(lines);
@@ -226,7 +230,7 @@ impl Carrier {
 
 /// Why the server says no more, and what it is told.
 struct Ended {
-    error: Error,
+    error: ClientError,
     code: CloseCode,
 }
 
@@ -246,17 +250,20 @@ impl Receiving {
                     let mut line = Vec::from(Bytes::from(text));
                     end_line(&mut line);
                     if writer.write_all(&line).await.is_err() {
-                        return ended(Error::closed("the connection was closed"), CloseCode::Normal);
+                        return ended(
+                            ClientError::closed("the connection was closed"),
+                            CloseCode::Normal,
+                        );
                     }
                 }
                 Some(Ok(Message::Binary(_) | Message::Frame(_))) => {
                     let reason = "the server sent a binary message, which MCP does not know";
-                    return ended(Error::closed(reason), CloseCode::Unsupported);
+                    return ended(ClientError::closed(reason), CloseCode::Unsupported);
                 }
                 // Pings are answered when the next message is read.
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(frame))) => {
-                    return ended(Error::closed(farewell(frame.as_ref())), CloseCode::Normal);
+                    return ended(ClientError::closed(farewell(frame.as_ref())), CloseCode::Normal);
                 }
                 Some(Err(fault)) => {
                     let code = match &fault {
@@ -267,7 +274,7 @@ impl Receiving {
                 }
                 None => {
                     return ended(
-                        Error::closed("the server closed the connection"),
+                        ClientError::closed("the server closed the connection"),
                         CloseCode::Normal,
                     );
                 }
@@ -291,7 +298,7 @@ fn farewell(frame: Option<&CloseFrame>) -> String {
 }
 
 /// Sends the lines of the connection, each as one message, until it fails or there are no more.
-async fn send(mut reader: ReadHalf<DuplexStream>, sink: &mut SplitSink<Socket, Message>) -> Error {
+async fn send(mut reader: ReadHalf<DuplexStream>, sink: &mut SplitSink<Socket, Message>) -> ClientError {
     let mut decoder = LineDecoder::new(usize::MAX);
     while let Ok(1..) = reader.read_buf(decoder.buffer()).await {
         while let Some(line) = decoder.next_line() {
@@ -304,5 +311,5 @@ async fn send(mut reader: ReadHalf<DuplexStream>, sink: &mut SplitSink<Socket, M
             }
         }
     }
-    Error::closed("the connection was closed")
+    ClientError::closed("the connection was closed")
 }

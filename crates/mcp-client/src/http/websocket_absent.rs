@@ -8,18 +8,21 @@ use std::{
 use tokio::{io::DuplexStream, sync::watch};
 
 use super::HttpEndpoint;
-use crate::{ConnectionOptions, Error, ErrorKind};
+use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
 pub(crate) struct Carrier(Infallible);
 
 impl Carrier {
-    pub(crate) async fn run(self, _: watch::Receiver<bool>, _: Arc<OnceLock<Error>>) {
+    pub(crate) async fn run(self, _: watch::Receiver<bool>, _: Arc<OnceLock<ClientError>>) {
         match self.0 {}
     }
 }
 
 /// Fails: this build cannot open one.
-pub(crate) async fn open(_: &HttpEndpoint, _: &ConnectionOptions) -> Result<(DuplexStream, Carrier), Error> {
+pub(crate) async fn open(
+    _: &HttpEndpoint,
+    _: &ConnectionOptions,
+) -> Result<(DuplexStream, Carrier), ClientError> {
     let detail = "this build was made without WebSocket (feature `websocket`)";
-    Err(Error::new(ErrorKind::Invalid(detail.to_owned())))
+    Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())))
 }

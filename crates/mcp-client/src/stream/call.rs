@@ -3,9 +3,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use raw_json::RawJson;
 use tokio::sync::oneshot;
 
-use crate::{Error, exchange::Exchange};
+use crate::{ClientError, exchange::Exchange};
 
-type Answer = Result<RawJson, Error>;
+type Answer = Result<RawJson, ClientError>;
 
 /// A request that waits for its answer.
 pub(super) struct Call {

@@ -25,7 +25,7 @@ use self::{
     writer::BATCH_BYTES,
 };
 use crate::{
-    ConnectionOptions, Counters, Error, ErrorKind, RequestOptions,
+    ClientError, ClientErrorKind, ConnectionOptions, Counters, RequestOptions,
     changes::ChangeSink,
     exchange::Exchange,
     incoming::Incoming,
@@ -68,7 +68,7 @@ impl StreamLink {
     }
 
     /// Fails requests whenever it is told that no answer will come to them, for as long as the connection is open.
-    pub(crate) fn fail_as_told(&self, mut failures: mpsc::Receiver<(u64, Error)>) {
+    pub(crate) fn fail_as_told(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             loop {
@@ -93,7 +93,7 @@ impl StreamLink {
         method: &str,
         params: &Params,
         options: RequestOptions,
-    ) -> Result<Waiting<'_>, Error> {
+    ) -> Result<Waiting<'_>, ClientError> {
         let frame = line(mcp_wire::request(id, method, params));
         let is_small = frame.len() <= BATCH_BYTES;
         let (call, answer) = Call::new(id, frame, Exchange::new(options), method == method::INITIALIZE);
@@ -117,7 +117,7 @@ impl StreamLink {
         Ok(waiting)
     }
 
-    pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), Error> {
+    pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
         let frame = line(mcp_wire::notification(method, params));
         match self.outbox.push_when_room(Outgoing::Frame(frame)).await {
             true => Ok(()),
@@ -146,13 +146,13 @@ impl StreamLink {
     }
 
     /// Waits until the connection is closed, and says why.
-    pub(crate) async fn closed(&self) -> Error {
+    pub(crate) async fn closed(&self) -> ClientError {
         self.shared.closed().await;
         self.shared.reason()
     }
 
     /// Where whatever carries the stream says why it ended, before it does.
-    pub(crate) fn end_of_stream(&self) -> Arc<OnceLock<Error>> {
+    pub(crate) fn end_of_stream(&self) -> Arc<OnceLock<ClientError>> {
         Arc::clone(&self.shared.end_of_stream)
     }
 
@@ -161,7 +161,7 @@ impl StreamLink {
     }
 
     /// Why the connection is closed, and since when.
-    pub(crate) fn end(&self) -> (Error, Instant) {
+    pub(crate) fn end(&self) -> (ClientError, Instant) {
         self.shared.end()
     }
 
@@ -180,7 +180,7 @@ impl StreamLink {
     /// Ends the connection and its process in order; returns when the process is gone.
     pub(crate) async fn shutdown(&self) {
         self.shared
-            .close(Error::closed("the connection was shut down"), Stop::Orderly);
+            .close(ClientError::closed("the connection was shut down"), Stop::Orderly);
         if let Some(handle) = self.process.as_ref().map(Process::handle) {
             handle.wait().await;
         }
@@ -190,7 +190,7 @@ impl StreamLink {
 impl Drop for StreamLink {
     fn drop(&mut self) {
         self.shared
-            .close(Error::closed("the connection was dropped"), Stop::Now);
+            .close(ClientError::closed("the connection was dropped"), Stop::Now);
     }
 }
 
@@ -204,7 +204,7 @@ fn line(mut frame: Vec<u8>) -> Vec<u8> {
 pub(crate) struct Waiting<'a> {
     link: &'a StreamLink,
     call: Arc<Call>,
-    answer: oneshot::Receiver<Result<RawJson, Error>>,
+    answer: oneshot::Receiver<Result<RawJson, ClientError>>,
     /// The request, if there was no room for it in the queue.
     unqueued: Option<Outgoing>,
     cancel: bool,
@@ -213,7 +213,7 @@ pub(crate) struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Waits until the request has an answer, or is known to get none.
-    pub(crate) async fn outcome(&mut self) -> Result<RawJson, Error> {
+    pub(crate) async fn outcome(&mut self) -> Result<RawJson, ClientError> {
         let outcome = match self.unqueued.take() {
             None => (&mut self.answer).await.ok(),
             // Rare, and the future of every call would have room for it.
@@ -222,12 +222,12 @@ impl Waiting<'_> {
         let shared = &self.link.shared;
         let outcome = outcome.unwrap_or_else(|| Err(shared.reason().sent(self.call.was_sent())));
         // Only a call whose time was up is still noted.
-        self.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Timeout(_)));
+        self.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
         outcome
     }
 
     /// Queues the request as soon as there is room, and waits for its answer.
-    async fn queued(&mut self, frame: Outgoing) -> Option<Result<RawJson, Error>> {
+    async fn queued(&mut self, frame: Outgoing) -> Option<Result<RawJson, ClientError>> {
         tokio::select! {
             biased;
             // The deadline, or the end of the connection.

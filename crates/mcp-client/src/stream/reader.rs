@@ -16,7 +16,8 @@ use super::{
     shared::{CloseOnPanic, Shared},
 };
 use crate::{
-    ConnectionOptions, Error, ErrorKind, ServerInfo, incoming, process::Stop, unbuffered::read_into,
+    ClientError, ClientErrorKind, ConnectionOptions, ServerInfo, incoming, process::Stop,
+    unbuffered::read_into,
 };
 
 /// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
@@ -81,7 +82,7 @@ impl Reading {
             (Ended::Eof, None) => "the server closed the connection".to_owned(),
             (Ended::Failed(error), None) => format!("cannot read from the server: {error}"),
         };
-        self.shared.close(Error::closed(reason), Stop::Orderly);
+        self.shared.close(ClientError::closed(reason), Stop::Orderly);
     }
 
     async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Ended {
@@ -232,7 +233,7 @@ impl Reading {
         call.finish(
             response
                 .outcome
-                .map_err(|error| Error::new(ErrorKind::Rpc(error))),
+                .map_err(|error| ClientError::new(ClientErrorKind::Rpc(error))),
         );
     }
 
@@ -243,7 +244,7 @@ impl Reading {
         tracing::debug!(%error, "a line of the server is no message");
         if let Some(call) = call {
             call.finish(Err(
-                Error::protocol("the answer is no valid message").because(error)
+                ClientError::protocol("the answer is no valid message").because(error)
             ));
         }
     }
@@ -264,7 +265,9 @@ impl Reading {
         };
         tracing::debug!(calls = calls.len(), "a line of the server is too long");
         for call in calls {
-            call.finish(Err(Error::new(ErrorKind::TooLarge { limit: self.limit })));
+            call.finish(Err(ClientError::new(ClientErrorKind::TooLarge {
+                limit: self.limit,
+            })));
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{call::Call, listening::Listening};
 use crate::{
-    Error,
+    ClientError,
     incoming::Incoming,
     process::{ProcessHandle, Stop},
 };
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) earlier_deadline: Notify,
     pub(super) incoming: Arc<Incoming>,
     /// Why the stream ended, where whatever carries it knows.
-    pub(super) end_of_stream: Arc<OnceLock<Error>>,
+    pub(super) end_of_stream: Arc<OnceLock<ClientError>>,
 }
 
 type Calls = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
@@ -59,7 +59,7 @@ impl Hasher for IdHasher {
 struct Pending {
     calls: Calls,
     /// Why the connection is closed, and since when.
-    closed: Option<(Error, Instant)>,
+    closed: Option<(ClientError, Instant)>,
     /// When the calls' deadlines are looked at next.
     next_look: Option<Instant>,
 }
@@ -84,7 +84,7 @@ impl Shared {
     }
 
     /// Notes a call, unless the connection is closed; tells whether it is the only one.
-    pub(super) fn register(&self, call: &Arc<Call>) -> Result<bool, Error> {
+    pub(super) fn register(&self, call: &Arc<Call>) -> Result<bool, ClientError> {
         let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
         if let Some((error, _)) = &pending.closed {
@@ -133,7 +133,7 @@ impl Shared {
     }
 
     /// Fails a call that still waits for its answer.
-    pub(super) fn fail(&self, id: u64, error: Error) {
+    pub(super) fn fail(&self, id: u64, error: ClientError) {
         let Some(call) = self.remove(id) else { return };
         if !error.was_sent() {
             call.exchange.mark_unsent();
@@ -169,7 +169,7 @@ impl Shared {
     }
 
     /// Closes the connection: every call fails, the tasks end, the process is stopped. Only the first reason counts.
-    pub(super) fn close(&self, error: Error, stop: Stop) {
+    pub(super) fn close(&self, error: ClientError, stop: Stop) {
         let mut pending = self.pending();
         let calls = std::mem::take(&mut pending.calls);
         let (error, _) = pending
@@ -208,14 +208,14 @@ impl Shared {
     }
 
     /// Why the connection is closed.
-    pub(super) fn reason(&self) -> Error {
+    pub(super) fn reason(&self) -> ClientError {
         self.end().0
     }
 
     /// Why the connection is closed, and since when.
-    pub(super) fn end(&self) -> (Error, Instant) {
+    pub(super) fn end(&self) -> (ClientError, Instant) {
         let end = self.pending().closed.clone();
-        end.unwrap_or_else(|| (Error::closed("the connection is closed"), Instant::now()))
+        end.unwrap_or_else(|| (ClientError::closed("the connection is closed"), Instant::now()))
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -229,7 +229,8 @@ pub(super) struct CloseOnPanic(pub(super) Arc<Shared>);
 impl Drop for CloseOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.close(Error::closed("a fault of this client"), Stop::Now);
+            self.0
+                .close(ClientError::closed("a fault of this client"), Stop::Now);
         }
     }
 }

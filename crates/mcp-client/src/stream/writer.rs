@@ -6,7 +6,7 @@ use super::{
     outbox::{Outbox, Outgoing, Sink},
     shared::{CloseOnPanic, Shared},
 };
-use crate::{Error, process::Stop};
+use crate::{ClientError, process::Stop};
 
 /// How large a write may grow by putting frames together.
 pub(super) const BATCH_BYTES: usize = 64 * 1024;
@@ -38,7 +38,7 @@ pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duratio
         Some(process) if !error.stuck => process.epitaph().await,
         _ => error.reason,
     };
-    shared.close(Error::closed(reason), stop);
+    shared.close(ClientError::closed(reason), stop);
 }
 
 struct Writing {

@@ -10,7 +10,7 @@ use super::{
     backoff::{Backoff, HEALTHY, LONGEST},
     supervision::unavailable,
 };
-use crate::Error;
+use crate::ClientError;
 
 /// How often a server is started. Every [`Upstream`](crate::Upstream) has its own, unless several are connections to one
 /// server and share theirs: then what one of them failed by, none of the others tries again before the pause is over.
@@ -35,7 +35,7 @@ struct Spent {
     backoff: Backoff,
     n_starting: usize,
     /// Until when nothing is started, and why.
-    rest: Option<(Instant, Error)>,
+    rest: Option<(Instant, ClientError)>,
     failed_at: Option<Instant>,
     /// When one came up for the first time since then.
     up_since: Option<Instant>,
@@ -67,7 +67,7 @@ impl StartBudget {
     }
 
     /// What callers get while nothing is started.
-    pub(super) fn refusal(&self) -> Option<Error> {
+    pub(super) fn refusal(&self) -> Option<ClientError> {
         self.spent().refusal(Instant::now())
     }
 
@@ -75,7 +75,7 @@ impl StartBudget {
     ///
     /// # Errors
     /// When a start failed meanwhile.
-    pub(super) async fn turn(&self) -> Result<Turn, Error> {
+    pub(super) async fn turn(&self) -> Result<Turn, ClientError> {
         loop {
             let mut freed = pin!(self.0.freed.notified());
             freed.as_mut().enable();
@@ -103,7 +103,7 @@ impl StartBudget {
     /// not started again.
     pub(super) fn failed(
         &self,
-        error: &Error,
+        error: &ClientError,
         start: Option<Instant>,
         now: Instant,
         was_open: bool,
@@ -137,7 +137,7 @@ impl StartBudget {
 }
 
 impl Spent {
-    fn refusal(&self, now: Instant) -> Option<Error> {
+    fn refusal(&self, now: Instant) -> Option<ClientError> {
         let (until, error) = self.rest.as_ref()?;
         let left = until.checked_duration_since(now)?;
         (left > Duration::ZERO).then(|| unavailable(error.clone(), left))
@@ -182,7 +182,7 @@ mod tests {
                     *n_starts.lock().unwrap() += 1;
                     let start = Instant::now();
                     tokio::time::sleep(lives).await;
-                    let ended = Error::closed("the end");
+                    let ended = ClientError::closed("the end");
                     budget.failed(&ended, Some(start), Instant::now(), false);
                     drop(turn);
                 }
@@ -212,7 +212,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_that_end_together_count_once() {
         let budget = StartBudget::new(Some(1));
-        let (start, ended) = (Instant::now(), Error::closed("the end"));
+        let (start, ended) = (Instant::now(), ClientError::closed("the end"));
         tokio::time::advance(Duration::from_secs(5)).await;
         let now = Instant::now();
         let pauses = [(); 9].map(|()| budget.failed(&ended, Some(start), now, true) - now);
@@ -225,7 +225,7 @@ mod tests {
         let budget = StartBudget::new(Some(1));
         let at_once = || budget.spent().at_once(Instant::now());
         assert_eq!(at_once(), AT_ONCE);
-        budget.failed(&Error::closed("the end"), None, Instant::now(), false);
+        budget.failed(&ClientError::closed("the end"), None, Instant::now(), false);
         assert!(budget.refusal().is_some());
         tokio::time::advance(Duration::from_secs(2)).await;
         assert!(budget.refusal().is_none());

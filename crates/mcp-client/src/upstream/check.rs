@@ -1,7 +1,7 @@
 use mcp_wire::method;
 use raw_json::RawJson;
 
-use crate::{Connection, Error, ErrorKind, RequestOptions};
+use crate::{ClientError, ClientErrorKind, Connection, RequestOptions};
 
 /// What a server has to answer to count as well.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,8 +26,8 @@ impl HealthCheck {
     /// Asks the server.
     ///
     /// # Errors
-    /// [`ErrorKind::Unhealthy`] when the tool reports a failure, and as [`Connection::request`] when there is no answer.
-    pub async fn ask(&self, connection: &Connection, options: RequestOptions) -> Result<(), Error> {
+    /// [`ClientErrorKind::Unhealthy`] when the tool reports a failure, and as [`Connection::request`] when there is no answer.
+    pub async fn ask(&self, connection: &Connection, options: RequestOptions) -> Result<(), ClientError> {
         let Self::Tool { name, arguments } = self else {
             return connection.ping(options).await;
         };
@@ -48,7 +48,7 @@ impl HealthCheck {
     }
 }
 
-fn verdict(name: &str, result: &RawJson) -> Result<(), Error> {
+fn verdict(name: &str, result: &RawJson) -> Result<(), ClientError> {
     let is = |key: &str, text: &str| result.get(key).is_some_and(|value| value.as_str() == text);
     if is("isError", "true") {
         let content = result.get("content").unwrap_or_default();
@@ -64,9 +64,9 @@ fn verdict(name: &str, result: &RawJson) -> Result<(), Error> {
     Ok(())
 }
 
-fn unhealthy(name: &str, said: &str) -> Error {
+fn unhealthy(name: &str, said: &str) -> ClientError {
     let shown: String = said.trim().chars().take(SHOWN).collect();
-    Error::new(ErrorKind::Unhealthy(match shown.as_str() {
+    ClientError::new(ClientErrorKind::Unhealthy(match shown.as_str() {
         "" => format!("`{name}` reports a failure"),
         said => format!("`{name}` says: {said}"),
     }))

@@ -31,8 +31,8 @@ use self::{
     supervision::{Outcome, Phase, Supervision, interrupted},
 };
 use crate::{
-    Changes, Command, Connection, ConnectionOptions, EraChoice, Error, ErrorKind, Events, HttpEndpoint,
-    RequestOptions, changes::ChangeSink,
+    Changes, ClientError, ClientErrorKind, Command, Connection, ConnectionOptions, EraChoice, Events,
+    HttpEndpoint, RequestOptions, changes::ChangeSink,
 };
 
 /// Where a server is, or how it is started.
@@ -74,7 +74,7 @@ pub struct UpstreamOptions {
 ///
 /// # Restart
 /// A server that fails within a minute of its start is started again after 1 s, then 2, 4, 8, 16, 32 s and then once a
-/// minute, when it is needed; meanwhile callers get [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) at once. One that has lived longer is
+/// minute, when it is needed; meanwhile callers get [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) at once. One that has lived longer is
 /// started again without a pause. No request is ever sent twice.
 ///
 /// Cloning shares the server; dropping the last clone ends it at once.
@@ -100,7 +100,7 @@ const DOUBT: Duration = Duration::from_secs(10);
 
 /// What a caller is to do.
 enum Step {
-    Done(Result<Connection, Error>),
+    Done(Result<Connection, ClientError>),
     Wait(Outcome),
 }
 
@@ -129,9 +129,9 @@ impl Upstream {
     /// The connection to the server, which is started if need be. A caller that leaves does not stop the start.
     ///
     /// # Errors
-    /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) at once
+    /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) at once
     /// while a server that failed rests.
-    pub async fn connection(&self) -> Result<Connection, Error> {
+    pub async fn connection(&self) -> Result<Connection, ClientError> {
         self.connection_for(true).await
     }
 
@@ -139,7 +139,7 @@ impl Upstream {
     ///
     /// # Errors
     /// As [`connection`](Self::connection).
-    pub async fn connection_in_background(&self) -> Result<Connection, Error> {
+    pub async fn connection_in_background(&self) -> Result<Connection, ClientError> {
         self.connection_for(false).await
     }
 
@@ -175,7 +175,7 @@ impl Upstream {
         }
     }
 
-    async fn connection_for(&self, is_needed: bool) -> Result<Connection, Error> {
+    async fn connection_for(&self, is_needed: bool) -> Result<Connection, ClientError> {
         let mut outcome = match self.step(is_needed) {
             Step::Done(done) => return done,
             Step::Wait(outcome) => outcome,
@@ -241,7 +241,7 @@ impl Upstream {
         method: &str,
         params: impl Into<Params>,
         options: RequestOptions,
-    ) -> Result<RawJson, Error> {
+    ) -> Result<RawJson, ClientError> {
         self.connection().await?.request(method, params, options).await
     }
 
@@ -256,7 +256,7 @@ impl Upstream {
                 }
                 Step::Wait(outcome.clone())
             }
-            Phase::Stopped => Step::Done(Err(Error::closed("the server was shut down"))),
+            Phase::Stopped => Step::Done(Err(ClientError::closed("the server was shut down"))),
             Phase::Waiting { until } if *until > Instant::now() => {
                 Step::Done(Err(supervision.unavailable(*until - Instant::now())))
             }
@@ -372,13 +372,13 @@ impl Inner {
             .clone()
     }
 
-    async fn connect(&self) -> Result<Connection, Error> {
+    async fn connect(&self) -> Result<Connection, ClientError> {
         let known = self.supervision().era;
         self.open(known).await
     }
 
     /// Opens a connection in the era that is known, or finds out which it is.
-    async fn open(&self, known: Option<Era>) -> Result<Connection, Error> {
+    async fn open(&self, known: Option<Era>) -> Result<Connection, ClientError> {
         let (mut options, changes) = (self.options.clone(), self.changes.clone());
         options.era = match (options.era, known) {
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Legacy)) => EraChoice::Legacy,
@@ -426,7 +426,7 @@ impl Inner {
     }
 
     /// Takes note of what came of a start, which had no turn if another one failed meanwhile.
-    fn started(&self, done: &Result<Connection, Error>, had_turn: bool, moves: u64) {
+    fn started(&self, done: &Result<Connection, ClientError>, had_turn: bool, moves: u64) {
         let mut supervision = self.supervision();
         if !supervision.awaits(moves) {
             return;
@@ -445,7 +445,7 @@ impl Inner {
             }
             Err(error) if !had_turn => {
                 let retry_in = match error.kind() {
-                    ErrorKind::Unavailable { retry_in, .. } => *retry_in,
+                    ClientErrorKind::Unavailable { retry_in, .. } => *retry_in,
                     _ => Duration::ZERO,
                 };
                 supervision.put_off(retry_in);

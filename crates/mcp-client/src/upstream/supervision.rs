@@ -6,7 +6,7 @@ use mcp_wire::Era;
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
 use super::{OnStatus, StartBudget, State, Status, start_limit::Ticket};
-use crate::{Connection, Error, ErrorKind, ServerInfo};
+use crate::{ClientError, ClientErrorKind, Connection, ServerInfo};
 
 pub(super) struct Supervision {
     phase: Phase,
@@ -42,11 +42,11 @@ pub(super) enum Phase {
     Stopped,
 }
 
-pub(super) type Outcome = watch::Receiver<Option<Result<Connection, Error>>>;
+pub(super) type Outcome = watch::Receiver<Option<Result<Connection, ClientError>>>;
 
 #[derive(Clone)]
 struct Failure {
-    error: Error,
+    error: ClientError,
     stderr: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl Supervision {
     }
 
     /// What callers get while the server rests.
-    pub(super) fn unavailable(&self, retry_in: Duration) -> Error {
+    pub(super) fn unavailable(&self, retry_in: Duration) -> ClientError {
         let failure = self.failure.as_ref();
         unavailable(
             failure.map_or_else(interrupted, |failure| failure.error.clone()),
@@ -124,9 +124,9 @@ impl Supervision {
     }
 
     /// Begins the pause before the next start, for a server that failed at the given instant.
-    pub(super) fn failed(&mut self, error: &Error, stderr: Option<String>, since: Instant) {
+    pub(super) fn failed(&mut self, error: &ClientError, stderr: Option<String>, since: Instant) {
         let stderr = match error.kind() {
-            ErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
+            ClientErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
             _ => stderr,
         };
         self.failure = Some(Failure {
@@ -166,18 +166,18 @@ impl Supervision {
 }
 
 /// What callers get while a server rests that failed with this.
-pub(super) fn unavailable(error: Error, retry_in: Duration) -> Error {
+pub(super) fn unavailable(error: ClientError, retry_in: Duration) -> ClientError {
     // Other credentials are wanted now as they were then.
-    if matches!(error.kind(), ErrorKind::Auth { .. }) {
+    if matches!(error.kind(), ClientErrorKind::Auth { .. }) {
         return error.sent(false);
     }
-    Error::new(ErrorKind::Unavailable {
+    ClientError::new(ClientErrorKind::Unavailable {
         reason: error.to_string(),
         retry_in,
     })
     .because(error)
 }
 
-pub(super) fn interrupted() -> Error {
-    Error::closed("the server was shut down while it started")
+pub(super) fn interrupted() -> ClientError {
+    ClientError::closed("the server was shut down while it started")
 }

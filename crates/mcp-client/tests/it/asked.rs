@@ -9,7 +9,8 @@ use std::{
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, EraChoice, Error, ErrorKind, Handlers, HttpEndpoint, InputRequired,
+    ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, Handlers, HttpEndpoint,
+    InputRequiredResult,
 };
 use mcp_wire::RpcError;
 use raw_json::RawJson;
@@ -203,7 +204,7 @@ async fn a_question_on_the_stream_of_a_call_is_answered_by_a_post() {
     assert_eq!(answer.headers["mcp-session-id"], "s1");
 }
 
-async fn open(server: &Server, options: ConnectionOptions) -> Result<Connection, Error> {
+async fn open(server: &Server, options: ConnectionOptions) -> Result<Connection, ClientError> {
     let endpoint = HttpEndpoint::new(&server.url).unwrap();
     timeout(PATIENCE, Connection::http(&endpoint, options))
         .await
@@ -285,7 +286,7 @@ async fn input_that_is_not_given() {
         }
         let error = calling.await.unwrap().unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Unsupported(_)) && rounds <= 16,
+            matches!(error.kind(), ClientErrorKind::Unsupported(_)) && rounds <= 16,
             "{error}"
         );
         assert!(error.to_string().contains(says), "{error}");
@@ -300,7 +301,7 @@ fn results_that_ask_for_nothing() {
         r#"{"resultType":"complete"}"#,
         r#"{"resultType":7,"inputRequests":{}}"#,
     ] {
-        assert_eq!(InputRequired::from_result(&raw(result)), None);
+        assert_eq!(InputRequiredResult::from_result(&raw(result)), None);
     }
 }
 
@@ -439,7 +440,7 @@ async fn a_list_that_never_comes_holds_no_call_beyond_its_deadline() {
         .request("tools/call", Some(raw(r#"{"name":"t"}"#)), within(1))
         .await;
     let error = called.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Timeout(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");
     assert!(!error.was_sent(), "the server has refused the headers");
 }
 
@@ -526,7 +527,7 @@ async fn a_stream_that_never_gets_anywhere_ends_at_the_deadline() {
     let call = connection.request("tools/call", None, options);
     let error = timeout(PATIENCE, call).await.unwrap().unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Timeout(_)) && error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent(),
         "{error}"
     );
     let gets = server.seen().iter().filter(|seen| seen.method == "GET").count();

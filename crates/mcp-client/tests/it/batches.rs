@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, ErrorKind, Handlers, HttpEndpoint};
+use mcp_client::{ClientErrorKind, Connection, ConnectionOptions, EraChoice, Handlers, HttpEndpoint};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::{io::split, time::timeout};
@@ -117,7 +117,7 @@ async fn batches_are_bounded_and_of_one_revision() {
         match pending.await.unwrap() {
             Ok(_) => assert!(is_taken, "{revision} {line}"),
             Err(error) => {
-                let is_timeout = matches!(error.kind(), ErrorKind::Timeout(_));
+                let is_timeout = matches!(error.kind(), ClientErrorKind::Timeout(_));
                 assert!(is_timeout && !is_taken, "{revision} {line}: {error}");
                 peer.notification("notifications/cancelled").await;
             }

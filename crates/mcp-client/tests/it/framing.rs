@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, ErrorKind, HttpEndpoint};
+use mcp_client::{ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, HttpEndpoint};
 use raw_json::RawJson;
 use tokio::time::timeout;
 
@@ -30,7 +30,7 @@ async fn connect(server: &Server) -> Connection {
 }
 
 /// Makes a call whose arguments are large.
-async fn large_call(connection: &Connection) -> Result<RawJson, Error> {
+async fn large_call(connection: &Connection) -> Result<RawJson, ClientError> {
     let params = raw(&format!(
         r#"{{"name":"t","arguments":{{"text":"{}"}}}}"#,
         "x".repeat(LARGE)
@@ -90,7 +90,7 @@ async fn a_request_goes_on_leaving_while_its_answer_is_read() {
         match large_call(&connection).await {
             Ok(result) => assert_eq!(result.as_str(), "{}", "{head}"),
             Err(error) => assert!(
-                head.contains(" 400 ") && matches!(error.kind(), ErrorKind::Rpc(_)),
+                head.contains(" 400 ") && matches!(error.kind(), ClientErrorKind::Rpc(_)),
                 "{head}: {error}"
             ),
         }
@@ -194,7 +194,7 @@ async fn answers_that_cannot_be_trusted() {
             let (_server, connection) =
                 serving_in(era, move |_| Reply::Bytes(vec![answer.clone().into_bytes()])).await;
             let error = call(&connection, within(20)).await.unwrap_err();
-            let ErrorKind::Protocol(text) = error.kind() else {
+            let ClientErrorKind::Protocol(text) = error.kind() else {
                 panic!("{start:?}: {error:?}");
             };
             assert!(

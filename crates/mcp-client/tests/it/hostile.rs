@@ -8,15 +8,15 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{ConnectionOptions, Error, ErrorKind, RequestOptions};
+use mcp_client::{ClientError, ClientErrorKind, ConnectionOptions, RequestOptions};
 use mcp_wire::Era;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::peer::{call, connect, connect_modern, connect_with, raw, within, works};
 
-fn is_timeout(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Timeout(_)) && error.was_sent()
+fn is_timeout(error: &ClientError) -> bool {
+    matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent()
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn odd_answers() {
         match (expected, &outcome) {
             (Result(text), Ok(result)) => assert_eq!(result.as_str(), *text),
             (Rpc(code), Err(error)) => assert_eq!(error.as_rpc().unwrap().code, *code),
-            (Protocol, Err(error)) if matches!(error.kind(), ErrorKind::Protocol(_)) => {
+            (Protocol, Err(error)) if matches!(error.kind(), ClientErrorKind::Protocol(_)) => {
                 assert!(error.was_sent());
             }
             (Timeout, Err(error)) if is_timeout(error) => {
@@ -142,7 +142,7 @@ async fn invalid_utf8_fails_the_call_that_it_is_about() {
     peer.send([format!(r#"{{"id":{id},"result":""#).as_bytes(), b"\xff\xfe\"}"].concat())
         .await;
     let error = pending.await.unwrap().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Protocol(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Protocol(_)), "{error}");
     works(&connection, &mut peer).await;
 }
 
@@ -184,7 +184,7 @@ async fn a_line_that_is_too_long_fails_its_call_or_else_all() {
         let [first, second] = calls;
         let error = first.await.unwrap().unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::TooLarge { limit: 100_000 }) && error.was_sent(),
+            matches!(error.kind(), ClientErrorKind::TooLarge { limit: 100_000 }) && error.was_sent(),
             "{error}"
         );
         assert_eq!(second.await.unwrap().is_ok(), id_first);
@@ -262,7 +262,7 @@ async fn a_server_that_stops_reading_holds_no_caller_up() {
     assert!(is_timeout(&stuck.unwrap_err()));
     let behind = behind.unwrap_err();
     assert!(
-        matches!(behind.kind(), ErrorKind::Timeout(_)) && !behind.was_sent(),
+        matches!(behind.kind(), ClientErrorKind::Timeout(_)) && !behind.was_sent(),
         "{behind}"
     );
     assert!(start.elapsed() < Duration::from_millis(1100));
@@ -288,12 +288,12 @@ async fn a_server_that_ends_fails_what_is_under_way_and_what_comes() {
     drop(peer);
     let error = pending.await.unwrap().unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Closed(_)) && error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Closed(_)) && error.was_sent(),
         "{error}"
     );
     let error = call(&connection, within(7)).await.unwrap().unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Closed(_)) && !error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Closed(_)) && !error.was_sent(),
         "{error}"
     );
     assert!(
@@ -597,7 +597,7 @@ async fn an_answer_that_breaks_off_is_none() {
         match pending.await.unwrap() {
             Ok(result) => assert_eq!((result.as_str(), end), (r#"{"content":[]}"#, whole.len())),
             Err(error) => {
-                let is_closed = matches!(error.kind(), ErrorKind::Closed(_));
+                let is_closed = matches!(error.kind(), ClientErrorKind::Closed(_));
                 assert!(is_closed && error.was_sent(), "cut at {end}: {error}");
                 assert!(end < whole.len());
             }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind, HttpEndpoint, RequestOptions,
-    Upstream, UpstreamOptions,
+    ClientError, ClientErrorKind, Connection, ConnectionOptions, Endpoint, EraChoice, HttpEndpoint,
+    RequestOptions, Upstream, UpstreamOptions,
 };
 use mcp_wire::Era;
 use raw_json::RawJson;
@@ -26,7 +26,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn connect(server: &Server, options: ConnectionOptions) -> Result<Connection, Error> {
+async fn connect(server: &Server, options: ConnectionOptions) -> Result<Connection, ClientError> {
     let endpoint = HttpEndpoint::new(&server.url)
         .unwrap()
         .header("authorization", "Bearer secret")
@@ -64,7 +64,7 @@ pub(crate) async fn serving_in(
     (server, connection)
 }
 
-pub(crate) async fn call(connection: &Connection, options: RequestOptions) -> Result<RawJson, Error> {
+pub(crate) async fn call(connection: &Connection, options: RequestOptions) -> Result<RawJson, ClientError> {
     let params = raw(r#"{"name":"t"}"#);
     timeout(PATIENCE, connection.request("tools/call", Some(params), options))
         .await
@@ -104,7 +104,7 @@ async fn what_requests_say_of_themselves() {
     }
     assert_eq!(seen.last().unwrap().method, "DELETE");
     let error = call(&connection, within(20)).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Closed(_)) && !error.was_sent());
+    assert!(matches!(error.kind(), ClientErrorKind::Closed(_)) && !error.was_sent());
 }
 
 #[tokio::test]
@@ -302,18 +302,18 @@ async fn odd_answers() {
             (expected, Err(error)) => {
                 assert!(error.was_sent(), "{name}");
                 match (expected, error.kind()) {
-                    (Rpc(code), ErrorKind::Rpc(error)) => assert_eq!(error.code, *code, "{name}"),
-                    (Protocol(says), ErrorKind::Protocol(text)) => {
+                    (Rpc(code), ClientErrorKind::Rpc(error)) => assert_eq!(error.code, *code, "{name}"),
+                    (Protocol(says), ClientErrorKind::Protocol(text)) => {
                         assert!(text.contains(says), "{name}: {text}");
                     }
-                    (Status(expected), ErrorKind::HttpStatus { status, .. }) => {
+                    (Status(expected), ClientErrorKind::HttpStatus { status, .. }) => {
                         assert_eq!(status, expected, "{name}");
                     }
-                    (Auth(expected), ErrorKind::Auth { status, .. }) => {
+                    (Auth(expected), ClientErrorKind::Auth { status, .. }) => {
                         assert_eq!(status, expected, "{name}");
                     }
-                    (TooLarge, ErrorKind::TooLarge { limit: 16_777_216 }) => {}
-                    (Closed, ErrorKind::Closed(_)) => {}
+                    (TooLarge, ClientErrorKind::TooLarge { limit: 16_777_216 }) => {}
+                    (Closed, ClientErrorKind::Closed(_)) => {}
                     _ => panic!("{name}: {error:?}"),
                 }
             }
@@ -334,7 +334,7 @@ async fn a_call_without_an_answer_is_cancelled() {
     let options = RequestOptions::within(Duration::from_millis(200));
     let error = call(&connection, options).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Timeout(_)) && error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent(),
         "{error}"
     );
     assert!(start.elapsed() < Duration::from_secs(20));
@@ -393,7 +393,7 @@ async fn a_stream_that_goes_quiet_is_left_at_the_deadline() {
     let error = call(&connection, RequestOptions::within(Duration::from_millis(200)))
         .await
         .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Timeout(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");
     assert!(call(&connection, within(20)).await.is_ok());
 }
 
@@ -474,7 +474,7 @@ async fn a_session_that_the_server_forgot_is_opened_again_once() {
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     let error = call(&connection, within(20)).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::HttpStatus { status: 404, .. }),
+        matches!(error.kind(), ClientErrorKind::HttpStatus { status: 404, .. }),
         "{error}"
     );
     assert_eq!(
@@ -500,7 +500,7 @@ async fn a_server_that_cannot_be_reached() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Unreachable(_)) && !error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Unreachable(_)) && !error.was_sent(),
         "{error:?}"
     );
     // One that takes the connection and says nothing.
@@ -509,7 +509,10 @@ async fn a_server_that_cannot_be_reached() {
         ..ConnectionOptions::default()
     };
     let error = connect(&server, options).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StartFailed { .. }), "{error:?}");
+    assert!(
+        matches!(error.kind(), ClientErrorKind::StartFailed { .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -517,7 +520,7 @@ async fn a_refused_opening_says_what_is_wanted() {
     let server =
         Server::start(|_| status("401 Unauthorized", "www-authenticate: Bearer realm=x\r\n", "")).await;
     let error = connect(&server, ConnectionOptions::default()).await.unwrap_err();
-    let ErrorKind::Auth {
+    let ClientErrorKind::Auth {
         status: 401,
         challenge,
     } = error.kind()
@@ -534,7 +537,7 @@ async fn a_refused_opening_says_what_is_wanted() {
             .unwrap()
             .unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Auth { status: 401, .. }),
+            matches!(error.kind(), ClientErrorKind::Auth { status: 401, .. }),
             "{error:?}"
         );
     }
@@ -689,7 +692,7 @@ async fn an_answer_that_speaks_of_a_session_is_no_lost_session() {
         })
         .await;
         let error = call(&connection, within(20)).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Rpc(_)), "{error}");
+        assert!(matches!(error.kind(), ClientErrorKind::Rpc(_)), "{error}");
         let calls = server.seen().into_iter();
         assert_eq!(
             calls.filter(|seen| seen.body["method"] == "tools/call").count(),
@@ -826,7 +829,7 @@ fn endpoints_that_are_none() {
         "http://user@host/",
     ] {
         let error = HttpEndpoint::new(url).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Invalid(_)), "{url}");
+        assert!(matches!(error.kind(), ClientErrorKind::Invalid(_)), "{url}");
         assert!(!format!("{error:?}").contains("hidden"), "{url}");
     }
     let endpoint = HttpEndpoint::new("http://host/?key=hidden").unwrap();

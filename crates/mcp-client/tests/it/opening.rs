@@ -1,12 +1,14 @@
 //! How a connection is opened, and the lists that are read over it.
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, ErrorKind, ListCut, ListLimits};
+use mcp_client::{
+    ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, ListCut, PageLimits,
+};
 use mcp_wire::Era;
 use serde_json::Value;
 
 use crate::peer::{Peer, connect, pair, raw, within};
 
-async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Connection, Error> {
+async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Connection, ClientError> {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let options = ConnectionOptions {
@@ -70,7 +72,7 @@ async fn openings_that_fail() {
         })
         .await
         .unwrap_err();
-        let ErrorKind::StartFailed { reason, .. } = error.kind() else {
+        let ClientErrorKind::StartFailed { reason, .. } = error.kind() else {
             panic!("{error}")
         };
         assert!(reason.contains(says), "{reason}");
@@ -174,11 +176,11 @@ async fn lists_are_followed_to_their_end() {
 
 #[tokio::test(start_paused = true)]
 async fn lists_without_end() {
-    let limits = ListLimits {
+    let limits = PageLimits {
         pages: 5,
         entries: 20,
         bytes: 1000,
-        ..ListLimits::default()
+        ..PageLimits::default()
     };
     let long = format!(r#"{{"tools":["{}"]}}"#, "x".repeat(1000));
     let many = format!(r#"{{"tools":[{}1]}}"#, "1,".repeat(20));
@@ -211,11 +213,11 @@ async fn lists_without_end() {
 /// A list that is cut is no loss of what was read before, and no further page is fetched.
 #[tokio::test(start_paused = true)]
 async fn lists_are_read_as_far_as_allowed() {
-    let limits = ListLimits {
+    let limits = PageLimits {
         pages: 3,
         entries: 5,
         bytes: 300,
-        ..ListLimits::default()
+        ..PageLimits::default()
     };
     let long = format!(r#"{{"tools":[1,2,"{}",3],"nextCursor":"N"}}"#, "x".repeat(300));
     let padded = format!(

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, RequestOptions};
+use mcp_client::{ClientError, Connection, ConnectionOptions, EraChoice, RequestOptions};
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::{
@@ -127,7 +127,7 @@ pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
 
 /// Goes through the opening.
 async fn opened(
-    opening: impl Future<Output = Result<Connection, Error>>,
+    opening: impl Future<Output = Result<Connection, ClientError>>,
     mut peer: Peer,
 ) -> (Connection, Peer) {
     let (connection, peer) = tokio::join!(opening, async {
@@ -176,7 +176,10 @@ pub(crate) fn within(seconds: u64) -> RequestOptions {
 }
 
 /// Begins a call in a task of its own.
-pub(crate) fn call(connection: &Connection, options: RequestOptions) -> JoinHandle<Result<RawJson, Error>> {
+pub(crate) fn call(
+    connection: &Connection,
+    options: RequestOptions,
+) -> JoinHandle<Result<RawJson, ClientError>> {
     let connection = connection.clone();
     tokio::spawn(async move {
         connection

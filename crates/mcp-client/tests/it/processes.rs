@@ -7,8 +7,8 @@ use std::{
 };
 
 use mcp_client::{
-    BASE_VARIABLES, Command, Connection, ConnectionOptions, Endpoint, Error, ErrorKind, RequestOptions,
-    State, Upstream, UpstreamOptions,
+    BASE_VARIABLES, ClientError, ClientErrorKind, Command, Connection, ConnectionOptions, Endpoint,
+    RequestOptions, State, Upstream, UpstreamOptions,
 };
 use raw_json::RawJson;
 use tokio::time::{Instant, timeout};
@@ -42,7 +42,7 @@ async fn spawn(command: &Command) -> Connection {
         .unwrap()
 }
 
-async fn call(connection: &Connection) -> Result<RawJson, Error> {
+async fn call(connection: &Connection) -> Result<RawJson, ClientError> {
     let params = raw(r#"{"name":"echo","n":1e2}"#);
     let options = RequestOptions {
         timeout: Duration::from_secs(20),
@@ -102,7 +102,7 @@ async fn a_server_is_listed_and_called() {
     timeout(PATIENCE, connection.shutdown()).await.unwrap();
     let error = call(&connection).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Closed(_)) && !error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Closed(_)) && !error.was_sent(),
         "{error}"
     );
 }
@@ -127,7 +127,7 @@ async fn a_program_that_is_not_there() {
     let error = Connection::spawn(&Command::new("/no/such/program"), options())
         .await
         .unwrap_err();
-    let ErrorKind::StartFailed { reason, .. } = error.kind() else {
+    let ClientErrorKind::StartFailed { reason, .. } = error.kind() else {
         panic!("{error}")
     };
     assert!(reason.contains("/no/such/program"), "{reason}");
@@ -140,7 +140,7 @@ async fn a_program_that_ends_at_once_says_why() {
         .await
         .unwrap()
         .unwrap_err();
-    let ErrorKind::StartFailed { reason, stderr } = error.kind() else {
+    let ClientErrorKind::StartFailed { reason, stderr } = error.kind() else {
         panic!("{error}")
     };
     assert!(reason.contains("exit status: 3"), "{reason}");
@@ -157,7 +157,10 @@ async fn a_server_that_never_opens_the_connection() {
         .await
         .unwrap()
         .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StartFailed { .. }), "{error}");
+    assert!(
+        matches!(error.kind(), ClientErrorKind::StartFailed { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -186,7 +189,7 @@ async fn grandchildren_end_with_the_server() {
             // The server ends in the middle and leaves its child, which holds the output open.
             assert!(matches!(
                 call(&connection).await.unwrap_err().kind(),
-                ErrorKind::Closed(_)
+                ClientErrorKind::Closed(_)
             ));
         }
         is_gone(grandchild).await;
@@ -325,7 +328,7 @@ async fn a_line_of_100_megabytes_fails_its_call_only() {
     let before = resident_peak();
     let error = call(&connection).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::TooLarge { limit: 16_777_216 }),
+        matches!(error.kind(), ClientErrorKind::TooLarge { limit: 16_777_216 }),
         "{error}"
     );
     assert!(error.was_sent());
@@ -368,12 +371,12 @@ async fn a_server_that_ends_at_once_in_a_loop_is_left_in_peace() {
         .await
         .unwrap()
         .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StartFailed { .. }));
+    assert!(matches!(error.kind(), ClientErrorKind::StartFailed { .. }));
     let start = Instant::now();
     let mut calls = 0;
     while start.elapsed() < Duration::from_millis(200) {
         let error = upstream.connection().await.unwrap_err();
-        let ErrorKind::Unavailable { reason, .. } = error.kind() else {
+        let ClientErrorKind::Unavailable { reason, .. } = error.kind() else {
             panic!("{error}")
         };
         assert!(reason.contains("exit status: 3"), "{reason}");
@@ -398,7 +401,7 @@ async fn a_server_that_ended_is_started_again_when_it_is_needed() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::Closed(_)) && error.was_sent(),
+        matches!(error.kind(), ClientErrorKind::Closed(_)) && error.was_sent(),
         "{error}"
     );
     assert_eq!(upstream.status().state, State::Backoff);
@@ -407,14 +410,14 @@ async fn a_server_that_ended_is_started_again_when_it_is_needed() {
         .request("tools/list", None, within(20))
         .await
         .unwrap_err();
-    let ErrorKind::Unavailable { retry_in, .. } = error.kind() else {
+    let ClientErrorKind::Unavailable { retry_in, .. } = error.kind() else {
         panic!("{error}")
     };
     assert!(!error.was_sent() && *retry_in <= Duration::from_millis(1250));
     let again = async {
         loop {
             match upstream.request("tools/list", None, within(20)).await {
-                Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
+                Err(error) if matches!(error.kind(), ClientErrorKind::Unavailable { .. }) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 done => return done,
@@ -447,7 +450,7 @@ async fn a_server_that_is_shut_down_while_it_starts() {
     assert_eq!(upstream.status().state, State::Starting);
     timeout(PATIENCE, upstream.shutdown()).await.unwrap();
     let error = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Closed(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Closed(_)), "{error}");
     is_gone(pids(&file)[0]).await;
     assert_eq!(upstream.status().state, State::Stopped);
     assert!(upstream.connection().await.is_err());

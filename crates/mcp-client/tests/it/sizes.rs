@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_client::{ConnectionOptions, ErrorKind};
+use mcp_client::{ClientErrorKind, ConnectionOptions};
 use mcp_wire::Era;
 use tokio::{sync::mpsc, time::timeout};
 
@@ -37,7 +37,7 @@ async fn a_line_is_refused_when_it_is_too_long_and_not_when_it_ends() {
     assert_eq!(peer.flood(LIMIT + 1 - start.len()).await, LIMIT + 1 - start.len());
     let error = refused.await.unwrap().unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::TooLarge { limit: LIMIT }),
+        matches!(error.kind(), ClientErrorKind::TooLarge { limit: LIMIT }),
         "{error}"
     );
     assert!(error.was_sent());
@@ -61,7 +61,7 @@ async fn a_line_without_end_ends_the_connection() {
     let taken = peer.flood(GIBIBYTE).await;
     let most = 8 * LIMIT + 2 * MEBIBYTE;
     assert!((8 * LIMIT..most).contains(&taken), "{taken} bytes were taken");
-    let kind = |call: Result<_, mcp_client::Error>| call.expect_err("none is answered").to_string();
+    let kind = |call: Result<_, mcp_client::ClientError>| call.expect_err("none is answered").to_string();
     assert_eq!(
         kind(refused.await.unwrap()),
         format!("the answer is larger than {LIMIT} bytes")
@@ -132,7 +132,7 @@ async fn a_body_is_left_when_it_is_too_long() {
             .await;
             let error = http::call(&connection, within(60)).await.unwrap_err();
             assert!(
-                matches!(error.kind(), ErrorKind::TooLarge { limit: LIMIT }),
+                matches!(error.kind(), ClientErrorKind::TooLarge { limit: LIMIT }),
                 "{kind}: {error}"
             );
             let taken = timeout(PATIENCE, told.recv()).await.unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, ErrorKind, HttpEndpoint};
+use mcp_client::{ClientErrorKind, Connection, ConnectionOptions, EraChoice, HttpEndpoint};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -135,12 +135,12 @@ async fn a_server_of_the_old_transport() {
         for (name, is_it) in [
             (
                 "refuse",
-                (|kind| matches!(kind, ErrorKind::HttpStatus { status: 500, .. })) as fn(&_) -> bool,
+                (|kind| matches!(kind, ClientErrorKind::HttpStatus { status: 500, .. })) as fn(&_) -> bool,
             ),
             ("who", |kind| {
                 matches!(
                     kind,
-                    ErrorKind::Auth {
+                    ClientErrorKind::Auth {
                         status: 401,
                         challenge: Some(_)
                     }
@@ -148,10 +148,10 @@ async fn a_server_of_the_old_transport() {
             }),
             (
                 "busy",
-                |kind| matches!(kind, ErrorKind::HttpStatus { status: 503, retry_after: Some(after), .. } if after == "7"),
+                |kind| matches!(kind, ClientErrorKind::HttpStatus { status: 503, retry_after: Some(after), .. } if after == "7"),
             ),
             ("large", |kind| {
-                matches!(kind, ErrorKind::TooLarge { limit: 4096 })
+                matches!(kind, ClientErrorKind::TooLarge { limit: 4096 })
             }),
         ] {
             let error = call(name).await.unwrap_err();
@@ -159,7 +159,7 @@ async fn a_server_of_the_old_transport() {
         }
         let error = call("end").await.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Closed(_)) && error.was_sent(),
+            matches!(error.kind(), ClientErrorKind::Closed(_)) && error.was_sent(),
             "{error}"
         );
         assert!(connection.is_closed());
@@ -212,5 +212,5 @@ async fn places_that_are_not_posted_to() {
         ..options()
     };
     let error = Connection::sse(&endpoint, modern).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Invalid(_)), "{error}");
+    assert!(matches!(error.kind(), ClientErrorKind::Invalid(_)), "{error}");
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use mcp_client::{
-    Command, Endpoint, ErrorKind, HealthCheck, OnStatus, RequestOptions, State, Upstream, UpstreamOptions,
+    ClientErrorKind, Command, Endpoint, HealthCheck, OnStatus, RequestOptions, State, Upstream,
+    UpstreamOptions,
 };
 use tokio::time::{sleep, timeout};
 
@@ -102,7 +103,10 @@ async fn a_server_that_is_not_well_has_not_started() {
             assert_eq!(told.states(), [State::Starting, State::Ready]);
             continue;
         };
-        assert!(matches!(error.kind(), ErrorKind::StartFailed { .. }), "{error:?}");
+        assert!(
+            matches!(error.kind(), ClientErrorKind::StartFailed { .. }),
+            "{error:?}"
+        );
         assert_eq!(
             error.to_string(),
             "the server did not start: its health check failed: `status` says: the database is away"
@@ -110,7 +114,7 @@ async fn a_server_that_is_not_well_has_not_started() {
         assert_eq!(told.states(), [State::Starting, State::Backoff]);
         let again = upstream.connection().await.unwrap_err();
         assert!(
-            matches!(again.kind(), ErrorKind::Unavailable { .. }),
+            matches!(again.kind(), ClientErrorKind::Unavailable { .. }),
             "it rests: {again}"
         );
     }
@@ -156,5 +160,5 @@ async fn a_health_check_without_a_tool_asks_whether_the_server_is_there() {
         arguments: raw("{}"),
     };
     let error = ask(by_tool).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unhealthy(_)), "{error:?}");
+    assert!(matches!(error.kind(), ClientErrorKind::Unhealthy(_)), "{error:?}");
 }

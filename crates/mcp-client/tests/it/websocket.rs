@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use mcp_client::{
-    Connection, ConnectionOptions, Endpoint, EraChoice, Error, ErrorKind, HttpEndpoint, Upstream,
+    ClientError, ClientErrorKind, Connection, ConnectionOptions, Endpoint, EraChoice, HttpEndpoint, Upstream,
     UpstreamOptions,
 };
 use mcp_wire::Era;
@@ -209,7 +209,7 @@ fn options(era: EraChoice) -> ConnectionOptions {
     }
 }
 
-async fn open(url: &str, era: EraChoice) -> Result<Connection, Error> {
+async fn open(url: &str, era: EraChoice) -> Result<Connection, ClientError> {
     let endpoint = endpoint(url);
     let opening = Connection::websocket(&endpoint, options(era));
     timeout(PATIENCE, opening).await.unwrap()
@@ -223,7 +223,7 @@ fn upstream(server: &Server, era: EraChoice) -> Upstream {
     Upstream::new(Endpoint::WebSocket(endpoint(&server.url)), options)
 }
 
-async fn call(upstream: &Upstream, name: &str) -> Result<RawJson, Error> {
+async fn call(upstream: &Upstream, name: &str) -> Result<RawJson, ClientError> {
     let params = raw(&format!(r#"{{"name":"{name}"}}"#));
     let calling = upstream.request("tools/call", Some(params), within(20));
     timeout(PATIENCE, calling).await.unwrap()
@@ -299,7 +299,7 @@ async fn servers_that_misbehave() {
         assert!(
             matches!(
                 error.kind(),
-                ErrorKind::Closed(_) | ErrorKind::TooLarge { limit: LIMIT }
+                ClientErrorKind::Closed(_) | ClientErrorKind::TooLarge { limit: LIMIT }
             ),
             "{name}: {error:?}"
         );
@@ -344,16 +344,16 @@ async fn a_server_that_is_gone_is_asked_again() {
 /// What a server answers to the request that is to open a WebSocket.
 #[tokio::test]
 async fn handshakes_that_fail() {
-    type Judge = fn(&ErrorKind) -> bool;
+    type Judge = fn(&ClientErrorKind) -> bool;
     let cases: [(&str, Judge); 8] = [
         (
             "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer realm=x\r\ncontent-length: 0\r\n\r\n",
-            |kind| matches!(kind, ErrorKind::Auth { status: 401, challenge: Some(challenge) } if challenge == "Bearer realm=x"),
+            |kind| matches!(kind, ClientErrorKind::Auth { status: 401, challenge: Some(challenge) } if challenge == "Bearer realm=x"),
         ),
         ("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", |kind| {
             matches!(
                 kind,
-                ErrorKind::Auth {
+                ClientErrorKind::Auth {
                     status: 403,
                     challenge: None
                 }
@@ -361,24 +361,24 @@ async fn handshakes_that_fail() {
         }),
         (
             "HTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
-            |kind| matches!(kind, ErrorKind::HttpStatus { status: 503, retry_after: Some(after), .. } if after == "7"),
+            |kind| matches!(kind, ClientErrorKind::HttpStatus { status: 503, retry_after: Some(after), .. } if after == "7"),
         ),
         (
             "HTTP/1.1 302 Found\r\nlocation: ws://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
-            |kind| matches!(kind, ErrorKind::HttpStatus { status: 302, .. }),
+            |kind| matches!(kind, ClientErrorKind::HttpStatus { status: 302, .. }),
         ),
         ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", |kind| {
-            matches!(kind, ErrorKind::HttpStatus { status: 200, .. })
+            matches!(kind, ClientErrorKind::HttpStatus { status: 200, .. })
         }),
         // The key of another handshake.
         (
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-protocol: mcp\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
-            |kind| matches!(kind, ErrorKind::Closed(said) if said.contains("no valid WebSocket")),
+            |kind| matches!(kind, ClientErrorKind::Closed(said) if said.contains("no valid WebSocket")),
         ),
         ("SSH-2.0-OpenSSH_9.2\r\n\r\n", |kind| {
-            matches!(kind, ErrorKind::Closed(_))
+            matches!(kind, ClientErrorKind::Closed(_))
         }),
-        ("", |kind| matches!(kind, ErrorKind::Closed(_))),
+        ("", |kind| matches!(kind, ClientErrorKind::Closed(_))),
     ];
     for (answer, is_right) in cases {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -417,7 +417,7 @@ async fn a_server_that_never_answers_has_its_time() {
     let url = format!("ws://{}/", listener.local_addr().unwrap());
     let opened = Connection::websocket(&endpoint(&url), options(EraChoice::Auto)).await;
     let error = opened.map(drop).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Timeout(_)), "{error:?}");
+    assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -433,7 +433,10 @@ async fn endpoints_that_cannot_be() {
         "ftp://x/",
     ] {
         let error = HttpEndpoint::websocket(url).map(drop).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Invalid(_)), "{url}: {error:?}");
+        assert!(
+            matches!(error.kind(), ClientErrorKind::Invalid(_)),
+            "{url}: {error:?}"
+        );
     }
     assert!(HttpEndpoint::new("ws://x/").is_err());
     for name in [
@@ -445,7 +448,7 @@ async fn endpoints_that_cannot_be() {
         let opening = Connection::websocket(&endpoint, options(EraChoice::Auto));
         let error = opening.await.map(drop).unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Invalid(said) if said.contains("cannot be set")),
+            matches!(error.kind(), ClientErrorKind::Invalid(said) if said.contains("cannot be set")),
             "{error:?}"
         );
     }

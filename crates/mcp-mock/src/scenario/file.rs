@@ -1,6 +1,6 @@
 //! A scenario as it is written.
 
-use mcp_server::ServerInfo;
+use mcp_server::ServerIdentity;
 use mcp_wire::Era;
 use raw_json::RawJson;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use super::{
     reply::ReplyFile,
     values::{Entries, Json},
 };
-use crate::{MockServer, MockServerBuilder, Prompt, Reply, Resource, Tool};
+use crate::{MockPrompt, MockReply, MockResource, MockServer, MockServerBuilder, MockTool};
 
 /// A whole scenario.
 #[derive(Debug, Deserialize)]
@@ -109,8 +109,8 @@ pub(super) struct TemplateFile {
 
 impl From<File> for MockServerBuilder {
     fn from(file: File) -> Self {
-        let usual = ServerInfo::new("mock", env!("CARGO_PKG_VERSION"));
-        let mut builder = MockServer::builder().info(ServerInfo {
+        let usual = ServerIdentity::new("mock", env!("CARGO_PKG_VERSION"));
+        let mut builder = MockServer::builder().info(ServerIdentity {
             name: file.name.unwrap_or(usual.name),
             title: file.title,
             version: file.version.unwrap_or(usual.version),
@@ -169,12 +169,12 @@ fn json(json: Option<Json>) -> Option<RawJson> {
     json.map(Into::into)
 }
 
-fn replies(files: Vec<ReplyFile>) -> impl Iterator<Item = Reply> {
+fn replies(files: Vec<ReplyFile>) -> impl Iterator<Item = MockReply> {
     files.into_iter().map(Into::into)
 }
 
 impl ToolFile {
-    pub(super) fn named(self, name: String) -> Tool {
+    pub(super) fn named(self, name: String) -> MockTool {
         let members = [
             ("title", text(self.title)),
             ("description", text(self.description)),
@@ -184,14 +184,16 @@ impl ToolFile {
         ];
         let tool = given(members, self.members)
             .into_iter()
-            .fold(Tool::new(name), |tool, (name, value)| tool.member(&name, value));
-        replies(self.replies).fold(tool, Tool::reply)
+            .fold(MockTool::new(name), |tool, (name, value)| {
+                tool.member(&name, value)
+            });
+        replies(self.replies).fold(tool, MockTool::reply)
     }
 }
 
 impl PromptFile {
-    pub(super) fn named(self, name: String) -> Prompt {
-        let mut prompt = Prompt::new(name);
+    pub(super) fn named(self, name: String) -> MockPrompt {
+        let mut prompt = MockPrompt::new(name);
         let mut arguments = Vec::new();
         for (name, argument) in self.arguments.0 {
             let mut listed = json!({"name": name, "required": argument.required});
@@ -210,24 +212,24 @@ impl PromptFile {
         let prompt = given(members, self.members)
             .into_iter()
             .fold(prompt, |prompt, (name, value)| prompt.member(&name, value));
-        replies(self.replies).fold(prompt, Prompt::reply)
+        replies(self.replies).fold(prompt, MockPrompt::reply)
     }
 }
 
 impl ResourceFile {
-    pub(super) fn at(self, uri: String) -> Resource {
+    pub(super) fn at(self, uri: String) -> MockResource {
         let members = [
             ("name", text(self.name)),
             ("title", text(self.title)),
             ("description", text(self.description)),
             ("mimeType", text(self.mime_type)),
         ];
-        filled(Resource::new(uri), given(members, self.members), self.replies)
+        filled(MockResource::new(uri), given(members, self.members), self.replies)
     }
 }
 
 impl TemplateFile {
-    pub(super) fn at(self, uri: String) -> Resource {
+    pub(super) fn at(self, uri: String) -> MockResource {
         let members = [
             ("name", text(self.name)),
             ("title", text(self.title)),
@@ -235,16 +237,16 @@ impl TemplateFile {
             ("mimeType", text(self.mime_type)),
         ];
         let completed = self.complete.0.into_iter();
-        let template = completed.fold(Resource::template(uri), |template, (part, values)| {
+        let template = completed.fold(MockResource::template(uri), |template, (part, values)| {
             template.complete(&part, values)
         });
         filled(template, given(members, self.members), self.replies)
     }
 }
 
-fn filled(resource: Resource, members: Vec<(String, RawJson)>, files: Vec<ReplyFile>) -> Resource {
+fn filled(resource: MockResource, members: Vec<(String, RawJson)>, files: Vec<ReplyFile>) -> MockResource {
     let resource = members
         .into_iter()
         .fold(resource, |resource, (name, value)| resource.member(&name, value));
-    replies(files).fold(resource, Resource::reply)
+    replies(files).fold(resource, MockResource::reply)
 }

@@ -8,12 +8,12 @@ use super::{
     file::{PromptFile, ResourceFile, TemplateFile, ToolFile},
     values::{Entries, Json, JsonText, Time},
 };
-use crate::{Misbehaviour, Reply};
+use crate::{Misbehaviour, MockReply};
 
 /// The answer to one request.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Fields")]
-pub(super) struct ReplyFile(Reply);
+pub(super) struct ReplyFile(MockReply);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,18 +154,23 @@ impl TryFrom<Fields> for ReplyFile {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, String> {
-        let never = fields.no_answer.unwrap_or_default().then(Reply::never);
+        let never = fields.no_answer.unwrap_or_default().then(MockReply::never);
         let outcomes = [
-            ("text", fields.text.map(Reply::text)),
-            ("template", fields.template.map(Reply::template)),
+            ("text", fields.text.map(MockReply::text)),
+            ("template", fields.template.map(MockReply::template)),
             (
                 "structured",
-                fields.structured.map(|content| Reply::structured(content.into())),
+                fields
+                    .structured
+                    .map(|content| MockReply::structured(content.into())),
             ),
-            ("result", fields.result.map(|result| Reply::result(result.into()))),
-            ("json", fields.json.map(|text| Reply::result(text.0))),
-            ("failure", fields.failure.map(Reply::failure)),
-            ("error", fields.error.map(|error| Reply::error(error.into()))),
+            (
+                "result",
+                fields.result.map(|result| MockReply::result(result.into())),
+            ),
+            ("json", fields.json.map(|text| MockReply::result(text.0))),
+            ("failure", fields.failure.map(MockReply::failure)),
+            ("error", fields.error.map(|error| MockReply::error(error.into()))),
             ("no_answer", never),
         ];
         let mut given = outcomes
@@ -177,17 +182,17 @@ impl TryFrom<Fields> for ReplyFile {
                 "a reply has one answer, but here are `{first}` and `{second}`"
             ));
         }
-        let mut reply = first.map_or_else(Reply::usual, |(_, reply)| reply);
+        let mut reply = first.map_or_else(MockReply::usual, |(_, reply)| reply);
         if let Some(time) = fields.delay {
             reply = reply.delay(time.0);
         }
         reply = fields.before.into_iter().fold(reply, step);
         let misbehaviours = fields.misbehave.into_iter().map(Misbehaviour::from);
-        Ok(Self(misbehaviours.fold(reply, Reply::misbehave)))
+        Ok(Self(misbehaviours.fold(reply, MockReply::misbehave)))
     }
 }
 
-impl From<ReplyFile> for Reply {
+impl From<ReplyFile> for MockReply {
     fn from(file: ReplyFile) -> Self {
         file.0
     }
@@ -201,7 +206,7 @@ impl From<ErrorFile> for RpcError {
     }
 }
 
-fn step(reply: Reply, step: StepFile) -> Reply {
+fn step(reply: MockReply, step: StepFile) -> MockReply {
     match step {
         StepFile::Delay(time) => reply.delay(time.0),
         StepFile::Progress(report) => reply.progress_report(report.into()),

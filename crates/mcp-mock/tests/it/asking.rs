@@ -1,7 +1,7 @@
 //! Questions to the client, in both eras.
 
-use mcp_client::{ConnectionOptions, ErrorKind, Handlers, RequestOptions};
-use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+use mcp_client::{ClientErrorKind, ConnectionOptions, Handlers, RequestOptions};
+use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use serde_json::json;
 
@@ -11,14 +11,14 @@ fn curious() -> MockServer {
     let schema = raw(r#"{"type":"object","properties":{"city":{"type":"string","default":"Riga"}}}"#);
     MockServer::builder()
         .tool(
-            Tool::new("plan")
-                .reply(Reply::text("the first call asks nothing"))
+            MockTool::new("plan")
+                .reply(MockReply::text("the first call asks nothing"))
                 .reply(
-                    Reply::template(
+                    MockReply::template(
                         "{{ what }} in {{ $answers.where.content.city }} from {{ $answers.roots.roots.0.uri }}, call {{ $call }}",
                     )
                     .elicit("where", "Where to?", &schema)
-                    .add_tool(Tool::new("planned"))
+                    .add_tool(MockTool::new("planned"))
                     .ask("roots", "roots/list", None),
                 ),
         )
@@ -69,7 +69,7 @@ async fn a_client_that_declares_nothing_is_asked_nothing() {
         client.call("plan", json!({})).await.unwrap();
         let error = client.call("plan", json!({})).await.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Rpc(error) if error.message.contains("elicitation")),
+            matches!(error.kind(), ClientErrorKind::Rpc(error) if error.message.contains("elicitation")),
             "{transport:?} {era:?} {error:?}"
         );
     }
@@ -79,8 +79,8 @@ async fn a_client_that_declares_nothing_is_asked_nothing() {
 async fn questions_side_by_side_are_asked_in_one_round() {
     let server = MockServer::builder()
         .tool(
-            Tool::new("ask").reply(
-                Reply::template("{{ $answers.a.roots.0.name }} {{ $answers.b.roots.0.name }}")
+            MockTool::new("ask").reply(
+                MockReply::template("{{ $answers.a.roots.0.name }} {{ $answers.b.roots.0.name }}")
                     .ask("a", "roots/list", None)
                     .ask("b", "roots/list", None),
             ),
@@ -110,8 +110,8 @@ async fn the_answer_misbehaves_and_the_question_does_not() {
     for (transport, era) in WAYS {
         let server = MockServer::builder()
             .tool(
-                Tool::new("ask").reply(
-                    Reply::text("unheard")
+                MockTool::new("ask").reply(
+                    MockReply::text("unheard")
                         .ask("a", "roots/list", None)
                         .misbehave(Misbehaviour::Close),
                 ),

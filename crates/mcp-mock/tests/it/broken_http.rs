@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mcp_client::{EraChoice, Error, ErrorKind, RequestOptions};
-use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+use mcp_client::{ClientError, ClientErrorKind, EraChoice, RequestOptions};
+use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -15,15 +15,15 @@ use crate::support::{Client, Transport, soon, speaking};
 fn server(misbehaviour: &Misbehaviour) -> MockServer {
     MockServer::builder()
         .tool(
-            Tool::new("act")
-                .reply(Reply::text("fine").misbehave(misbehaviour.clone()))
-                .reply(Reply::text("fine")),
+            MockTool::new("act")
+                .reply(MockReply::text("fine").misbehave(misbehaviour.clone()))
+                .reply(MockReply::text("fine")),
         )
         .build()
 }
 
 /// What comes of a call that misbehaves; the next one works.
-async fn call(misbehaviour: &Misbehaviour, era: EraChoice) -> Result<Value, Error> {
+async fn call(misbehaviour: &Misbehaviour, era: EraChoice) -> Result<Value, ClientError> {
     let server = server(misbehaviour);
     let client = Client::open(&server, Transport::Http, speaking(era))
         .await
@@ -45,13 +45,13 @@ async fn statuses_and_types() {
         assert!(
             matches!(
                 error.kind(),
-                ErrorKind::HttpStatus { status: 503, body, retry_after: Some(after) } if body == "down" && after == "7"
+                ClientErrorKind::HttpStatus { status: 503, body, retry_after: Some(after) } if body == "down" && after == "7"
             ),
             "{error:?}"
         );
         let error = call(&Misbehaviour::status(401), era).await.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Auth { status: 401, .. }),
+            matches!(error.kind(), ClientErrorKind::Auth { status: 401, .. }),
             "{error:?}"
         );
         for misbehaviour in [
@@ -90,9 +90,12 @@ async fn what_does_no_harm_to_a_client_that_holds_out() {
 #[tokio::test]
 async fn a_session_that_is_forgotten_is_opened_anew() {
     let server = MockServer::builder()
-        .tool(Tool::new("act"))
-        .on("tools/call", Reply::usual().misbehave(Misbehaviour::DropSession))
-        .on("tools/call", Reply::usual())
+        .tool(MockTool::new("act"))
+        .on(
+            "tools/call",
+            MockReply::usual().misbehave(Misbehaviour::DropSession),
+        )
+        .on("tools/call", MockReply::usual())
         .build();
     let client = Client::open(&server, Transport::Http, speaking(EraChoice::Legacy))
         .await
@@ -157,7 +160,7 @@ async fn web_pages_are_kept_away() {
 async fn what_comes_before_an_answer_that_never_comes() {
     for transport in [Transport::Stdio, Transport::Http, Transport::Sse] {
         let server = MockServer::builder()
-            .tool(Tool::new("act").reply(Reply::never().progress(1, 2)))
+            .tool(MockTool::new("act").reply(MockReply::never().progress(1, 2)))
             .build();
         let client = Client::open(&server, transport, speaking(EraChoice::Legacy))
             .await
@@ -176,8 +179,10 @@ async fn what_comes_before_an_answer_that_never_comes() {
 }
 
 /// The answer to a call as it stands on the wire.
-async fn wire(reply: Reply) -> String {
-    let server = MockServer::builder().tool(Tool::new("act").reply(reply)).build();
+async fn wire(reply: MockReply) -> String {
+    let server = MockServer::builder()
+        .tool(MockTool::new("act").reply(reply))
+        .build();
     let http = server.http().await.unwrap();
     let body = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"act","_meta":{"progressToken":1}}}"#;
     let mut stream = TcpStream::connect(http.address()).await.unwrap();
@@ -196,7 +201,7 @@ async fn wire(reply: Reply) -> String {
 #[tokio::test]
 async fn one_event_of_a_stream_misbehaves() {
     let events = wire(
-        Reply::text("fine")
+        MockReply::text("fine")
             .progress(1, 2)
             .misbehave(Misbehaviour::WrongId),
     )
@@ -208,7 +213,7 @@ async fn one_event_of_a_stream_misbehaves() {
     );
 
     let cut = wire(
-        Reply::text("fine")
+        MockReply::text("fine")
             .progress(1, 2)
             .misbehave(Misbehaviour::Cut(Some(20))),
     )
@@ -219,7 +224,7 @@ async fn one_event_of_a_stream_misbehaves() {
     );
 
     for (misbehaviour, is_whole) in [(Misbehaviour::EmptyStream, true), (Misbehaviour::Close, false)] {
-        let ended = wire(Reply::text("fine").progress(1, 2).misbehave(misbehaviour)).await;
+        let ended = wire(MockReply::text("fine").progress(1, 2).misbehave(misbehaviour)).await;
         assert!(
             ended.contains(r#""progress":1"#) && !ended.contains("fine"),
             "{ended}"
@@ -229,12 +234,12 @@ async fn one_event_of_a_stream_misbehaves() {
     }
 
     // Several messages cannot be one body.
-    let garbage = wire(Reply::text("fine").misbehave(Misbehaviour::GarbageBefore("oops".into()))).await;
+    let garbage = wire(MockReply::text("fine").misbehave(Misbehaviour::GarbageBefore("oops".into()))).await;
     assert!(
         garbage.contains("data: oops\n\n") && garbage.contains("fine"),
         "{garbage}"
     );
 
-    let closed = wire(Reply::text("fine").misbehave(Misbehaviour::Close)).await;
+    let closed = wire(MockReply::text("fine").misbehave(Misbehaviour::Close)).await;
     assert_eq!(closed, "");
 }

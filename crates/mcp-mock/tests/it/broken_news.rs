@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_mock::{Misbehaviour, MockHttp, MockServer, Reply, RpcError, Tool};
+use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool, RpcError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -25,25 +25,25 @@ const LISTENING: &str = "mcp-protocol-version: 2026-07-28\r\nmcp-method: subscri
 /// Another notification, which is not scripted.
 const OTHER: &str = r#"{"jsonrpc":"2.0","method":"notifications/other"}"#;
 
-fn scripted(replies: impl IntoIterator<Item = Reply>) -> MockServer {
-    let builder = MockServer::builder().tool(Tool::new("act"));
+fn scripted(replies: impl IntoIterator<Item = MockReply>) -> MockServer {
+    let builder = MockServer::builder().tool(MockTool::new("act"));
     replies
         .into_iter()
         .fold(builder, |builder, reply| builder.on(CHANGED, reply))
         .build()
 }
 
-fn misbehaving(misbehaviour: Misbehaviour) -> Reply {
-    Reply::usual().misbehave(misbehaviour)
+fn misbehaving(misbehaviour: Misbehaviour) -> MockReply {
+    MockReply::usual().misbehave(misbehaviour)
 }
 
 #[tokio::test]
 async fn over_stdio_each_notification_goes_by_its_script() {
     let server = scripted([
         misbehaving(Misbehaviour::Twice),
-        Reply::never(),
+        MockReply::never(),
         misbehaving(Misbehaviour::Raw("npm warn".into())).misbehave(Misbehaviour::GarbageAfter("bye".into())),
-        Reply::usual(),
+        MockReply::usual(),
         misbehaving(Misbehaviour::Cut(Some(10))),
     ]);
     let (reader, writer) = tokio::io::split(server.connect());
@@ -77,7 +77,7 @@ async fn over_stdio_each_notification_goes_by_its_script() {
 #[tokio::test(start_paused = true)]
 async fn over_stdio_a_notification_that_is_held_back_holds_up_nothing() {
     let hour = Duration::from_secs(3600);
-    let server = scripted([Reply::usual().delay(hour), Reply::usual()]);
+    let server = scripted([MockReply::usual().delay(hour), MockReply::usual()]);
     let (reader, writer) = tokio::io::split(server.connect());
     let mut client = Lines::new(reader, writer);
     for line in [INITIALIZE, INITIALIZED, PING] {
@@ -165,12 +165,12 @@ async fn told(server: &MockServer, stream: &mut Wire) -> String {
 async fn over_http_each_event_goes_by_its_script() {
     let server = scripted([
         misbehaving(Misbehaviour::Twice),
-        Reply::never(),
+        MockReply::never(),
         misbehaving(Misbehaviour::Event(": odd\r\nretry: 5\rdata: {data}\n\n".into())),
         misbehaving(Misbehaviour::GarbageBefore("<html>".into())),
         misbehaving(Misbehaviour::Cut(Some(20))),
         misbehaving(Misbehaviour::EmptyStream),
-        Reply::usual(),
+        MockReply::usual(),
     ]);
     let http = server.http().await.unwrap();
     let session = session(&http).await;
@@ -209,7 +209,7 @@ async fn over_http_each_event_goes_by_its_script() {
 #[tokio::test]
 async fn in_streams_of_calls_and_subscriptions_as_well() {
     let server = MockServer::builder()
-        .tool(Tool::new("act").reply(Reply::text("done").progress(1, 2)))
+        .tool(MockTool::new("act").reply(MockReply::text("done").progress(1, 2)))
         .on("notifications/progress", misbehaving(Misbehaviour::Twice))
         .on(CHANGED, misbehaving(Misbehaviour::EmptyStream))
         .build();
@@ -232,14 +232,14 @@ async fn subscriptions_are_opened_or_not_by_their_script() {
     let busy = r#""error":{"code":-32603,"message":"busy"}}"#;
     let scripted = || {
         MockServer::builder()
-            .tool(Tool::new("act"))
+            .tool(MockTool::new("act"))
             .on(
                 "subscriptions/listen",
-                Reply::error(RpcError::new(-32603, "busy")),
+                MockReply::error(RpcError::new(-32603, "busy")),
             )
-            .on("subscriptions/listen", Reply::result(raw(r#"{"n":1e2}"#)))
-            .on("subscriptions/listen", Reply::never())
-            .on("subscriptions/listen", Reply::usual())
+            .on("subscriptions/listen", MockReply::result(raw(r#"{"n":1e2}"#)))
+            .on("subscriptions/listen", MockReply::never())
+            .on("subscriptions/listen", MockReply::usual())
             .build()
     };
     let server = scripted();
@@ -275,7 +275,7 @@ async fn subscriptions_are_opened_or_not_by_their_script() {
 async fn streams_are_opened_by_their_script() {
     let get = |misbehaviour| misbehaving(misbehaviour);
     let server = MockServer::builder()
-        .tool(Tool::new("act"))
+        .tool(MockTool::new("act"))
         .on("GET", get(Misbehaviour::status(503)))
         .on("GET", get(Misbehaviour::Close))
         .on("GET", get(Misbehaviour::EmptyStream))
@@ -286,7 +286,7 @@ async fn streams_are_opened_by_their_script() {
         )
         .on("GET", get(Misbehaviour::ContentType("text/html".into())))
         .on("GET", get(Misbehaviour::DropSession))
-        .on("GET", Reply::usual())
+        .on("GET", MockReply::usual())
         .build();
     let http = server.http().await.unwrap();
     let session = session(&http).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::Instant,
@@ -56,11 +56,11 @@ const ECHOED: &str = r#"{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"te
 
 /// What comes for a call that misbehaves and another one after it.
 async fn lines(misbehaviours: &[Misbehaviour]) -> Vec<String> {
-    let reply = Reply::result(crate::support::raw(r#"{"content":[]}"#));
-    let reply = misbehaviours.iter().cloned().fold(reply, Reply::misbehave);
+    let reply = MockReply::result(crate::support::raw(r#"{"content":[]}"#));
+    let reply = misbehaviours.iter().cloned().fold(reply, MockReply::misbehave);
     let server = MockServer::builder()
-        .tool(Tool::new("act").reply(reply))
-        .tool(Tool::new("echo"))
+        .tool(MockTool::new("act").reply(reply))
+        .tool(MockTool::new("echo"))
         .build();
     let (reader, writer) = tokio::io::split(server.connect());
     let mut client = Lines::new(reader, writer);
@@ -151,8 +151,8 @@ async fn one_message_misbehaves_and_the_next_one_does_not() {
 async fn a_deaf_server_answers_what_it_has_heard() {
     let hour = Duration::from_secs(3600);
     let server = MockServer::builder()
-        .tool(Tool::new("act").reply(Reply::text("heard").misbehave(Misbehaviour::Deaf(hour))))
-        .tool(Tool::new("echo"))
+        .tool(MockTool::new("act").reply(MockReply::text("heard").misbehave(Misbehaviour::Deaf(hour))))
+        .tool(MockTool::new("echo"))
         .build();
     let (reader, writer) = tokio::io::split(server.connect());
     let mut client = Lines::new(reader, writer);
@@ -168,7 +168,7 @@ async fn a_deaf_server_answers_what_it_has_heard() {
 #[tokio::test]
 async fn bytes_that_are_no_utf8() {
     let server = MockServer::builder()
-        .tool(Tool::new("act").reply(Reply::text("fine").misbehave(Misbehaviour::InvalidUtf8)))
+        .tool(MockTool::new("act").reply(MockReply::text("fine").misbehave(Misbehaviour::InvalidUtf8)))
         .build();
     let (reader, mut writer) = tokio::io::split(server.connect());
     writer.write_all(CALL.as_bytes()).await.unwrap();
@@ -205,7 +205,7 @@ async fn an_answer_that_comes_in_pieces_is_whole_in_the_end() {
 #[tokio::test]
 async fn an_answer_that_never_comes_keeps_nobody_from_leaving() {
     let server = MockServer::builder()
-        .tool(Tool::new("act").reply(Reply::never()))
+        .tool(MockTool::new("act").reply(MockReply::never()))
         .build();
     let (reader, writer) = tokio::io::split(server.connect());
     let mut client = Lines::new(reader, writer);

@@ -1,7 +1,7 @@
 //! Servers of one era, and how connections are opened.
 
-use mcp_client::{EraChoice, ErrorKind};
-use mcp_mock::{MockServer, Reply, Tool};
+use mcp_client::{ClientErrorKind, EraChoice};
+use mcp_mock::{MockReply, MockServer, MockTool};
 use mcp_wire::{Era, RpcError};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn a_server_of_one_era_speaks_no_other() {
             (Era::Legacy, EraChoice::Legacy, EraChoice::Modern),
             (Era::Modern, EraChoice::Modern, EraChoice::Legacy),
         ] {
-            let server = MockServer::builder().era(era).tool(Tool::new("echo")).build();
+            let server = MockServer::builder().era(era).tool(MockTool::new("echo")).build();
             for choice in [spoken, EraChoice::Auto, EraChoice::Newest] {
                 let client = Client::open(&server, transport, speaking(choice)).await.unwrap();
                 assert_eq!(client.connection.server().era(), era, "{transport:?} {choice:?}");
@@ -30,10 +30,10 @@ async fn a_server_of_one_era_speaks_no_other() {
 async fn the_opening_can_be_scripted() {
     for transport in [Transport::Stdio, Transport::Http] {
         let server = MockServer::builder()
-            .on("initialize", Reply::error(RpcError::new(-32000, "no license")))
+            .on("initialize", MockReply::error(RpcError::new(-32000, "no license")))
             .on(
                 "initialize",
-                Reply::result(raw(
+                MockReply::result(raw(
                     r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"other","version":"7"}}"#,
                 )),
             )
@@ -43,7 +43,7 @@ async fn the_opening_can_be_scripted() {
             .err()
             .unwrap();
         assert!(
-            matches!(refused.kind(), ErrorKind::StartFailed { reason, .. } if reason.contains("no license")),
+            matches!(refused.kind(), ClientErrorKind::StartFailed { reason, .. } if reason.contains("no license")),
             "{refused:?}"
         );
         let client = Client::open(&server, transport, speaking(EraChoice::Legacy))

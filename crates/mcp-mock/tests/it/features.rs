@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_mock::{MockServer, Prompt, Reply, Resource, Tool};
+use mcp_mock::{MockPrompt, MockReply, MockResource, MockServer, MockTool};
 use mcp_wire::{RpcError, code};
 use serde_json::json;
 use tokio::time::Instant;
@@ -11,23 +11,24 @@ use crate::support::{Client, Transport, WAYS, raw, speaking, text};
 
 fn everything() -> MockServer {
     MockServer::builder()
-        .tool(Tool::new("echo").description("Gives back what it gets"))
-        .tool(Tool::new("greet").reply(Reply::template(
+        .tool(MockTool::new("echo").description("Gives back what it gets"))
+        .tool(MockTool::new("greet").reply(MockReply::template(
             "Hello, {{ name }} of {{ place.city }}! #{{ $call }}{{ nothing }}",
         )))
-        .tool(Tool::new("exact").reply(Reply::result(raw(
+        .tool(MockTool::new("exact").reply(MockReply::result(raw(
             r#"{"content":[],"n":12345678901234567890123,"rate":1e2}"#,
         ))))
-        .tool(Tool::new("measure").reply(Reply::structured(raw(r#"{"value":1e2}"#))))
+        .tool(MockTool::new("measure").reply(MockReply::structured(raw(r#"{"value":1e2}"#))))
         .prompt(
-            Prompt::new("ask")
+            MockPrompt::new("ask")
                 .argument("city", true)
                 .complete("city", ["Riga", "Rome", "Oslo"])
-                .reply(Reply::template("What of {{ city }}?")),
+                .reply(MockReply::template("What of {{ city }}?")),
         )
-        .resource(Resource::new("mock://notes").mime_type("text/plain"))
+        .resource(MockResource::new("mock://notes").mime_type("text/plain"))
         .resource(
-            Resource::template("mock://{city}/{year}.txt").reply(Reply::template("{{ city }} in {{ year }}")),
+            MockResource::template("mock://{city}/{year}.txt")
+                .reply(MockReply::template("{{ city }} in {{ year }}")),
         )
         .build()
 }
@@ -130,10 +131,10 @@ async fn replies_come_in_order_and_the_last_one_stays() {
     for (transport, era) in WAYS {
         let server = MockServer::builder()
             .tool(
-                Tool::new("flaky")
-                    .reply(Reply::error(RpcError::new(-32000, "busy")))
-                    .reply(Reply::failure("not yet"))
-                    .reply(Reply::text("there you are")),
+                MockTool::new("flaky")
+                    .reply(MockReply::error(RpcError::new(-32000, "busy")))
+                    .reply(MockReply::failure("not yet"))
+                    .reply(MockReply::text("there you are")),
             )
             .build();
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
@@ -147,8 +148,8 @@ async fn replies_come_in_order_and_the_last_one_stays() {
         for _ in 0..2 {
             assert_eq!(client.says("flaky", json!({})).await, "there you are");
         }
-        server.set_replies("flaky", [Reply::text("new"), Reply::text("newer")]);
-        server.set_replies("other", [Reply::text("added")]);
+        server.set_replies("flaky", [MockReply::text("new"), MockReply::text("newer")]);
+        server.set_replies("other", [MockReply::text("added")]);
         assert_eq!(client.says("other", json!({})).await, "added");
         assert_eq!(client.says("flaky", json!({})).await, "new");
         assert_eq!(client.says("flaky", json!({})).await, "newer");
@@ -160,9 +161,9 @@ async fn replies_come_in_order_and_the_last_one_stays() {
 async fn delays_cost_nothing_on_a_paused_clock() {
     let hour = Duration::from_secs(3600);
     let server = MockServer::builder()
-        .tool(Tool::new("slow").reply(Reply::text("at last").delay(hour)))
-        .tool(Tool::new("fast").reply(Reply::text("at once")))
-        .on("ping", Reply::usual().delay(hour))
+        .tool(MockTool::new("slow").reply(MockReply::text("at last").delay(hour)))
+        .tool(MockTool::new("fast").reply(MockReply::text("at once")))
+        .on("ping", MockReply::usual().delay(hour))
         .build();
     // Nothing of the connection's own limits may come in between.
     let (reader, writer) = tokio::io::split(server.connect());
@@ -192,7 +193,7 @@ async fn lists_have_pages() {
     for (transport, era) in WAYS {
         let mut builder = MockServer::builder().page_size(2);
         for n in 0..5 {
-            builder = builder.tool(Tool::new(format!("tool{n}")));
+            builder = builder.tool(MockTool::new(format!("tool{n}")));
         }
         let server = builder.build();
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
@@ -204,10 +205,10 @@ async fn lists_have_pages() {
 #[tokio::test]
 async fn what_a_method_is_answered_with_comes_before_what_a_tool_says() {
     let server = MockServer::builder()
-        .tool(Tool::new("a").reply(Reply::text("a")))
-        .tool(Tool::new("b").reply(Reply::text("b")))
-        .on("tools/call", Reply::failure("the first call fails"))
-        .on("tools/call", Reply::usual())
+        .tool(MockTool::new("a").reply(MockReply::text("a")))
+        .tool(MockTool::new("b").reply(MockReply::text("b")))
+        .on("tools/call", MockReply::failure("the first call fails"))
+        .on("tools/call", MockReply::usual())
         .build();
     let client = Client::open(&server, Transport::Http, speaking(Default::default()))
         .await
@@ -241,7 +242,7 @@ async fn arguments_are_mirrored_in_headers_and_checked() {
     let schema =
         raw(r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#);
     let server = MockServer::builder()
-        .tool(Tool::new("near").input_schema(schema))
+        .tool(MockTool::new("near").input_schema(schema))
         .build();
     let client = Client::open(&server, Transport::Http, speaking(mcp_client::EraChoice::Modern))
         .await
@@ -260,11 +261,11 @@ async fn members_of_the_modern_era_are_sent_to_its_clients_alone() {
     for (transport, era) in WAYS {
         let scripted = r#"{"contents":[{"uri":"mock://exact","text":"x"}],"ttlMs":5,"cacheScope":"public"}"#;
         let server = MockServer::builder()
-            .tool(Tool::new("echo"))
-            .prompt(Prompt::new("ask"))
-            .resource(Resource::new("mock://notes"))
-            .resource(Resource::new("mock://exact").reply(Reply::result(raw(scripted))))
-            .resource(Resource::template("mock://{city}/year.txt"))
+            .tool(MockTool::new("echo"))
+            .prompt(MockPrompt::new("ask"))
+            .resource(MockResource::new("mock://notes"))
+            .resource(MockResource::new("mock://exact").reply(MockReply::result(raw(scripted))))
+            .resource(MockResource::template("mock://{city}/year.txt"))
             .build();
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
         let is_modern = client.connection.server().era() == mcp_wire::Era::Modern;

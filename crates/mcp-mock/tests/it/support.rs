@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use mcp_client::{Connection, ConnectionOptions, EraChoice, Error, HttpEndpoint, RequestOptions};
+use mcp_client::{ClientError, Connection, ConnectionOptions, EraChoice, HttpEndpoint, RequestOptions};
 use mcp_mock::{MockHttp, MockServer};
 use raw_json::RawJson;
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Client {
         server: &MockServer,
         transport: Transport,
         options: ConnectionOptions,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         match transport {
             Transport::Stdio => {
                 let (reader, writer) = tokio::io::split(server.connect());
@@ -77,7 +77,7 @@ impl Client {
         }
     }
 
-    pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, Error> {
+    pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
         let options = RequestOptions::within(LIMIT);
         let asked = self
             .connection
@@ -87,7 +87,7 @@ impl Client {
             .map(|result| result.to::<Value>().expect("a result is JSON"))
     }
 
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Error> {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, ClientError> {
         self.request(
             "tools/call",
             serde_json::json!({"name": tool, "arguments": arguments}),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_client::RequestOptions;
-use mcp_mock::{MockServer, Reply, Resource, Tool};
+use mcp_mock::{MockReply, MockResource, MockServer, MockTool};
 use mcp_wire::LogLevel;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::support::{Client, Transport, WAYS, raw, soon, speaking};
 async fn progress_comes_before_the_answer() {
     for (transport, era) in WAYS {
         let server = MockServer::builder()
-            .tool(Tool::new("work").reply(Reply::text("done").progress(1, 2).progress(2, 2)))
+            .tool(MockTool::new("work").reply(MockReply::text("done").progress(1, 2).progress(2, 2)))
             .build();
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -39,8 +39,8 @@ async fn progress_comes_before_the_answer() {
 async fn log_messages_come_to_those_who_want_them() {
     let server = MockServer::builder()
         .tool(
-            Tool::new("work").reply(
-                Reply::text("done")
+            MockTool::new("work").reply(
+                MockReply::text("done")
                     .log(LogLevel::Debug, "unwanted")
                     .log(LogLevel::Error, "wanted"),
             ),
@@ -67,13 +67,13 @@ async fn lists_change_in_the_middle_of_a_call_and_from_outside() {
     for (transport, era) in WAYS {
         let server = MockServer::builder()
             .tool(
-                Tool::new("grow").reply(
-                    Reply::text("grown")
-                        .add_tool(Tool::new("new").reply(Reply::text("I am new")))
+                MockTool::new("grow").reply(
+                    MockReply::text("grown")
+                        .add_tool(MockTool::new("new").reply(MockReply::text("I am new")))
                         .remove_tool("old"),
                 ),
             )
-            .tool(Tool::new("old"))
+            .tool(MockTool::new("old"))
             .build();
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
         let mut changes = client.connection.changes();
@@ -89,7 +89,7 @@ async fn lists_change_in_the_middle_of_a_call_and_from_outside() {
         assert_eq!(client.says("new", json!({})).await, "I am new");
         assert!(client.call("old", json!({})).await.is_err());
         changes.mark_unchanged();
-        server.add_tool(Tool::new("newer"));
+        server.add_tool(MockTool::new("newer"));
         soon(changes.changed()).await.unwrap();
         let names = client.connection.list_tools().await.unwrap();
         assert_eq!(names.len(), 3, "{transport:?} {era:?}");
@@ -102,8 +102,8 @@ async fn lists_change_in_the_middle_of_a_call_and_from_outside() {
 async fn those_who_watch_a_resource_hear_of_it() {
     for (transport, era) in WAYS {
         let server = MockServer::builder()
-            .resource(Resource::new("mock://watched"))
-            .tool(Tool::new("touch").reply(Reply::text("done").update_resource("mock://watched")))
+            .resource(MockResource::new("mock://watched"))
+            .tool(MockTool::new("touch").reply(MockReply::text("done").update_resource("mock://watched")))
             .build();
         let client = Client::open(&server, transport, speaking(era)).await.unwrap();
         let mut events = client.connection.events();
@@ -135,7 +135,7 @@ async fn those_who_watch_a_resource_hear_of_it() {
 #[tokio::test]
 async fn tests_wait_for_what_comes() {
     let server = MockServer::builder()
-        .tool(Tool::new("hang").reply(Reply::never()))
+        .tool(MockTool::new("hang").reply(MockReply::never()))
         .build();
     let client = Client::open(&server, Transport::Stdio, speaking(Default::default()))
         .await

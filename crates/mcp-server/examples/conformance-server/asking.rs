@@ -1,7 +1,7 @@
 //! The tools that ask the client: in the middle of the call in the legacy era, by their answer in the modern one.
 
 use futures_util::future::join_all;
-use mcp_server::{Answer, AskError, InputRequired, RequestContext};
+use mcp_server::{Answer, ClientRequestError, InputRequired, RequestContext};
 use mcp_wire::{Era, Request, RpcError, method};
 use raw_json::RawJson;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub(crate) async fn ask(
         let answers: Result<Vec<_>, _> = join_all(asked).await.into_iter().collect();
         return match answers {
             Ok(answers) => Ok(Asked::Given(answers)),
-            Err(AskError::NotDeclared(error)) => Err(error),
+            Err(ClientRequestError::NotDeclared(error)) => Err(error),
             Err(error) => Ok(Asked::Not(failure(&error.to_string()))),
         };
     }

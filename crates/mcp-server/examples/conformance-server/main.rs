@@ -23,8 +23,8 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, HttpOptions, HttpService, Mirrored, Notices, Peer, RequestContext, ServeOptions, ServerInfo,
-    Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
+    Answer, HttpServerOptions, HttpService, Mirrored, Notices, Peer, RequestContext, ServeOptions,
+    ServerIdentity, Service, StateSeal, StdioOptions, serve_http, serve_stdio, unknown_method,
 };
 use mcp_wire::{Era, MirroredParams, Request, Revision, RpcError, extension, method};
 use raw_json::RawJson;
@@ -49,8 +49,8 @@ pub(crate) struct Fixture {
 }
 
 impl Service for Fixture {
-    fn info(&self) -> ServerInfo {
-        ServerInfo::new("conformance-server", env!("CARGO_PKG_VERSION"))
+    fn info(&self) -> ServerIdentity {
+        ServerIdentity::new("conformance-server", env!("CARGO_PKG_VERSION"))
     }
 
     fn capabilities(&self, revision: Revision) -> RawJson {
@@ -105,10 +105,10 @@ impl Service for Fixture {
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7081".to_owned());
     let notices = Notices::default();
-    let options = HttpOptions {
+    let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
         notices: notices.clone(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     };
     let fixture = Fixture {
         notices: notices.clone(),

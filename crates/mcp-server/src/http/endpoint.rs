@@ -14,7 +14,7 @@ use raw_json::RawJson;
 use tokio::sync::mpsc;
 
 use super::{
-    HttpOptions, ResponseBody, body,
+    HttpServerOptions, ResponseBody, body,
     cors::Cors,
     exchange::{Detached, Exchange, Refuge, Step, Work},
     guard,
@@ -28,7 +28,7 @@ use super::{
     subscription::Subscriptions,
 };
 use crate::{
-    Peer, Principal, Progress, RequestContext, Service,
+    Peer, Principal, ProgressReporter, RequestContext, Service,
     outline::Outline,
     protocol::{self, Core},
     way::Way,
@@ -37,7 +37,7 @@ use crate::{
 /// What the clones of a service share.
 pub(super) struct Endpoint<S> {
     pub(super) core: Arc<Core<S>>,
-    pub(super) options: HttpOptions,
+    pub(super) options: HttpServerOptions,
     anonymous: Principal,
     pub(super) sessions: Arc<Sessions>,
     pub(super) seats: Arc<Seats>,
@@ -66,7 +66,7 @@ impl Inbound {
             connection: session.map(|session| session.presence.number()),
             connection_name: session.map(|session| session.presence.name()),
             principal: self.principal,
-            progress: Progress::default(),
+            progress: ProgressReporter::default(),
             is_traced: self.form.is_traced,
             http: Some(self.parts),
         }
@@ -108,7 +108,7 @@ impl From<Answered> for Begun {
 const REPORTS: usize = 256;
 
 impl<S: Service> Endpoint<S> {
-    pub(super) fn new(service: S, options: HttpOptions) -> Self {
+    pub(super) fn new(service: S, options: HttpServerOptions) -> Self {
         Self {
             core: Arc::new(Core::new(service)),
             anonymous: Principal::new("anonymous"),
@@ -385,7 +385,7 @@ impl<S: Service> Endpoint<S> {
         let mut reports = None;
         if has_events && (cx.outline.token.is_some() || cx.may_tell()) {
             let (sender, receiver) = mpsc::channel(REPORTS);
-            cx.progress = Progress(Some(Way::new(cx.outline.token.clone(), sender)));
+            cx.progress = ProgressReporter(Some(Way::new(cx.outline.token.clone(), sender)));
             reports = Some(receiver);
         }
         let answer = Arc::clone(&self.core).answer(request, cx);

@@ -26,7 +26,7 @@ mod watch;
 pub(crate) use self::news::News;
 pub use self::{
     allowed::{Allowed, AllowedHosts, SharedAllowed},
-    options::{HttpOptions, Identify, Refusal},
+    options::{HttpServerOptions, Identify, RequestRefusal},
     response::ResponseBody,
     serve::{ServeOptions, serve_http},
     service::HttpService,

@@ -7,7 +7,7 @@ use crate::{Notices, Principal};
 
 /// How requests over HTTP are served. The defaults suit a server on loopback.
 #[derive(Clone)]
-pub struct HttpOptions {
+pub struct HttpServerOptions {
     /// The path that is served, such as `/mcp`; every path when it is nothing, for a service that a router mounts.
     pub path: Option<String>,
     /// The path at which clients of 2024-11-05 open their stream (HTTP+SSE), such as `/sse`: nothing, so that they are
@@ -47,11 +47,11 @@ pub struct HttpOptions {
 
 /// Tells on whose behalf a request is made, from the head of the request; the extensions hold what layers in front
 /// have found out.
-pub type Identify = Arc<dyn Fn(&Parts) -> Result<Principal, Refusal> + Send + Sync>;
+pub type Identify = Arc<dyn Fn(&Parts) -> Result<Principal, RequestRefusal> + Send + Sync>;
 
 /// Why a request is not served.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// The status to answer with, such as 401.
     pub status: StatusCode,
     /// The `WWW-Authenticate` header of the answer.
@@ -60,7 +60,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-impl Default for HttpOptions {
+impl Default for HttpServerOptions {
     fn default() -> Self {
         Self {
             path: None,
@@ -82,7 +82,7 @@ impl Default for HttpOptions {
     }
 }
 
-impl fmt::Debug for HttpOptions {
+impl fmt::Debug for HttpServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpOptions")
             .field("path", &self.path)

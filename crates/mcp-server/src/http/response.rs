@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    Refusal,
+    RequestRefusal,
     body::BodyFault,
     exchange::{Exchange, Step, pause},
     headers::Accepts,
@@ -89,7 +89,7 @@ pub(super) fn refuse(status: StatusCode, message: &str) -> Response<ResponseBody
     error(status, None, &RpcError::new(code::INVALID_REQUEST, message))
 }
 
-pub(super) fn refusal(refusal: Refusal) -> Response<ResponseBody> {
+pub(super) fn refusal(refusal: RequestRefusal) -> Response<ResponseBody> {
     let mut response = refuse(refusal.status, &refusal.message);
     if let Some(authenticate) = refusal.authenticate {
         response.headers_mut().insert(WWW_AUTHENTICATE, authenticate);

@@ -13,7 +13,7 @@ use http::{Response, request::Parts};
 use hyper::body::Body;
 
 use super::{
-    HttpOptions, ResponseBody,
+    HttpServerOptions, ResponseBody,
     endpoint::{Answered, Endpoint},
 };
 use crate::{Principal, Service};
@@ -32,7 +32,7 @@ pub struct HttpService<S>(Arc<Endpoint<S>>);
 impl<S: Service> HttpService<S> {
     /// Puts the transport in front of a service.
     #[must_use]
-    pub fn new(service: S, options: HttpOptions) -> Self {
+    pub fn new(service: S, options: HttpServerOptions) -> Self {
         Self(Arc::new(Endpoint::new(service, options)))
     }
 

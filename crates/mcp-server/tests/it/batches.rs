@@ -1,6 +1,6 @@
 //! Batches, which clients of 2025-03-26 may send and no others.
 
-use mcp_server::{HttpOptions, StdioOptions};
+use mcp_server::{HttpServerOptions, StdioOptions};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -50,7 +50,7 @@ const ERRORS: [&str; 5] = [
 
 #[tokio::test]
 async fn a_batch_over_http_is_answered_in_one_piece() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     served.log.offer(EVERYTHING);
     let session = session(&served, "2025-03-26").await;
     // Each message goes its own way; reports have no place in the answer.
@@ -121,7 +121,7 @@ async fn a_batch_over_stdio_is_answered_in_one_line() {
 
 #[tokio::test]
 async fn batches_are_bounded_and_of_one_revision() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let mut client = Client::start(StdioOptions::default());
     client.ask(&initialize("2025-03-26")).await;
     let of = |count: usize| {

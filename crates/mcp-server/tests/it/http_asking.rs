@@ -1,6 +1,6 @@
 //! Legacy clients that are asked and told something while their request is worked on.
 
-use mcp_server::HttpOptions;
+use mcp_server::HttpServerOptions;
 
 use crate::support::{Connection, EVERYTHING, Head, META, Served};
 
@@ -34,7 +34,7 @@ const ROOTS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[1e2]}}"#;
 
 #[tokio::test]
 async fn a_question_goes_the_way_of_its_call() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, r#"{"roots":{},"elicitation":{}}"#).await;
     let (mut call, question) = asked(&served, &session, &ask("roots/list", "{}")).await;
     assert_eq!(
@@ -72,7 +72,7 @@ async fn a_question_goes_the_way_of_its_call() {
 
 #[tokio::test]
 async fn nobody_else_can_answer() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, r#"{"roots":{}}"#).await;
     let other = open(&served, r#"{"roots":{}}"#).await;
     let (mut call, _) = asked(&served, &session, &ask("roots/list", "{}")).await;
@@ -91,7 +91,7 @@ async fn nobody_else_can_answer() {
 
 #[tokio::test]
 async fn a_client_is_asked_only_what_it_declared() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let url = r#"{"mode":"url","url":"https://example.com","message":"?","elicitationId":"1"}"#;
     let form = r#"{"message":"?"}"#;
     let required = |what: &str| format!(r#""code":-32021,"message":"this needs the capability `{what}`"#);
@@ -166,7 +166,7 @@ async fn a_client_is_asked_only_what_it_declared() {
 
 #[tokio::test]
 async fn a_question_ends_with_its_call() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, r#"{"roots":{}}"#).await;
     let (mut call, _) = asked(&served, &session, &ask("roots/list", "{}")).await;
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}"#;
@@ -181,7 +181,7 @@ async fn a_question_ends_with_its_call() {
 
 #[tokio::test]
 async fn log_messages_come_to_those_who_want_them() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     served.log.offer(EVERYTHING);
     let session = open(&served, "{}").await;
     let log = r#"{"jsonrpc":"2.0","id":1,"method":"test/log"}"#;

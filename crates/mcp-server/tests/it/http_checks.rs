@@ -1,7 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
-use mcp_server::{Allowed, AllowedHosts, HttpOptions, Principal, Refusal, ServeOptions, SharedAllowed};
+use mcp_server::{
+    Allowed, AllowedHosts, HttpServerOptions, Principal, RequestRefusal, ServeOptions, SharedAllowed,
+};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -20,9 +22,9 @@ fn allowed(hosts: &[&str], origins: &[&str]) -> Allowed {
 
 #[tokio::test]
 async fn only_known_names_are_answered_to() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         allowed: allowed(&["tools.example.com", "only.example.com:8443"], &[]).into(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     for (host, status) in [
@@ -60,9 +62,9 @@ async fn only_known_names_are_answered_to() {
 
 #[tokio::test]
 async fn only_known_pages_may_call() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         allowed: allowed(&[], &["https://app.example.com/"]).into(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     for (host, origin, status) in [
@@ -109,13 +111,13 @@ async fn only_known_pages_may_call() {
 /// Behind a proxy that checks names, a name that a page has bound to this machine is not the server's own.
 #[tokio::test]
 async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         allowed: Allowed {
             hosts: AllowedHosts::Any,
             origins: Vec::new(),
         }
         .into(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     for (host, origin, status) in [
@@ -131,11 +133,11 @@ async fn where_any_name_is_served_a_page_is_not_known_by_its_name() {
 #[tokio::test]
 async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
     let shared = SharedAllowed::new(allowed(&["before.example.com"], &["https://before.example.com"]));
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         allowed: shared.clone(),
         own_host: Some("192.0.2.1".to_owned()),
         requires_session: true,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let head = Head::post().with("Host", "before.example.com");
@@ -174,7 +176,7 @@ async fn what_is_allowed_changes_while_requests_are_served_and_sessions_stay() {
 
 #[tokio::test]
 async fn names_and_pages_are_checked_before_anything_else() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     for method in ["POST", "GET", "DELETE", "OPTIONS", "PUT"] {
         let head = Head::post().method(method).with("Content-Type", "text/plain");
         let answer = served
@@ -190,7 +192,7 @@ async fn names_and_pages_are_checked_before_anything_else() {
 
 #[tokio::test]
 async fn types_are_checked() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     for (name, value, status) in [
         ("Content-Type", "application/json", 200),
         ("Content-Type", "Application/JSON; charset=utf-8", 200),
@@ -234,9 +236,9 @@ async fn types_are_checked() {
 
 #[tokio::test]
 async fn paths_and_methods_are_checked() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let mut head = Head::post();
@@ -259,9 +261,9 @@ async fn paths_and_methods_are_checked() {
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         max_body: 100,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let long = format!("{PING}{}", " ".repeat(100));
@@ -293,9 +295,9 @@ async fn a_body_beyond_the_limit_is_refused() {
 /// Clients that read nothing before they have sent all: if the connection were closed, their answer would be lost.
 #[tokio::test]
 async fn a_client_that_is_still_sending_hears_why_it_is_refused() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         max_body: 100,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     // More than the buffers of a socket hold.
@@ -314,7 +316,7 @@ async fn a_client_that_is_still_sending_hears_why_it_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_body_is_not_waited_for_without_end() {
-    let mut served = Served::start(HttpOptions::default()).await;
+    let mut served = Served::start(HttpServerOptions::default()).await;
     let mut connection = served.connect().await;
     let head = Head::post().with("Content-Type", "text/plain");
     connection.send_head(&head, 1000).await;
@@ -331,7 +333,7 @@ async fn the_rest_of_a_body_is_not_waited_for_without_end() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_clients_are_left() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let start = tokio::time::Instant::now();
     let took = || start.elapsed().as_secs();
     // One that sends nothing, and one that never ends its head.
@@ -352,7 +354,7 @@ async fn slow_clients_are_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_may_idle_but_not_for_ever() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let mut connection = served.connect().await;
     connection.send(&Head::post(), PING).await;
     connection.receive().await;
@@ -393,7 +395,7 @@ async fn a_connection_may_idle_but_not_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_begins_during_work_has_no_more_time_than_another() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let wait = r#"{"jsonrpc":"2.0","id":1,"method":"test/wait"}"#;
     let chunked = Head::post().with("Transfer-Encoding", "chunked");
     let chunks = format!("{:x}\r\n{wait}\r\n0\r\n\r\n", wait.len());
@@ -428,7 +430,7 @@ async fn a_head_that_begins_during_work_has_no_more_time_than_another() {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let served = Served::start_with(
-        HttpOptions::default(),
+        HttpServerOptions::default(),
         ServeOptions {
             max_connections: 1,
             ..ServeOptions::default()
@@ -449,18 +451,18 @@ async fn connections_beyond_the_limit_wait() {
 
 #[tokio::test]
 async fn a_hook_tells_who_is_asking() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         identify: Some(Arc::new(|parts| {
             match parts.headers.get("authorization").map(HeaderValue::as_bytes) {
                 Some(b"Bearer a") => Ok(Principal::new("alice")),
-                _ => Err(Refusal {
+                _ => Err(RequestRefusal {
                     status: StatusCode::UNAUTHORIZED,
                     authenticate: Some(HeaderValue::from_static("Bearer")),
                     message: "who are you?".to_owned(),
                 }),
             }
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let who = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
@@ -477,7 +479,7 @@ async fn a_hook_tells_who_is_asking() {
 
 #[tokio::test]
 async fn stopping_lets_requests_finish_and_refuses_new_connections() {
-    let mut served = Served::start(HttpOptions::default()).await;
+    let mut served = Served::start(HttpServerOptions::default()).await;
     let log = Arc::clone(&served.log);
     let mut waiting = served.connect().await;
     waiting
@@ -498,7 +500,7 @@ async fn stopping_lets_requests_finish_and_refuses_new_connections() {
 #[tokio::test(start_paused = true)]
 async fn stopping_cuts_off_what_takes_too_long() {
     let mut served = Served::start_with(
-        HttpOptions::default(),
+        HttpServerOptions::default(),
         ServeOptions {
             drain: Duration::from_secs(5),
             ..ServeOptions::default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use mcp_server::{Allowed, HttpOptions, Principal, Refusal};
+use mcp_server::{Allowed, HttpServerOptions, Principal, RequestRefusal};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -13,8 +13,8 @@ use crate::{
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const APP: &str = "http://app.example.com:3000";
 
-fn options() -> HttpOptions {
-    HttpOptions {
+fn options() -> HttpServerOptions {
+    HttpServerOptions {
         path: Some("/mcp".to_owned()),
         old_clients: Some("/sse".to_owned()),
         allowed: Allowed {
@@ -22,7 +22,7 @@ fn options() -> HttpOptions {
             ..Allowed::default()
         }
         .into(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     }
 }
 
@@ -209,10 +209,10 @@ async fn every_answer_to_a_listed_origin_can_be_read_and_none_to_another() {
 
 #[tokio::test]
 async fn a_refused_page_reads_why_and_its_preflight_needs_no_credentials() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         identify: Some(Arc::new(|parts| match parts.headers.get("authorization") {
             Some(_) => Ok(Principal::new("ann")),
-            None => Err(Refusal {
+            None => Err(RequestRefusal {
                 status: StatusCode::UNAUTHORIZED,
                 authenticate: Some(http::HeaderValue::from_static("Bearer")),
                 message: "who are you?".to_owned(),
@@ -237,7 +237,7 @@ async fn a_refused_page_reads_why_and_its_preflight_needs_no_credentials() {
 
 #[tokio::test]
 async fn without_listed_origins_no_answer_has_headers_for_pages() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let answer = served.once(&Head::post(), PING).await;
     assert_eq!(answer.header("vary"), None);
     let own = Head::post()

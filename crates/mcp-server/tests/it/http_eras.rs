@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use mcp_server::HttpOptions;
+use mcp_server::HttpServerOptions;
 
 use crate::support::{Head, META, Served};
 
@@ -11,7 +11,7 @@ fn call(method: &str, rest: &str) -> String {
 /// Every row of the table of statuses and codes.
 #[tokio::test]
 async fn a_modern_request_must_say_the_same_in_head_and_body() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let head = || Head::modern("tools/call").with("Mcp-Name", "t");
     let body = call("tools/call", r#""name":"t","arguments":{},"#);
     let list = call("tools/list", "");
@@ -175,7 +175,7 @@ async fn a_modern_request_must_say_the_same_in_head_and_body() {
 
 #[tokio::test]
 async fn a_header_that_stands_there_twice_is_refused() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let mut head = Head::modern("tools/list");
     head.headers.push(("Mcp-Method", "tools/call".to_owned()));
     let answer = served.once(&head, &call("tools/list", "")).await;
@@ -185,7 +185,7 @@ async fn a_header_that_stands_there_twice_is_refused() {
 
 #[tokio::test]
 async fn a_request_about_a_task_names_it_in_its_head() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for (name, parameters, status, expected) in [
             // The scripted service has no tasks: what gets there is not found.
@@ -230,7 +230,7 @@ async fn a_request_about_a_task_names_it_in_its_head() {
 
 #[tokio::test]
 async fn a_legacy_request_may_do_without_a_session() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let who = r#"{"jsonrpc":"2.0","id":1,"method":"test/who"}"#;
     for (version, status, expected) in [
         ("", 200, r#""revision":"2025-03-26""#),
@@ -255,7 +255,7 @@ async fn a_legacy_request_may_do_without_a_session() {
 
 #[tokio::test]
 async fn what_is_no_message_is_refused() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     for (body, code) in [
         ("", "-32700"),
         ("{", "-32700"),
@@ -283,7 +283,7 @@ async fn what_is_no_message_is_refused() {
 
 #[tokio::test]
 async fn notifications_and_answers_are_taken_without_a_word() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let modern = format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{{META}}}}}"#);
     for (head, body, status) in [
         (
@@ -318,7 +318,7 @@ async fn notifications_and_answers_are_taken_without_a_word() {
 /// Arguments that headers mirror are the same there, and there are no others.
 #[tokio::test]
 async fn mirrored_arguments_are_those_of_the_headers() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let head = || Head::modern("tools/call").with("Mcp-Name", "mirrored");
     for (what, region, n, arguments, status) in [
         ("same", "us", "7", r#"{"region":"us","deep":{"n":7}}"#, 200),
@@ -385,7 +385,7 @@ async fn mirrored_arguments_are_those_of_the_headers() {
 /// is told without. Headers that nobody can check are refused.
 #[tokio::test]
 async fn arguments_of_a_tool_that_is_known_late_are_checked_from_the_first_call() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let n_learned = || served.log.learning.load(Ordering::SeqCst);
     let arguments = r#""arguments":{"region":"us"},"#;
     for (name, told, region, status, learned) in [
@@ -413,7 +413,7 @@ async fn arguments_of_a_tool_that_is_known_late_are_checked_from_the_first_call(
 
 #[tokio::test]
 async fn a_trace_comes_with_the_request_itself_or_with_its_headers() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let by_header = |head: Head<'static>| head.with("traceparent", "00-h").with("tracestate", "h=1");
     let in_meta = META.replacen('{', r#"{"traceparent":"00-m","#, 1);
     let head = || Head::modern("test/trace");

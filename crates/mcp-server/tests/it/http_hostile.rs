@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use mcp_server::{HttpOptions, HttpService, ServeOptions};
+use mcp_server::{HttpServerOptions, HttpService, ServeOptions};
 
 use crate::support::{EVERYTHING, Head, META, Scripted, Served, soon};
 
@@ -17,7 +17,7 @@ async fn open(served: &Served) -> Head<'static> {
 
 #[tokio::test]
 async fn what_is_no_single_message_is_refused() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served).await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let modern = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
@@ -50,7 +50,7 @@ async fn what_is_no_single_message_is_refused() {
 
 #[tokio::test]
 async fn a_head_that_does_not_end_is_refused_at_32_kib() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served).await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let long = "x".repeat(30_000);
@@ -66,7 +66,7 @@ async fn a_head_that_does_not_end_is_refused_at_32_kib() {
 
 #[tokio::test]
 async fn a_session_has_only_so_many_questions_open() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served).await;
     let ask = |id: usize| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test/ask","params":{{"method":"roots/list"}}}}"#)
@@ -94,7 +94,7 @@ async fn a_session_has_only_so_many_questions_open() {
 
 #[tokio::test]
 async fn odd_answers_and_notifications_do_no_harm() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     served.log.offer(EVERYTHING);
     let session = open(&served).await;
     for body in [
@@ -119,9 +119,9 @@ async fn odd_answers_and_notifications_do_no_harm() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_its_answer_is_left() {
-    let options = HttpOptions {
+    let options = HttpServerOptions {
         max_body: 32 << 20,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     };
     let serve = ServeOptions {
         max_connections: 1,
@@ -156,7 +156,7 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
 #[tokio::test]
 async fn the_body_of_a_request_takes_no_memory_while_it_is_worked_on() {
     let (service, log) = Scripted::new();
-    let served = HttpService::new(service, HttpOptions::default());
+    let served = HttpService::new(service, HttpServerOptions::default());
     // Long letters are checked in a copy, which is what the request is made of then.
     let text = "\u{e9}".repeat(100_000);
     let body =

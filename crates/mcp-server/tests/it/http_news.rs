@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use mcp_server::{HttpOptions, Notices, Principal};
+use mcp_server::{HttpServerOptions, Notices, Principal};
 
 use crate::{
     http_sessions::INITIALIZE,
@@ -14,7 +14,7 @@ const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
 
-async fn start(options: HttpOptions) -> (Served, Notices) {
+async fn start(options: HttpServerOptions) -> (Served, Notices) {
     let notices = options.notices.clone();
     let served = Served::start(options).await;
     served.log.offer(EVERYTHING);
@@ -58,7 +58,7 @@ fn update(notices: &Notices, uri: &str) {
 
 #[tokio::test]
 async fn a_new_stream_takes_the_place_of_the_one_before() {
-    let (served, notices) = start(HttpOptions::default()).await;
+    let (served, notices) = start(HttpServerOptions::default()).await;
     let session = open(&served, Head::post()).await;
     let mut first = listen(&served, &session, None).await;
     notices.send(TOOLS, None);
@@ -77,7 +77,7 @@ async fn a_new_stream_takes_the_place_of_the_one_before() {
 
 #[tokio::test]
 async fn what_comes_while_the_client_is_away_is_told_when_it_is_back() {
-    let (served, notices) = start(HttpOptions::default()).await;
+    let (served, notices) = start(HttpServerOptions::default()).await;
     let session = open(&served, Head::post()).await;
     let other = open(&served, Head::post()).await;
     // Before it ever came: of each subject the latest.
@@ -118,7 +118,7 @@ async fn what_comes_while_the_client_is_away_is_told_when_it_is_back() {
 
 #[tokio::test]
 async fn what_there_is_no_room_for_may_have_changed() {
-    let (served, notices) = start(HttpOptions::default()).await;
+    let (served, notices) = start(HttpServerOptions::default()).await;
     let session = open(&served, Head::post()).await;
     notices.send(TOOLS, None);
     for part in 1..=300 {
@@ -152,7 +152,7 @@ fn as_user(user: &str) -> Head<'static> {
 
 #[tokio::test]
 async fn streams_leave_room_for_calls() {
-    let (served, _) = start(HttpOptions {
+    let (served, _) = start(HttpServerOptions {
         max_streams: 3,
         max_streams_each: 2,
         old_clients: Some("/sse".to_owned()),
@@ -160,7 +160,7 @@ async fn streams_leave_room_for_calls() {
             let user = parts.headers.get("x-user").map(HeaderValue::to_str);
             Ok(Principal::new(user.unwrap().unwrap()))
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let sessions = [

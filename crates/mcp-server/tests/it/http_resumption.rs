@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_server::{HttpOptions, Principal};
+use mcp_server::{HttpServerOptions, Principal};
 
 use crate::support::{Connection, EVERYTHING, Head, Served};
 
@@ -20,7 +20,7 @@ async fn open(served: &Served, head: Head<'static>, revision: &str, level: &str)
 }
 
 async fn start() -> (Served, Head<'static>) {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     served.log.offer(EVERYTHING);
     let session = open(&served, Head::post(), "2025-11-25", "error").await;
     (served, session)
@@ -113,12 +113,12 @@ async fn a_lost_stream_is_resumed_with_its_question() {
 
 #[tokio::test]
 async fn a_stream_belongs_to_its_session() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         identify: Some(Arc::new(|parts| {
             let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
             Ok(Principal::new(user.unwrap_or("alice")))
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     served.log.offer(EVERYTHING);

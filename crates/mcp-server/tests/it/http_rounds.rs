@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_server::{HttpOptions, Principal};
+use mcp_server::{HttpServerOptions, Principal};
 
 use crate::support::{Head, META, STATE_LIFETIME, Served};
 
@@ -31,7 +31,7 @@ async fn state(served: &Served, head: &Head<'_>) -> String {
 
 #[tokio::test]
 async fn a_second_round_brings_what_the_first_asked_for() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let state = state(&served, &head("p")).await;
     let answer = served.once(&head("p"), &round("p", &second(&state))).await;
     assert_eq!(
@@ -48,7 +48,7 @@ async fn a_second_round_brings_what_the_first_asked_for() {
 
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let body = round("p", "").replace(DECLARED, "Capabilities\":{}");
     let answer = served.once(&head("p"), &body).await;
     assert_eq!(answer.status, 400);
@@ -61,12 +61,12 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_is_good_for_one_client_one_request_and_some_time() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         identify: Some(Arc::new(|parts| {
             let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
             Ok(Principal::new(user.unwrap_or("alice")))
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let state = state(&served, &head("p")).await;

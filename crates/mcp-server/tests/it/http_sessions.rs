@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, StatusCode};
-use mcp_server::{HttpOptions, Notices, Principal, Refusal};
+use mcp_server::{HttpServerOptions, Notices, Principal, RequestRefusal};
 
 use crate::support::{EVERYTHING, Head, Served};
 
@@ -31,7 +31,7 @@ fn within(session: &str) -> Head<'static> {
 
 #[tokio::test]
 async fn a_session_remembers_what_was_agreed_on() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, &Head::post()).await;
     assert_ne!(session, open(&served, &Head::post()).await);
     let answer = served.once(&within(&session), WHO).await;
@@ -49,7 +49,7 @@ async fn a_session_remembers_what_was_agreed_on() {
 
 #[tokio::test]
 async fn an_ended_or_unknown_session_is_not_found() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, &Head::post()).await;
     for head in [within("0123456789abcdef0123456789abcdef"), within("x")] {
         for method in ["POST", "GET", "DELETE"] {
@@ -77,18 +77,18 @@ async fn an_ended_or_unknown_session_is_not_found() {
 
 #[tokio::test]
 async fn another_principal_cannot_use_a_session() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         identify: Some(Arc::new(|parts| {
             match parts.headers.get("x-user").map(HeaderValue::to_str) {
                 Some(Ok(user)) => Ok(Principal::new(user)),
-                _ => Err(Refusal {
+                _ => Err(RequestRefusal {
                     status: StatusCode::UNAUTHORIZED,
                     authenticate: None,
                     message: "no user".to_owned(),
                 }),
             }
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let session = open(&served, &Head::post().with("X-User", "alice")).await;
@@ -114,7 +114,7 @@ async fn another_principal_cannot_use_a_session() {
 
 #[tokio::test]
 async fn a_request_of_two_sessions_is_of_none() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, &Head::post()).await;
     for method in ["POST", "GET", "DELETE"] {
         let mut twice = within(&session).method(method);
@@ -127,9 +127,9 @@ async fn a_request_of_two_sessions_is_of_none() {
 
 #[tokio::test]
 async fn sessions_can_be_required() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         requires_session: true,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     assert_eq!(served.once(&Head::post(), WHO).await.status, 400);
@@ -139,9 +139,9 @@ async fn sessions_can_be_required() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_expires() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         session_idle: Duration::from_secs(60),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let session = open(&served, &Head::post()).await;
@@ -156,10 +156,10 @@ async fn an_idle_session_expires() {
 #[tokio::test(start_paused = true)]
 async fn a_session_is_ended_though_nobody_comes() {
     let notices = Notices::default();
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         session_idle: Duration::from_secs(60),
         notices: notices.clone(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     served.log.offer(EVERYTHING);
@@ -202,9 +202,9 @@ async fn a_session_is_ended_though_nobody_comes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_idle_session_makes_room() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         max_sessions: 2,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let mut opened = Vec::new();
@@ -229,13 +229,13 @@ async fn the_longest_idle_session_makes_room() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_the_places_of_those_who_have_fewer_sessions() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         max_sessions: 4,
         identify: Some(Arc::new(|parts| {
             let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
             Ok(Principal::new(user.unwrap_or("alice")))
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let open = async |user: &'static str| {
@@ -267,7 +267,7 @@ async fn nobody_takes_the_places_of_those_who_have_fewer_sessions() {
 
 #[tokio::test]
 async fn an_id_is_taken_within_a_session_only() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let (one, other) = (
         open(&served, &Head::post()).await,
         open(&served, &Head::post()).await,
@@ -293,7 +293,7 @@ async fn an_id_is_taken_within_a_session_only() {
 
 #[tokio::test]
 async fn cancelling_reaches_the_request_of_the_same_session_only() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let (one, other) = (
         open(&served, &Head::post()).await,
         open(&served, &Head::post()).await,
@@ -320,7 +320,7 @@ async fn cancelling_reaches_the_request_of_the_same_session_only() {
 
 #[tokio::test]
 async fn ending_a_session_cancels_what_is_in_flight() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let session = open(&served, &Head::post()).await;
     let mut waiting = served.connect().await;
     waiting.send(&within(&session), WAIT).await;
@@ -336,9 +336,9 @@ async fn ending_a_session_cancels_what_is_in_flight() {
 #[tokio::test]
 async fn a_session_is_told_of_changes_on_its_stream() {
     let notices = Notices::default();
-    let mut served = Served::start(HttpOptions {
+    let mut served = Served::start(HttpServerOptions {
         notices: notices.clone(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let session = open(&served, &Head::post()).await;
@@ -374,7 +374,7 @@ async fn a_session_is_told_of_changes_on_its_stream() {
 
 #[tokio::test]
 async fn what_a_client_says_of_itself_is_bounded() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let long = INITIALIZE.replace("\"t\"", &format!("\"{}\"", "t".repeat(17 * 1024)));
     let answer = served.once(&Head::post(), &long).await;
     assert!(answer.body.contains("-32602"), "{}", answer.body);

@@ -1,6 +1,6 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
-use mcp_server::HttpOptions;
+use mcp_server::HttpServerOptions;
 
 use crate::support::{Head, META, Served};
 
@@ -17,7 +17,7 @@ fn modern_slow() -> String {
 
 #[tokio::test]
 async fn a_request_with_progress_is_answered_with_events() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let mut connection = served.connect().await;
     connection.send(&Head::post(), PROGRESS).await;
     let answer = connection.receive().await;
@@ -50,7 +50,7 @@ async fn a_request_with_progress_is_answered_with_events() {
 
 #[tokio::test]
 async fn who_takes_no_events_gets_the_answer_alone() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     let answer = served
         .once(&Head::post().with("Accept", "application/json"), PROGRESS)
         .await;
@@ -60,7 +60,7 @@ async fn who_takes_no_events_gets_the_answer_alone() {
 
 #[tokio::test]
 async fn events_come_as_they_happen() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     for (head, body) in [
         (Head::post(), SLOW.to_owned()),
         (Head::modern("test/progress"), modern_slow()),
@@ -82,9 +82,9 @@ async fn events_come_as_they_happen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_stream_gives_signs_of_life() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         keep_alive: Duration::from_secs(15),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let mut connection = served.connect().await;
@@ -102,7 +102,7 @@ async fn a_quiet_stream_gives_signs_of_life() {
 
 #[tokio::test]
 async fn a_lost_connection_cancels_a_modern_request() {
-    let served = Served::start(HttpOptions::default()).await;
+    let served = Served::start(HttpServerOptions::default()).await;
     // Before an answer has begun, and within its stream.
     let wait = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test/wait","params":{{{META}}}}}"#);
     for (method, body, streams) in [("test/wait", wait, false), ("test/progress", modern_slow(), true)] {
@@ -119,9 +119,9 @@ async fn a_lost_connection_cancels_a_modern_request() {
 
 #[tokio::test]
 async fn a_lost_connection_does_not_cancel_a_legacy_request() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         max_detached: 1,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     let mut first = served.connect().await;

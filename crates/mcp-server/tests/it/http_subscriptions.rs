@@ -1,6 +1,6 @@
 //! What clients of both eras are told about changes over HTTP.
 
-use mcp_server::{HttpOptions, Notices};
+use mcp_server::{HttpServerOptions, Notices};
 
 use crate::support::{Connection, EVERYTHING, Head, META, Served, raw};
 
@@ -23,9 +23,9 @@ fn head() -> Head<'static> {
 
 async fn start() -> (Served, Notices) {
     let notices = Notices::default();
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         notices: notices.clone(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     served.log.offer(EVERYTHING);

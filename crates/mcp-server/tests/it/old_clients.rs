@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use mcp_server::{HttpOptions, Notices, Principal};
+use mcp_server::{HttpServerOptions, Notices, Principal};
 
 use crate::support::{Connection, EVERYTHING, Head, META, Served};
 
 async fn start() -> (Served, Notices) {
     let notices = Notices::default();
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         path: Some("/mcp".to_owned()),
         old_clients: Some("/sse".to_owned()),
         max_sessions: 2,
@@ -17,7 +17,7 @@ async fn start() -> (Served, Notices) {
             let user = parts.headers.get("x-user").map(|user| user.to_str().unwrap());
             Ok(Principal::new(user.unwrap_or("alice")))
         })),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     served.log.offer(EVERYTHING);
@@ -200,9 +200,9 @@ async fn calls_end_with_their_stream() {
 
 #[tokio::test]
 async fn they_are_not_served_unless_asked_for() {
-    let served = Served::start(HttpOptions {
+    let served = Served::start(HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     })
     .await;
     assert_eq!(served.once(&at("/sse").method("GET"), "").await.status, 404);

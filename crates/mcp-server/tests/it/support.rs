@@ -13,8 +13,8 @@ use std::{
 };
 
 use mcp_server::{
-    Answer, AskError, HttpOptions, HttpService, InputRequired, Mirrored, Peer, RequestContext, ServeOptions,
-    ServerInfo, Service, StateSeal, serve_http, unknown_method,
+    Answer, ClientRequestError, HttpServerOptions, HttpService, InputRequired, Mirrored, Peer,
+    RequestContext, ServeOptions, ServerIdentity, Service, StateSeal, serve_http, unknown_method,
 };
 use mcp_wire::{LogLevel, MirroredParams, Notification, Request, Revision, RpcError, code, method};
 use raw_json::RawJson;
@@ -123,11 +123,11 @@ pub(crate) fn raw(text: &str) -> RawJson {
 }
 
 impl Service for Scripted {
-    fn info(&self) -> ServerInfo {
-        ServerInfo {
+    fn info(&self) -> ServerIdentity {
+        ServerIdentity {
             title: Some("A test".to_owned()),
             instructions: Some("Ask.".to_owned()),
-            ..ServerInfo::new("scripted", "1.2.3")
+            ..ServerIdentity::new("scripted", "1.2.3")
         }
     }
 
@@ -198,7 +198,7 @@ impl Service for Scripted {
                 let method = params.get("method").unwrap().string().unwrap();
                 match cx.ask(&method, params.get("params").as_ref()).await {
                     Ok(given) => Ok(raw(&format!(r#"{{"given":{given}}}"#)).into()),
-                    Err(AskError::NotDeclared(error)) => Err(error),
+                    Err(ClientRequestError::NotDeclared(error)) => Err(error),
                     Err(error) => Ok(raw(&format!(r#"{{"failed":"{error}"}}"#)).into()),
                 }
             }
@@ -290,11 +290,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) async fn start(options: HttpOptions) -> Self {
+    pub(crate) async fn start(options: HttpServerOptions) -> Self {
         Self::start_with(options, ServeOptions::default()).await
     }
 
-    pub(crate) async fn start_with(options: HttpOptions, serve: ServeOptions) -> Self {
+    pub(crate) async fn start_with(options: HttpServerOptions, serve: ServeOptions) -> Self {
         let (service, log) = Scripted::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

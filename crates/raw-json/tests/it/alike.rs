@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{Duplicates, Limits, Parsed, check};
+use raw_json::{Duplicates, JsonLimits, Parsed, check};
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    limits: Limits,
+    limits: JsonLimits,
 }
 
 impl<'a> Reader<'a> {
-    fn read(text: &'a str, limits: Limits) -> Result<(), String> {
+    fn read(text: &'a str, limits: JsonLimits) -> Result<(), String> {
         let mut reader = Reader { text, at: 0, limits };
         reader.space();
         reader.value(0)?;
@@ -258,7 +258,7 @@ fn value(space: BoxedStrategy<&'static str>) -> impl Strategy<Value = String> {
 fn judged_alike(text: &str) {
     for duplicates in [Duplicates::Refuse, Duplicates::Allow] {
         for depth in [2, 128] {
-            let limits = Limits { depth, duplicates };
+            let limits = JsonLimits { depth, duplicates };
             let expected = Reader::read(text, limits);
             let found = check(text, limits).map_err(|error| error.to_string());
             assert_eq!(found, expected, "{text:?} within {limits:?}");

@@ -1,4 +1,4 @@
-use raw_json::{ErrorKind, Limits, RawJson, check};
+use raw_json::{JsonErrorKind, JsonLimits, RawJson, check};
 
 const ACCEPTED: &[&str] = &[
     "null",
@@ -173,11 +173,14 @@ const REFUSED: &[&str] = &[
 #[test]
 fn the_grammar_is_kept() {
     for text in ACCEPTED {
-        assert_eq!(check(text, Limits::RELAY), Ok(()), "{text:?}");
+        assert_eq!(check(text, JsonLimits::RELAY), Ok(()), "{text:?}");
     }
     for text in REFUSED {
-        let error = check(text, Limits::RELAY).expect_err(text);
-        assert!(matches!(error.kind(), ErrorKind::Syntax(_)), "{text:?}: {error}");
+        let error = check(text, JsonLimits::RELAY).expect_err(text);
+        assert!(
+            matches!(error.kind(), JsonErrorKind::Syntax(_)),
+            "{text:?}: {error}"
+        );
         assert!(error.offset() <= text.len(), "{text:?}: {error}");
     }
 }
@@ -197,9 +200,13 @@ fn serde_json_judges_alike() {
 fn every_beginning_of_a_text_is_refused() {
     let text = r#"{"a": [1.5e3, "b\u0041\n", {"c": null}], "d": false}"#;
     for end in 0..text.len() {
-        assert!(check(&text[..end], Limits::STRICT).is_err(), "{}", &text[..end]);
+        assert!(
+            check(&text[..end], JsonLimits::STRICT).is_err(),
+            "{}",
+            &text[..end]
+        );
     }
-    assert!(check(text, Limits::STRICT).is_ok());
+    assert!(check(text, JsonLimits::STRICT).is_ok());
 }
 
 #[test]
@@ -216,7 +223,7 @@ fn an_error_tells_the_place() {
         ("[01]", 2, "invalid JSON: a number with a leading zero at byte 2"),
     ];
     for (text, offset, message) in cases {
-        let error = check(text, Limits::RELAY).unwrap_err();
+        let error = check(text, JsonLimits::RELAY).unwrap_err();
         assert_eq!((error.offset(), error.to_string().as_str()), (offset, message));
     }
 }
@@ -231,7 +238,7 @@ fn bytes_that_are_no_text_are_refused() {
         b"\"\xc0\x80\"",
     ] {
         let error = RawJson::parse(bytes.to_vec()).unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::Utf8, "{bytes:?}");
+        assert_eq!(error.kind(), &JsonErrorKind::Utf8, "{bytes:?}");
     }
 }
 

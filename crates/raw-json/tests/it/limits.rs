@@ -1,4 +1,4 @@
-use raw_json::{Duplicates, ErrorKind, Limits, RawJson, canonical, check};
+use raw_json::{Duplicates, JsonErrorKind, JsonLimits, RawJson, canonical, check};
 use serde_json::value::RawValue;
 
 fn arrays(depth: usize) -> String {
@@ -12,18 +12,18 @@ fn objects(depth: usize) -> String {
 #[test]
 fn the_depth_is_limited() {
     for make in [arrays, objects] {
-        assert_eq!(check(&make(128), Limits::RELAY), Ok(()));
-        let error = check(&make(129), Limits::RELAY).unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::TooDeep(128));
+        assert_eq!(check(&make(128), JsonLimits::RELAY), Ok(()));
+        let error = check(&make(129), JsonLimits::RELAY).unwrap_err();
+        assert_eq!(error.kind(), &JsonErrorKind::TooDeep(128));
         assert_eq!(
             error.to_string(),
             format!("nested deeper than 128 levels at byte {}", error.offset())
         );
     }
     // Scalars are no level.
-    let flat = Limits {
+    let flat = JsonLimits {
         depth: 0,
-        ..Limits::RELAY
+        ..JsonLimits::RELAY
     };
     assert_eq!(check("1", flat), Ok(()));
     assert!(check("[]", flat).is_err());
@@ -33,9 +33,9 @@ fn the_depth_is_limited() {
 #[test]
 fn breadth_is_no_depth() {
     let text = format!("[{}[]]", "[[]],".repeat(1_000));
-    let limits = Limits {
+    let limits = JsonLimits {
         depth: 3,
-        ..Limits::RELAY
+        ..JsonLimits::RELAY
     };
     assert_eq!(check(&text, limits), Ok(()));
 }
@@ -43,8 +43,8 @@ fn breadth_is_no_depth() {
 #[test]
 fn no_depth_exhausts_the_stack() {
     let text = objects(1_000_000);
-    assert!(check(&text, Limits::STRICT).is_err());
-    let endless = Limits {
+    assert!(check(&text, JsonLimits::STRICT).is_err());
+    let endless = JsonLimits {
         depth: usize::MAX,
         duplicates: Duplicates::Refuse,
     };
@@ -74,9 +74,13 @@ fn duplicate_keys_are_refused_at_any_depth_and_in_any_spelling() {
         (r#"{"a":{"b":1,"b":2},"c":1}"#, "b"),
     ];
     for (text, key) in cases {
-        let error = check(text, Limits::STRICT).unwrap_err();
-        assert_eq!(error.kind(), &ErrorKind::DuplicateKey(key.to_owned()), "{text}");
-        assert_eq!(check(text, Limits::RELAY), Ok(()), "{text}");
+        let error = check(text, JsonLimits::STRICT).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            &JsonErrorKind::DuplicateKey(key.to_owned()),
+            "{text}"
+        );
+        assert_eq!(check(text, JsonLimits::RELAY), Ok(()), "{text}");
     }
 }
 
@@ -87,10 +91,10 @@ fn the_second_of_many_keys_is_found() {
             let members: Vec<String> = (0..n).map(|key| format!(r#""k{key}":0"#)).collect();
             format!(r#"{{{},"k{last}":0}}"#, members.join(","))
         };
-        assert_eq!(check(&members(n), Limits::STRICT), Ok(()));
+        assert_eq!(check(&members(n), JsonLimits::STRICT), Ok(()));
         for again in [0, n / 2, n - 1] {
             assert!(
-                check(&members(again), Limits::STRICT).is_err(),
+                check(&members(again), JsonLimits::STRICT).is_err(),
                 "{n} keys, {again} again"
             );
         }
@@ -105,23 +109,23 @@ fn equal_keys_in_different_objects_are_no_duplicates() {
         r#"{"a":"a","b":"a"}"#,
         r#"{"a":1,"A":2,"a ":3}"#,
     ] {
-        assert_eq!(check(text, Limits::STRICT), Ok(()), "{text}");
+        assert_eq!(check(text, JsonLimits::STRICT), Ok(()), "{text}");
     }
 }
 
 #[test]
 fn a_key_that_is_no_text_is_refused_where_keys_are_judged() {
     let text = r#"{"\ud800":1}"#;
-    assert!(check(text, Limits::STRICT).is_err());
-    assert_eq!(check(text, Limits::RELAY), Ok(()));
+    assert!(check(text, JsonLimits::STRICT).is_err());
+    assert_eq!(check(text, JsonLimits::RELAY), Ok(()));
     // As a value it is nobody's business.
-    assert_eq!(check(r#"{"a":"\ud800"}"#, Limits::STRICT), Ok(()));
+    assert_eq!(check(r#"{"a":"\ud800"}"#, JsonLimits::STRICT), Ok(()));
 }
 
 #[test]
 fn a_long_duplicate_key_is_cut_in_the_message() {
     let key = "é".repeat(1_000);
-    let error = check(&format!(r#"{{"{key}":1,"{key}":2}}"#), Limits::STRICT).unwrap_err();
+    let error = check(&format!(r#"{{"{key}":1,"{key}":2}}"#), JsonLimits::STRICT).unwrap_err();
     assert!(error.to_string().len() < 200, "{error}");
 }
 
@@ -132,10 +136,10 @@ fn objects_with_many_keys_stand_in_each_other() {
         format!(r#"{{{first}{}}}"#, members.join(","))
     };
     let inner = object("", "0");
-    assert_eq!(check(&object("", &inner), Limits::STRICT), Ok(()));
+    assert_eq!(check(&object("", &inner), JsonLimits::STRICT), Ok(()));
     // The outer object's keys are still known behind the inner ones.
     let again = object(r#""k19":0,"#, &inner);
-    assert!(check(&again, Limits::STRICT).is_err());
+    assert!(check(&again, JsonLimits::STRICT).is_err());
     let again = object("", &object(r#""k19":0,"#, "0"));
-    assert!(check(&again, Limits::STRICT).is_err());
+    assert!(check(&again, JsonLimits::STRICT).is_err());
 }

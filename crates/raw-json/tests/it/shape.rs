@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use raw_json::{ErrorKind, Kind, RawJson};
+use raw_json::{JsonErrorKind, JsonKind, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
@@ -32,14 +32,14 @@ fn members_are_given_in_order_with_their_own_bytes() {
 fn parts_say_what_they_are_and_have_parts_of_their_own() {
     let object = raw(r#"{"a":{"b":[1],"c":"t\u0065a"},"d":1}"#);
     let (key, part) = object.parts().next().expect("there are two");
-    assert_eq!((&*key, part.kind()), ("a", Kind::Object));
+    assert_eq!((&*key, part.kind()), ("a", JsonKind::Object));
     let inner: Vec<_> = part
         .parts()
         .map(|(key, part)| (key.into_owned(), part.kind(), part.text().map(Cow::into_owned)))
         .collect();
     let expected = [
-        ("b".to_owned(), Kind::Array, None),
-        ("c".to_owned(), Kind::String, Some("tea".to_owned())),
+        ("b".to_owned(), JsonKind::Array, None),
+        ("c".to_owned(), JsonKind::String, Some("tea".to_owned())),
     ];
     assert_eq!(inner, expected);
     assert_eq!(part.to_raw().get("b"), Some(raw("[1]")));
@@ -137,7 +137,7 @@ fn with_members_changes_nothing_else() {
         assert_eq!(raw(result.as_str()), result, "the result is JSON");
     }
     let error = raw("[]").with_members(&[]).unwrap_err();
-    assert_eq!(error.kind(), &ErrorKind::Unexpected("an object"));
+    assert_eq!(error.kind(), &JsonErrorKind::Unexpected("an object"));
 }
 
 #[test]
@@ -167,14 +167,14 @@ fn without_members_changes_nothing_else() {
 #[test]
 fn kinds_are_told_by_the_first_byte() {
     for (text, kind) in [
-        ("null", Kind::Null),
-        ("true", Kind::Bool),
-        ("false", Kind::Bool),
-        ("-1", Kind::Number),
-        ("0", Kind::Number),
-        ("\"1\"", Kind::String),
-        ("[1]", Kind::Array),
-        ("{}", Kind::Object),
+        ("null", JsonKind::Null),
+        ("true", JsonKind::Bool),
+        ("false", JsonKind::Bool),
+        ("-1", JsonKind::Number),
+        ("0", JsonKind::Number),
+        ("\"1\"", JsonKind::String),
+        ("[1]", JsonKind::Array),
+        ("{}", JsonKind::Object),
     ] {
         assert_eq!(raw(text).kind(), kind, "{text}");
     }
@@ -213,7 +213,7 @@ fn a_value_that_does_not_fit_tells_the_place() {
     let error = raw("{\n  \"a\": 1,\n  \"b\": \"x\"\n}")
         .to::<std::collections::HashMap<String, u64>>()
         .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Shape(_)));
+    assert!(matches!(error.kind(), JsonErrorKind::Shape(_)));
     // serde_json points at the end of the value that does not fit.
     assert_eq!(error.offset(), 21);
 }
@@ -252,6 +252,6 @@ fn with_members_in_is_with_members_one_level_down() {
     }
     assert_eq!(
         raw("[]").with_members_in("m", &[]).unwrap_err().kind(),
-        &ErrorKind::Unexpected("an object")
+        &JsonErrorKind::Unexpected("an object")
     );
 }

@@ -5,14 +5,14 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
-use tool_chaos::{Chaos, ChaosPlan, ChaosRule, Fault, Latency};
+use tool_chaos::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, Latency};
 use tool_core::{
     CallContext, DispatchState, ErrorKind, Invoke, Layer, Metadata, Outcome, Reply, Tool, ToolError,
 };
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
-fn always(fault: Fault) -> ChaosPlan {
+fn always(fault: InjectedFault) -> ChaosPlan {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 1.0;
     rule.faults = vec![fault];
@@ -25,12 +25,12 @@ fn tool(name: &str) -> TestTool {
 
 /// Makes one attempt under this chaos.
 async fn attempt(
-    chaos: &Chaos,
+    chaos: &ChaosLayer,
     tool: &Arc<Tool>,
     script: &Script,
 ) -> (Result<Outcome, ToolError>, CallContext) {
     let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
-    cx.explain();
+    cx.record_decisions();
     cx.next_attempt();
     let result = chaos.clone().layer(script.clone()).invoke(&mut cx).await;
     (result, cx)
@@ -40,26 +40,26 @@ async fn attempt(
 async fn each_fault_looks_like_the_real_one() {
     use DispatchState::{Answered, NotSent, Sent};
     for (fault, kind, dispatch, n_ran) in [
-        (Fault::Timeout, ErrorKind::OutcomeUnknown, Sent, 0),
-        (Fault::Network, ErrorKind::Unavailable, NotSent, 0),
-        (Fault::Auth, ErrorKind::Auth, Answered, 0),
-        (Fault::RateLimit, ErrorKind::RateLimited, Answered, 0),
-        (Fault::ServerError, ErrorKind::UpstreamError, Answered, 0),
-        (Fault::UnknownOutcome, ErrorKind::OutcomeUnknown, Sent, 1),
+        (InjectedFault::Timeout, ErrorKind::OutcomeUnknown, Sent, 0),
+        (InjectedFault::Network, ErrorKind::Unavailable, NotSent, 0),
+        (InjectedFault::Auth, ErrorKind::Auth, Answered, 0),
+        (InjectedFault::RateLimit, ErrorKind::RateLimited, Answered, 0),
+        (InjectedFault::ServerError, ErrorKind::UpstreamError, Answered, 0),
+        (InjectedFault::UnknownOutcome, ErrorKind::OutcomeUnknown, Sent, 1),
     ] {
         let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
-        let (result, cx) = attempt(&Chaos::new(always(fault)), &tool, &script).await;
+        let (result, cx) = attempt(&ChaosLayer::new(always(fault)), &tool, &script).await;
         let error = result.unwrap_err();
         assert_eq!((error.kind(), cx.dispatch().state()), (kind, dispatch), "{fault}");
         assert_eq!(script.n_calls(), n_ran, "{fault}");
         assert!(error.message().starts_with("injected fault: "), "{error}");
         assert_eq!(
-            cx.notes()[0].decision,
+            cx.decisions()[0].decision,
             format!("injects `{fault}` into attempt 0 of the tool")
         );
     }
     let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
-    let chaos = Chaos::new(always(Fault::Hang));
+    let chaos = ChaosLayer::new(always(InjectedFault::Hang));
     let hangs = attempt(&chaos, &tool, &script);
     timeout(Duration::from_secs(3600), hangs).await.unwrap_err();
 }
@@ -72,10 +72,10 @@ async fn what_may_run_twice_is_told_as_what_happened() {
     };
     let tool = tool("t").metadata(metadata).build(Script::new([]));
     for (fault, kind) in [
-        (Fault::Timeout, ErrorKind::Timeout),
-        (Fault::UnknownOutcome, ErrorKind::Unavailable),
+        (InjectedFault::Timeout, ErrorKind::Timeout),
+        (InjectedFault::UnknownOutcome, ErrorKind::Unavailable),
     ] {
-        let (result, _) = attempt(&Chaos::new(always(fault)), &tool, &Script::new([])).await;
+        let (result, _) = attempt(&ChaosLayer::new(always(fault)), &tool, &Script::new([])).await;
         assert_eq!(result.unwrap_err().kind(), kind);
     }
 }
@@ -83,7 +83,7 @@ async fn what_may_run_twice_is_told_as_what_happened() {
 #[tokio::test(start_paused = true)]
 async fn half_of_an_answer_is_lost() {
     let tool = tool("t").build(Script::new([]));
-    let chaos = Chaos::new(always(Fault::Partial));
+    let chaos = ChaosLayer::new(always(InjectedFault::Partial));
     for (answer, expected) in [
         (json!({"a": 1, "b": 2, "c": 3, "d": 4}), r#"{"a":1,"b":2}"#),
         (json!([1, 2, 3]), "[1]"),
@@ -161,7 +161,7 @@ fn shares_are_as_planned() {
         .iter()
         .filter_map(|fate| fate.fault)
         .for_each(|fault| *by_fault.entry(fault).or_default() += 1);
-    assert_eq!(by_fault.len(), Fault::USUAL.len());
+    assert_eq!(by_fault.len(), InjectedFault::USUAL.len());
     assert!(
         by_fault
             .values()
@@ -186,13 +186,13 @@ async fn the_first_rule_that_fits_counts() {
     let plan = ChaosPlan::new(
         1,
         [
-            rule(&["files__*"], Fault::Network),
-            rule(&["files__read", "weather"], Fault::Auth),
+            rule(&["files__*"], InjectedFault::Network),
+            rule(&["files__read", "weather"], InjectedFault::Auth),
         ],
     );
     for (tool, expected) in [
-        ("files__read", Some(Fault::Network)),
-        ("weather", Some(Fault::Auth)),
+        ("files__read", Some(InjectedFault::Network)),
+        ("weather", Some(InjectedFault::Auth)),
         ("news", None),
     ] {
         assert_eq!(plan.fate(tool, 0).fault, expected);
@@ -209,7 +209,7 @@ async fn calls_are_delayed_before_they_are_sent() {
     let plan = ChaosPlan::new(3, [rule]);
     let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
     let start = Instant::now();
-    let (result, _) = attempt(&Chaos::new(plan.clone()), &tool, &script).await;
+    let (result, _) = attempt(&ChaosLayer::new(plan.clone()), &tool, &script).await;
     result.unwrap();
     let expected = plan.fate("t", 0).delay;
     assert!(!expected.is_zero() && start.elapsed().abs_diff(expected) <= Duration::from_millis(1));
@@ -218,14 +218,14 @@ async fn calls_are_delayed_before_they_are_sent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn threads_change_nothing() {
     // Without delays, which would be real here.
-    let calm = async |chaos: Chaos| {
+    let calm = async |chaos: ChaosLayer| {
         let (tool, script) = (tool("weather").build(Script::new([])), Script::new([]));
         let calls: Vec<_> = (0..500)
             .map(|_| {
                 let (tool, script, chaos) = (tool.clone(), script.clone(), chaos.clone());
                 tokio::spawn(async move {
                     let (_, cx) = attempt(&chaos, &tool, &script).await;
-                    cx.notes().first().map(|note| note.decision.clone())
+                    cx.decisions().first().map(|note| note.decision.clone())
                 })
             })
             .collect();
@@ -239,7 +239,7 @@ async fn threads_change_nothing() {
     let plan = || {
         let mut plan = stormy(5);
         plan.rules[0].latency = None;
-        Chaos::new(plan)
+        ChaosLayer::new(plan)
     };
     let once = calm(plan()).await;
     assert!(once.len() > 50, "{}", once.len());
@@ -249,10 +249,10 @@ async fn threads_change_nothing() {
 #[tokio::test(start_paused = true)]
 async fn it_can_be_stopped_and_does_nothing_without_a_plan() {
     let (script, tool) = (Script::new([]), tool("t").build(Script::new([])));
-    let chaos = Chaos::new(always(Fault::Network));
+    let chaos = ChaosLayer::new(always(InjectedFault::Network));
     attempt(&chaos, &tool, &script).await.0.unwrap_err();
     chaos.stop();
     attempt(&chaos, &tool, &script).await.0.unwrap();
     assert!(chaos.plan().is_none());
-    attempt(&Chaos::default(), &tool, &script).await.0.unwrap();
+    attempt(&ChaosLayer::default(), &tool, &script).await.0.unwrap();
 }

@@ -14,7 +14,7 @@ use raw_json::RawJson;
 /// let result = RawJson::parse(r#"{"completion": {"values": ["secret/a", "some"], "total": 2}}"#)?;
 /// let shown = completion.retain(&result, |uri| !uri.contains("/secret/"));
 /// assert!(!shown.as_str().contains("secret") && shown.as_str().contains("some"));
-/// # Ok::<(), raw_json::Error>(())
+/// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct UriCompletion<'a> {

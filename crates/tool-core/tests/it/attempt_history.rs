@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_core::{CallContext, Dispatch, ErrorKind, InsteadOf, Metadata, SideEffect, Tool, Trust};
+use tool_core::{CallContext, Dispatch, ErrorKind, FallbackOf, Metadata, SideEffect, Tool, Trust};
 
 use crate::context::{call, tool};
 
@@ -119,7 +119,7 @@ fn act(cx: &mut CallContext, step: Step, repeatable: &Arc<Tool>, once: &Arc<Tool
         }
         Step::Fallback(may_run_twice, mark) => {
             let tool = if may_run_twice { repeatable } else { once };
-            let fallback = cx.stand_in(tool.clone(), InsteadOf::new("first".into(), false));
+            let fallback = cx.fork_fallback(tool.clone(), FallbackOf::new("first".into(), false));
             mark.set(fallback.dispatch());
             cx.merge_fallback(fallback);
         }

@@ -184,11 +184,11 @@ fn a_tool_may_have_run_if_one_attempt_was_sent_and_taken() {
 #[test]
 fn the_earlier_deadline_counts() {
     let (mut cx, clock) = call(tool(Trust::Operator, Metadata::default()));
-    cx.limit(Duration::from_secs(10));
-    cx.limit(Duration::from_secs(60));
+    cx.tighten_deadline(Duration::from_secs(10));
+    cx.tighten_deadline(Duration::from_secs(60));
     assert_eq!(cx.remaining(), Some(Duration::from_secs(10)));
     *clock.0.lock().unwrap() = Duration::from_secs(4);
-    cx.limit(Duration::from_secs(60));
+    cx.tighten_deadline(Duration::from_secs(60));
     assert_eq!(cx.remaining(), Some(Duration::from_secs(6)));
     *clock.0.lock().unwrap() = Duration::from_secs(11);
     assert_eq!(cx.remaining(), Some(Duration::ZERO));
@@ -197,25 +197,25 @@ fn the_earlier_deadline_counts() {
 #[test]
 fn forked_work_reports_back() {
     let (mut cx, _) = call(tool(Trust::Operator, Metadata::default()));
-    cx.explain();
-    cx.note("outer", || "before".to_owned());
+    cx.record_decisions();
+    cx.explain("outer", || "before".to_owned());
     let mut forked = cx.fork();
     forked.next_attempt();
     forked.dispatch().sent();
-    forked.note("inner", || "inside".to_owned());
+    forked.explain("inner", || "inside".to_owned());
     assert_eq!(cx.dispatch().state(), tool_core::DispatchState::NotSent);
     cx.merge_fork(forked);
     assert_eq!(cx.dispatch().state(), tool_core::DispatchState::Sent);
     assert_eq!(cx.attempt, 1);
-    let layers: Vec<_> = cx.notes().iter().map(|note| note.layer).collect();
+    let layers: Vec<_> = cx.decisions().iter().map(|note| note.layer).collect();
     assert_eq!(layers, ["outer", "inner"]);
 }
 
 #[test]
 fn a_note_costs_nothing_unless_asked_for() {
     let (mut cx, _) = call(tool(Trust::Operator, Metadata::default()));
-    cx.note("layer", || unreachable!("nobody asked"));
-    assert!(cx.notes().is_empty());
+    cx.explain("layer", || unreachable!("nobody asked"));
+    assert!(cx.decisions().is_empty());
 }
 
 /// Adds its name to the description of what it stands around.

@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 use tokio::time::timeout;
 use tool_core::{BoxFuture, DispatchState, ErrorKind, Metadata};
-use tool_exec_http::{HttpExecutor, HttpOptions, Resolve};
+use tool_exec_http::{HttpExecutor, HttpExecutorOptions, Resolve};
 
 use crate::{
     server::{Answer, Server, answer, ok},
@@ -201,9 +201,9 @@ async fn a_dropped_call_tells_whether_it_was_sent() {
         assert_eq!(dispatch.state(), DispatchState::Sent, "{method}");
     }
     // Still connecting: nothing can have left.
-    let options = HttpOptions {
+    let options = HttpExecutorOptions {
         resolver: Arc::new(Never),
-        ..HttpOptions::default()
+        ..HttpExecutorOptions::default()
     };
     let executor = HttpExecutor::new(options, Values::of(&[]));
     for (method, scheme) in [("GET", "http"), ("POST", "http"), ("POST", "https")] {

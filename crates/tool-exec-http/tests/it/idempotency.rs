@@ -26,8 +26,8 @@ async fn the_upstream_is_told_a_key_of_its_own() {
         ("ada", None),
     ] {
         let mut cx = tool.context("{}");
-        cx.caller = Caller::new(principal).into();
-        cx.idempotency_key = key.map(Into::into);
+        cx.origin.caller = Caller::new(principal).into();
+        cx.extras.idempotency_key = key.map(Into::into);
         tool.invoke().invoke_boxed(&mut cx).await.unwrap();
         told.push(server.last().header("idempotency-key"));
     }

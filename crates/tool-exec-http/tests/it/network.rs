@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 use tool_core::{BoxFuture, DispatchState, ErrorKind};
-use tool_exec_http::{HttpExecutor, HttpOptions, Resolve};
+use tool_exec_http::{HttpExecutor, HttpExecutorOptions, Resolve};
 
 use crate::{
     server::{Answer, Server, answer, ok},
@@ -37,10 +37,10 @@ impl Resolve for Names {
 }
 
 fn tool(url: &str, allowed: &[&str], private: bool, names: Vec<&'static [&'static str]>) -> Prepared {
-    let options = HttpOptions {
+    let options = HttpExecutorOptions {
         allow_private_networks: allowed.iter().map(|text| text.parse().unwrap()).collect(),
         resolver: Arc::new(Names(names, AtomicUsize::new(0))),
-        ..HttpOptions::default()
+        ..HttpExecutorOptions::default()
     };
     let executor = HttpExecutor::new(options, Values::of(&[]));
     let config = json!({"url": url, "allow_private": private});
@@ -102,7 +102,7 @@ async fn literal_addresses_are_checked_in_every_spelling() {
         "10.0.0.1",
         "１２７.0.0.1",
     ] {
-        let executor = HttpExecutor::new(HttpOptions::default(), Values::of(&[("${HOST}", host)]));
+        let executor = HttpExecutor::new(HttpExecutorOptions::default(), Values::of(&[("${HOST}", host)]));
         // Written out, it is refused before any call.
         let problems = prepare_by(&executor, descriptor(json!({"url": format!("http://{host}:1/")})));
         let Err(problems) = problems else { panic!("{host}") };
@@ -124,9 +124,9 @@ async fn literal_addresses_are_checked_in_every_spelling() {
 #[tokio::test]
 async fn tools_with_other_reach_share_no_connection() {
     let server = Server::json("1").await;
-    let options = HttpOptions {
+    let options = HttpExecutorOptions {
         resolver: Arc::new(Names(vec![&["127.0.0.1"]], AtomicUsize::new(0))),
-        ..HttpOptions::default()
+        ..HttpExecutorOptions::default()
     };
     let executor = HttpExecutor::new(options, Values::of(&[]));
     let url = format!("http://api.example:{}/", server.address.port());

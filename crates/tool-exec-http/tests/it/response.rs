@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tool_core::{DispatchState, ErrorKind, Outcome, Sign, Signs};
+use tool_core::{DispatchState, ErrorKind, HealthSignal, HealthSignals, Outcome};
 
 use crate::{
     server::{Answer, Server, answer, ok},
@@ -140,11 +140,11 @@ async fn no_refusal_is_a_sign_that_the_upstream_is_ill() {
         let is_again = matches!(status, 408 | 421 | 425 | 429);
         assert_eq!(error.kind().is_retryable(), is_again, "{status}");
         let cx = tool.context("{}");
-        let signs = Signs::of(&cx, Some(&Err(error)), Duration::ZERO);
+        let signs = HealthSignals::of(&cx, Some(&Err(error)), Duration::ZERO);
         // Refused credentials do not heal by waiting: a breaker leaves them alone.
         let expected = match status {
-            401 | 403 | 407 => Sign::Locked,
-            _ => Sign::Unrelated,
+            401 | 403 | 407 => HealthSignal::AuthFailure,
+            _ => HealthSignal::Neutral,
         };
         assert_eq!((signs.tool, signs.upstream), (expected, expected), "{status}");
     }

@@ -15,7 +15,7 @@ use tool_core::{
     PrepareError, Provenance, Reference, Secret, SecretError, Secrets, Settings, Target, Tool, ToolError,
     ToolParts, Trust,
 };
-use tool_exec_http::{HttpExecutor, HttpOptions};
+use tool_exec_http::{HttpExecutor, HttpExecutorOptions};
 
 /// How long a test may hang before it fails.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -140,7 +140,7 @@ impl Prepared {
     pub(crate) async fn call_within(&self, arguments: &str, limit: Option<Duration>) -> Done {
         let mut cx = self.context(arguments);
         if let Some(limit) = limit {
-            cx.limit(limit);
+            cx.tighten_deadline(limit);
         }
         let outcome = timeout(LONG, self.invoke.invoke_boxed(&mut cx))
             .await
@@ -161,9 +161,9 @@ impl Prepared {
 
 /// An executor whose tools may reach loopback.
 pub(crate) fn executor(secrets: Arc<Values>) -> HttpExecutor {
-    let options = HttpOptions {
+    let options = HttpExecutorOptions {
         allow_private_networks: vec!["127.0.0.1".parse().unwrap()],
-        ..HttpOptions::default()
+        ..HttpExecutorOptions::default()
     };
     HttpExecutor::new(options, secrets)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use mcp_client::{ListLimits, ServerInfo};
+use mcp_client::{PageLimits, ServerInfo};
 use mcp_wire::Revision;
-use raw_json::{Kind, Limits, RawJson};
+use raw_json::{JsonKind, JsonLimits, RawJson};
 use tool_core::Feature;
 
 use super::{KeptLists, ListKey};
@@ -50,7 +50,7 @@ pub(super) fn write(key: &ListKey, kept: &KeptLists) -> String {
 /// What is wrong with it, as a fragment.
 pub(super) fn read(key: &ListKey, text: Vec<u8>) -> Result<KeptLists, String> {
     // As permissive as the wire is: what a server may list may be kept.
-    let file = RawJson::parse_within(text, Limits::RELAY).map_err(|error| error.to_string())?;
+    let file = RawJson::parse_within(text, JsonLimits::RELAY).map_err(|error| error.to_string())?;
     let members: HashMap<_, _> = file.members().collect();
     let is = |name: &str, expected: &str| {
         let found = members.get(name).and_then(RawJson::string);
@@ -62,27 +62,27 @@ pub(super) fn read(key: &ListKey, text: Vec<u8>) -> Result<KeptLists, String> {
     is("format", FORMAT)?;
     is("server", key.server())?;
     is("digest", key.digest())?;
-    let of_kind = |name: &str, kind: Kind| match members.get(name) {
+    let of_kind = |name: &str, kind: JsonKind| match members.get(name) {
         Some(value) if value.kind() == kind => Ok(Some(value.clone())),
         Some(_) => Err(format!("its `{name}` is of another type")),
         None => Ok(None),
     };
     let missing = |name: &str| format!("it has no `{name}`");
-    let revision = of_kind("revision", Kind::String)?.and_then(|revision| revision.string());
+    let revision = of_kind("revision", JsonKind::String)?.and_then(|revision| revision.string());
     let revision = revision.ok_or_else(|| missing("revision"))?;
     let revision: Revision = revision
         .parse()
         .map_err(|_| "its `revision` is not known".to_owned())?;
     let mut info = ServerInfo::new(revision);
-    info.capabilities = of_kind("capabilities", Kind::Object)?.ok_or_else(|| missing("capabilities"))?;
-    info.implementation = of_kind("serverInfo", Kind::Object)?;
-    info.instructions = of_kind("instructions", Kind::String)?;
+    info.capabilities = of_kind("capabilities", JsonKind::Object)?.ok_or_else(|| missing("capabilities"))?;
+    info.implementation = of_kind("serverInfo", JsonKind::Object)?;
+    info.instructions = of_kind("instructions", JsonKind::String)?;
     let mut lists = HashMap::new();
     for feature in Feature::ALL {
-        let Some(list) = of_kind(member_of(feature), Kind::Array)? else {
+        let Some(list) = of_kind(member_of(feature), JsonKind::Array)? else {
             continue;
         };
-        let most = ListLimits::default().entries;
+        let most = PageLimits::default().entries;
         let entries: Vec<_> = list.items().take(most + 1).collect();
         if entries.len() > most {
             return Err(format!("its `{}` are too many", member_of(feature)));

@@ -476,7 +476,7 @@ async fn what_the_caller_says_beside_the_arguments_is_passed_on() {
             of(&server, Feature::Resource, json!({})).await.to(read),
         ];
         for mut call in calls {
-            call.cx.meta = Some(RawJson::parse(meta).unwrap());
+            call.cx.extras.meta = Some(RawJson::parse(meta).unwrap());
             call.cx.trace = trace.cloned();
             let reply = call.make().await.unwrap();
             let params = reply.raw().get("params").unwrap_or(reply.raw().clone());
@@ -511,7 +511,7 @@ async fn what_nobody_here_knows_reaches_the_server_as_it_is() {
         ];
         for mut call in calls {
             let beside = r#"{"vendor":{ "n":1e2 },"name":"other","ref":7,"_meta":{"x":1},"z":null}"#;
-            call.cx.beside = Some(RawJson::parse(beside).unwrap());
+            call.cx.extras.extra_params = Some(RawJson::parse(beside).unwrap());
             let reply = call.make().await.unwrap();
             let params = reply.raw().get("params").unwrap_or(reply.raw().clone());
             let text = params.as_str();

@@ -166,7 +166,7 @@ async fn progress_is_passed_on_in_order_and_before_the_reply() {
     for _ in 0..20 {
         let reports = Arc::new(Reports::default());
         let mut call = Call::new(&server, "progress", json!({}));
-        call.cx.progress = Some(reports.clone());
+        call.cx.origin.progress = Some(reports.clone());
         call.make().await.unwrap();
         let reports = reports.0.lock().unwrap();
         let steps: Vec<_> = reports
@@ -215,9 +215,9 @@ async fn the_server_is_told_a_key_of_its_own_where_the_operator_says() {
         }
         let passes_key = McpExecutor::new([server.clone()]).passes_key(&descriptor);
         let mut call = Call::of(&server, descriptor, json!({"a": 1}));
-        call.cx.idempotency_key = Some("k".into());
-        call.cx.meta = Some(RawJson::from(json!({(Claim::META_KEY): "k", "mine": 1})));
-        let key = call.cx.outward_key().unwrap();
+        call.cx.extras.idempotency_key = Some("k".into());
+        call.cx.extras.meta = Some(RawJson::from(json!({(Claim::META_KEY): "k", "mine": 1})));
+        let key = call.cx.upstream_idempotency_key().unwrap();
         let reply = call.make().await.unwrap();
         let text = reply.raw().to_string();
         assert_eq!(text.contains(&key), passes_key, "{place:?} {own:?}: {text}");
@@ -230,7 +230,7 @@ async fn the_server_is_told_a_key_of_its_own_where_the_operator_says() {
                 call.cx.tool().descriptor().as_ref().clone(),
                 json!({"id": 1}),
             );
-            call.cx.idempotency_key = Some("k".into());
+            call.cx.extras.idempotency_key = Some("k".into());
             let error = call.make().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
         }

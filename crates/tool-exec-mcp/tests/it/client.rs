@@ -104,7 +104,7 @@ impl Client {
     /// A call of a tool for this client.
     pub(crate) fn call(self: &Arc<Self>, server: &Arc<McpServer>, tool: &str, arguments: Value) -> Call {
         let mut call = Call::new(server, tool, arguments);
-        call.cx.ask = Some(Asker::new(self.clone(), Arc::new(StoppedClock)));
+        call.cx.origin.ask = Some(Asker::new(self.clone(), Arc::new(StoppedClock)));
         call
     }
 

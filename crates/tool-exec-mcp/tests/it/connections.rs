@@ -65,7 +65,7 @@ async fn who_shares_with_whom() {
         let mute = ["m", "n"].map(|name| Client::session(name, "{}"));
         let plain = |principal: &str| {
             let mut call = Call::new(&server, "pid", json!({}));
-            call.cx.caller = Arc::new(Caller::new(principal));
+            call.cx.origin.caller = Arc::new(Caller::new(principal));
             call
         };
         let of_each = [
@@ -90,7 +90,7 @@ async fn a_session_is_known_also_if_it_can_be_asked_nothing() {
     let mut reached = Vec::new();
     for name in ["anna", "otto", "anna"] {
         let mut call = Call::new(&server, "pid", json!({}));
-        call.cx.client = Some(ClientKey::Session(name.into()));
+        call.cx.origin.client = Some(ClientKey::Session(name.into()));
         reached.push(pid(call).await);
     }
     assert_eq!(reached[0], reached[2]);
@@ -105,7 +105,7 @@ async fn a_session_is_its_principals_whatever_it_is_called() {
     let mut reached = Vec::new();
     for principal in ["anna", "otto"] {
         let mut call = Client::session("s1", ASKABLE).call(&server, "pid", json!({}));
-        call.cx.caller = Arc::new(Caller::new(principal));
+        call.cx.origin.caller = Arc::new(Caller::new(principal));
         reached.push(pid(call).await);
     }
     assert_ne!(reached[0], reached[1]);
@@ -304,7 +304,7 @@ async fn a_server_that_ends_at_once_is_not_started_for_each_session() {
         let server = &server;
         async move {
             let mut call = Call::new(server, "pid", json!({}));
-            call.cx.client = Some(ClientKey::Session(format!("s{n}").into()));
+            call.cx.origin.client = Some(ClientKey::Session(format!("s{n}").into()));
             reached(call).await.unwrap_err()
         }
     });

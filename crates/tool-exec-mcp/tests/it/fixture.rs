@@ -160,7 +160,7 @@ impl Call {
 
     /// Has to be over within this time.
     pub(crate) fn within(mut self, limit: Duration) -> Self {
-        self.cx.limit(limit);
+        self.cx.tighten_deadline(limit);
         self
     }
 

@@ -110,7 +110,7 @@ async fn over_a_connection_that_several_principals_use_nobody_reads_what_may_be_
         for (principal, session) in [("alice", "a"), ("alice", "b"), ("bob", "c"), ("alice", "a")] {
             let client = Client::listening(session, "debug");
             let mut call = client.call(&server, "log", json!({"level": "error"}));
-            call.cx.caller = Arc::new(Caller::new(principal));
+            call.cx.origin.caller = Arc::new(Caller::new(principal));
             call.make().await.unwrap();
             told.push(client.logs().len());
         }

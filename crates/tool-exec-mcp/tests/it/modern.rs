@@ -39,7 +39,7 @@ async fn who_asks_has_not_finished_and_goes_on_with_the_answers() {
         );
         assert_eq!(request.state.as_ref().unwrap().as_str(), r#""s1""#);
         let responses = RawJson::parse(r#"{"who":{ "action":"accept" }}"#).unwrap();
-        call.cx.resume = Some(Arc::new(Resume {
+        call.cx.extras.resume = Some(Arc::new(Resume {
             responses: responses.clone(),
             state: request.state,
         }));
@@ -103,7 +103,7 @@ async fn a_legacy_server_may_use_the_words_of_a_modern_one() {
     let server = fixture.server("");
     let result = json!({"content": [], "resultType": "vendor"});
     let mut call = Call::new(&server, "says", result.clone());
-    call.cx.resume = Some(Arc::new(Resume {
+    call.cx.extras.resume = Some(Arc::new(Resume {
         responses: RawJson::object(),
         state: None,
     }));
@@ -120,7 +120,7 @@ async fn each_request_says_what_its_client_can_be_asked() {
     let server = fixture.server("modern");
     let meta = |mut call: Call| async move {
         let sent = r#"{"io.modelcontextprotocol/logLevel":"debug","v":1}"#;
-        call.cx.meta = Some(RawJson::parse(sent).unwrap());
+        call.cx.extras.meta = Some(RawJson::parse(sent).unwrap());
         let reply = call.make().await.unwrap();
         let meta: Value = reply.raw().get("_meta").unwrap().to().unwrap();
         assert_eq!(meta["v"], 1);

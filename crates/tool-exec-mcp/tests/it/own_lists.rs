@@ -198,9 +198,9 @@ async fn a_call_in_which_nobody_is_asked_goes_to_the_connection_of_its_client() 
     let process = |silent: bool| {
         let mut call = client.call(&server, "pid", json!({}));
         if silent {
-            call.cx.ask = None;
-            call.cx.client = Some(ClientKey::Session("anna".into()));
-            call.cx.client_capabilities = session("anna").capabilities;
+            call.cx.origin.ask = None;
+            call.cx.origin.client = Some(ClientKey::Session("anna".into()));
+            call.cx.origin.client_capabilities = session("anna").capabilities;
         }
         async move { call.make().await.unwrap().raw().get("pid").unwrap() }
     };

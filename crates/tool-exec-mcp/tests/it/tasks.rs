@@ -97,7 +97,7 @@ async fn a_task_is_followed_to_its_result() {
     });
     let mut call = Call::of(&server, listed(&server).await, arguments);
     let reports = Arc::new(Reports::default());
-    call.cx.progress = Some(reports.clone());
+    call.cx.origin.progress = Some(reports.clone());
     let reply = call.make().await.unwrap();
     assert!(reply.is_error, "the result is that of the call");
     let result: Value = reply.raw().to().unwrap();
@@ -140,7 +140,7 @@ async fn progress_that_a_task_reports_comes_before_its_result() {
         });
         let mut call = Call::of(&server, tool.clone(), arguments);
         let reports = Arc::new(Reports::default());
-        call.cx.progress = Some(reports.clone());
+        call.cx.origin.progress = Some(reports.clone());
         call.make().await.unwrap();
         let reports: Vec<_> = reports
             .0
@@ -178,7 +178,7 @@ async fn what_a_task_asks_reaches_the_client_of_its_call() {
     });
     let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
     let mut call = Call::of(&server, listed(&server).await, arguments);
-    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     assert_eq!(call.make().await.unwrap().raw().as_str(), r#"{"content":[]}"#);
     assert_eq!(client.asked(), ["elicitation/create"]);
     let answer: Value = serde_json::from_str(&fixture.notes("answers")[0]).unwrap();
@@ -189,7 +189,7 @@ async fn what_a_task_asks_reaches_the_client_of_its_call() {
     // One that nobody answers is taken back, and the task with it.
     let arguments = json!({"made": task("input_required", None), "asks": {"message": "?"}});
     let mut call = Call::of(&server, listed(&server).await, arguments);
-    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     tokio::select! {
         result = call.make() => panic!("{result:?}"),
         () = client.was_asked(2) => {}
@@ -323,14 +323,14 @@ async fn where_a_task_was_given_up_no_other_client_goes_on() {
     let call = |name: &'static str, arguments: Value| {
         let mut call = Call::of(&server, tool.clone(), arguments);
         let client = Client::session(name, r#"{"elicitation":{}}"#);
-        call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+        call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
         call
     };
     let mut made = task("working", Some("at it"));
     made["pollInterval"] = json!(60_000);
     let mut given_up = call("anna", json!({"made": made}));
     let reports = Arc::new(Reports::default());
-    given_up.cx.progress = Some(reports.clone());
+    given_up.cx.origin.progress = Some(reports.clone());
     // Between two looks: no request is under way.
     tokio::select! {
         result = given_up.make() => panic!("{result:?}"),

@@ -8,7 +8,7 @@ use std::{
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
-    Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskRequest, TaskWish, ToolError, Update,
+    Descriptor, ErrorKind, Outcome, Target, Task, TaskHandle, TaskMode, TaskRequest, ToolError, Update,
 };
 use tool_exec_mcp::{Isolation, McpServer};
 
@@ -40,8 +40,8 @@ fn state(status: &str) -> Value {
 }
 
 /// Makes a call that becomes a task.
-async fn made(call: &mut Call, wish: TaskWish) -> TaskHandle {
-    call.cx.task = Some(wish);
+async fn made(call: &mut Call, wish: TaskMode) -> TaskHandle {
+    call.cx.extras.task = Some(wish);
     match call.come().await.unwrap() {
         Outcome::Task(handle) => *handle,
         other => panic!("{other:?}"),
@@ -59,8 +59,8 @@ async fn asked(call: &mut Call, task: &Task, request: TaskRequest) -> Result<Out
     answer.await.unwrap()
 }
 
-fn wanted() -> TaskWish {
-    TaskWish::Wanted(RawJson::from(json!({"ttl": 7})))
+fn wanted() -> TaskMode {
+    TaskMode::Requested(RawJson::from(json!({"ttl": 7})))
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
         handle.state.as_str(),
         format!(r#"{{"task":{}}}"#, state("working"))
     );
-    let Ok(Outcome::Task(look)) = asked(&mut call, &handle.task, TaskRequest::Look).await else {
+    let Ok(Outcome::Task(look)) = asked(&mut call, &handle.task, TaskRequest::Get).await else {
         panic!("a look is no reply");
     };
     assert_eq!(look.state.as_str(), state("completed").to_string());
@@ -86,7 +86,7 @@ async fn a_legacy_task_is_made_as_the_caller_wants_it_and_asked_about() {
     };
     assert!(reply.is_error);
     assert_eq!(reply.raw().as_str(), r#"{"isError":true,"n":1}"#);
-    let given = TaskRequest::Give(RawJson::object());
+    let given = TaskRequest::Update(RawJson::object());
     let error = asked(&mut call, &handle.task, given).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(fixture.notes("tasks"), ["tasks/get t1", "tasks/result t1"]);
@@ -143,12 +143,12 @@ async fn what_is_not_there_any_more_is_an_error_and_nothing_is_started_for_it() 
     let arguments = json!({"made": state("working"), "looks": ["gone"]});
     let mut call = Call::of(&server, listed(&server).await, arguments);
     let task = made(&mut call, wanted()).await.task;
-    let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
+    let error = asked(&mut call, &task, TaskRequest::Get).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
     let ended = Call::new(&server, "exit", json!({})).make().await.unwrap_err();
     assert_eq!(ended.kind(), ErrorKind::OutcomeUnknown, "{ended}");
     // Another process may have another task under this id.
-    let error = asked(&mut call, &task, TaskRequest::Look).await.unwrap_err();
+    let error = asked(&mut call, &task, TaskRequest::Get).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.message().contains("is gone"), "{error}");
     assert_eq!(fixture.notes("starts").len(), 1);
@@ -163,7 +163,7 @@ async fn a_task_stays_on_the_connection_of_its_client_which_is_kept_for_it() {
     let arguments = json!({"made": state("working"), "asks": {"message": "?"}, "result": {"content": []}});
     let tool = listed(&server).await;
     let mut call = Call::of(&server, tool, arguments);
-    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     let handle = made(&mut call, wanted()).await;
     assert_eq!(server.n_own_connections(), 1);
     let key = tool_core::ClientKey::Session("anna".into());
@@ -188,7 +188,7 @@ async fn where_a_task_was_made_no_other_client_goes_on() {
     let call = |name: &'static str, arguments: Value| {
         let mut call = Call::of(&server, tool.clone(), arguments);
         let client = Client::session(name, r#"{"elicitation":{}}"#);
-        call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+        call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
         call
     };
     let handle = made(&mut call("anna", json!({"made": state("working")})), wanted()).await;
@@ -211,11 +211,11 @@ async fn a_modern_task_is_followed_by_a_caller_that_says_so() {
     done["result"] = json!({"content": [], "isError": true});
     let arguments = json!({"made": seed, "looks": [done]});
     let mut call = Call::of(&server, listed(&server).await, arguments);
-    let handle = made(&mut call, TaskWish::Welcome).await;
+    let handle = made(&mut call, TaskMode::Allowed).await;
     assert_eq!(handle.state.as_str(), seed.to_string());
-    let given = TaskRequest::Give(RawJson::from(json!({"q": 1})));
+    let given = TaskRequest::Update(RawJson::from(json!({"q": 1})));
     asked(&mut call, &handle.task, given).await.unwrap();
-    let Ok(Outcome::Task(look)) = asked(&mut call, &handle.task, TaskRequest::Look).await else {
+    let Ok(Outcome::Task(look)) = asked(&mut call, &handle.task, TaskRequest::Get).await else {
         panic!("a look is no reply");
     };
     assert_eq!(look.state.as_str(), done.to_string());
@@ -241,7 +241,7 @@ async fn a_modern_server_that_insists_on_a_task_is_driven_for_any_caller() {
     let client = Client::session("anna", r#"{"elicitation":{}}"#).answers(1);
     let tool = listed(&server).await;
     let mut call = Call::of(&server, tool.clone(), arguments.clone());
-    call.cx.ask = client.call(&server, "echo", json!({})).cx.ask;
+    call.cx.origin.ask = client.call(&server, "echo", json!({})).cx.origin.ask;
     let reply = call.make().await.unwrap();
     assert_eq!(reply.raw().as_str(), r#"{"content":["done"]}"#);
     assert_eq!(

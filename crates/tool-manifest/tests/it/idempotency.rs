@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tool_manifest::{KeyPlace, LoadOptions, Syntax, load};
+use tool_manifest::{KeyPlaceSpec, LoadOptions, Syntax, load};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -32,8 +32,11 @@ tools:
         panic!("two servers")
     };
     assert_eq!(a.overrides.key_ttl, Some(2 * HOUR));
-    assert_eq!(a.key_place, Some(KeyPlace::Argument("request_id".to_owned())));
-    assert_eq!(b.key_place, Some(KeyPlace::Meta("example.com/key".to_owned())));
+    assert_eq!(a.key_place, Some(KeyPlaceSpec::Argument("request_id".to_owned())));
+    assert_eq!(
+        b.key_place,
+        Some(KeyPlaceSpec::Meta("example.com/key".to_owned()))
+    );
     assert_eq!(configuration.tools[0].overrides.key_ttl, Some(3 * HOUR));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tool_core::{ConcurrencyLimit, RateLimit};
+use tool_core::{ConcurrencySettings, RateLimitSettings};
 use tool_manifest::{LoadOptions, Syntax, load};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ tools:
     let options = LoadOptions::new().text("toolplane.yaml", Syntax::Yaml, text);
     let configuration = load(&options).expect("usable").configuration;
     let limits = configuration.defaults.limits;
-    let rate = |requests, period, burst, per_principal| RateLimit {
+    let rate = |requests, period, burst, per_principal| RateLimitSettings {
         requests,
         period,
         burst,
@@ -42,11 +42,11 @@ tools:
     assert_eq!(places.tool.map(|limit| (limit.max, limit.queue)), Some((8, 0)));
     assert_eq!(
         places.upstream.map(|limit| (limit.max, limit.queue, limit.wait)),
-        Some((16, ConcurrencyLimit::QUEUE, Some(10 * MINUTE / 60)))
+        Some((16, ConcurrencySettings::QUEUE, Some(10 * MINUTE / 60)))
     );
     let server = &configuration.servers[0];
     assert_eq!(server.rate_limit, Some(rate(5000, 60 * MINUTE, None, None)));
-    assert_eq!(server.concurrency, Some(ConcurrencyLimit::new(4)));
+    assert_eq!(server.concurrency, Some(ConcurrencySettings::new(4)));
     let metadata = &configuration.tools[0].metadata;
     assert_eq!(metadata.rate_limit, Some(rate(100, MINUTE, None, Some(20))));
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tool_core::PrepareError;
-use tool_manifest::{LoadOptions, Loaded, Part, ProcessSecrets, Syntax, load};
+use tool_manifest::{ConfigPart, LoadOptions, Loaded, ProcessSecrets, Syntax, load};
 
 const SHORT: &str = "\
 servers:
@@ -42,25 +42,31 @@ fn parts_of_tools() {
         (place.line, place.column, place.field)
     };
     let tool = "tools.search";
-    assert_eq!(place(Part::Tool, ""), (11, 3, tool.to_owned()));
+    assert_eq!(place(ConfigPart::Tool, ""), (11, 3, tool.to_owned()));
     assert_eq!(
-        place(Part::Settings, "/url"),
+        place(ConfigPart::Settings, "/url"),
         (21, 12, format!("{tool}.executor.url"))
     );
     let header = format!("{tool}.executor.headers.Authorization");
     assert_eq!(
-        place(Part::Settings, "/headers/Authorization/0"),
+        place(ConfigPart::Settings, "/headers/Authorization/0"),
         (20, 24, header)
     );
     assert_eq!(
-        place(Part::Settings, "/method"),
+        place(ConfigPart::Settings, "/method"),
         (17, 5, format!("{tool}.executor"))
     );
-    assert_eq!(place(Part::Settings, ""), (17, 5, format!("{tool}.executor")));
+    assert_eq!(
+        place(ConfigPart::Settings, ""),
+        (17, 5, format!("{tool}.executor"))
+    );
     let kind = format!("{tool}.input_schema.properties.q.type");
-    assert_eq!(place(Part::InputSchema, "/properties/q/type"), (16, 19, kind));
-    assert_eq!(place(Part::OutputSchema, "/type").0, 11);
-    assert_eq!(loaded.locate("other", Part::Tool, ""), None);
+    assert_eq!(
+        place(ConfigPart::InputSchema, "/properties/q/type"),
+        (16, 19, kind)
+    );
+    assert_eq!(place(ConfigPart::OutputSchema, "/type").0, 11);
+    assert_eq!(loaded.locate("other", ConfigPart::Tool, ""), None);
     assert_eq!(loaded.locate_server("files", "/args/1").unwrap().line, 7);
 
     let problem = PrepareError::at("/url", "this is no URL").with_hint("remove the space");
@@ -82,9 +88,11 @@ spec:
     list: [1, 2]
 ",
     );
-    let place = loaded.locate("a", Part::Settings, "/result/list/1").unwrap();
+    let place = loaded
+        .locate("a", ConfigPart::Settings, "/result/list/1")
+        .unwrap();
     assert_eq!((place.line, place.column), (9, 15));
-    assert_eq!(loaded.locate("a", Part::Tool, "").unwrap().line, 4);
+    assert_eq!(loaded.locate("a", ConfigPart::Tool, "").unwrap().line, 4);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use tool_manifest::{Era, HttpTransport, Isolation, LoadOptions, Loaded, ServerTransport, Syntax, load};
+use tool_manifest::{
+    EraSpec, HttpTransportSpec, IsolationSpec, LoadOptions, Loaded, ServerTransport, Syntax, load,
+};
 
 const EVERYTHING: &str = r#"
 # yaml-language-server: $schema=./schema.json
@@ -80,7 +82,7 @@ fn all_of_it() {
     assert_eq!(args[2].literal(), Some("8080"));
     assert_eq!(env["DEBUG"].literal(), Some("true"));
     let remote = &configuration.servers[1];
-    assert_eq!((remote.prefix().as_str(), remote.era), ("", Era::Modern));
+    assert_eq!((remote.prefix().as_str(), remote.era), ("", EraSpec::Modern));
 
     let tool = &configuration.tools[0];
     assert_eq!(tool.version.as_deref(), Some("1.10"));
@@ -112,17 +114,20 @@ servers:
             ServerTransport::Stdio { .. } => panic!(),
         });
     let expected = [
-        HttpTransport::Sse,
-        HttpTransport::Streamable,
-        HttpTransport::Either,
+        HttpTransportSpec::Sse,
+        HttpTransportSpec::Streamable,
+        HttpTransportSpec::Either,
     ];
     assert!(transports.eq(expected));
     let [a, b, c] = &loaded.configuration.servers[..] else {
         panic!()
     };
-    assert_eq!((a.isolation, a.max_connections), (Isolation::Auto, None));
-    assert_eq!((b.isolation, b.max_connections), (Isolation::Session, Some(3)));
-    assert_eq!((c.isolation, c.era), (Isolation::Principal, Era::Newest));
+    assert_eq!((a.isolation, a.max_connections), (IsolationSpec::Auto, None));
+    assert_eq!(
+        (b.isolation, b.max_connections),
+        (IsolationSpec::Session, Some(3))
+    );
+    assert_eq!((c.isolation, c.era), (IsolationSpec::Principal, EraSpec::Newest));
 }
 
 #[test]
@@ -148,7 +153,7 @@ fn servers_over_websocket() {
                 let is_websocket = matches!(
                     server.transport,
                     ServerTransport::Http {
-                        transport: HttpTransport::WebSocket,
+                        transport: HttpTransportSpec::WebSocket,
                         ..
                     }
                 );

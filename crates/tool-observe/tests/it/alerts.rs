@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::advance;
-use tool_core::{Alert, AlertKind, ErrorKind, HealthStatus, Tool, Upstream};
+use tool_core::{Alert, AlertKind, ErrorKind, HealthStatus, Tool, UpstreamState};
 use tool_observe::{AlertMonitor, AlertSettings};
 use tool_testkit::{Script, Step, TestTool};
 
@@ -122,7 +122,7 @@ async fn slow_tools_raise_one_as_well() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_is_one_alert_not_one_for_each_tool() {
     let (ward, monitor) = (Ward::new(), monitor());
-    let upstream = Arc::new(Upstream::new("files"));
+    let upstream = Arc::new(UpstreamState::new("files"));
     let tools: Vec<Arc<Tool>> = ["read", "write", "list"]
         .map(|name| TestTool::new(name).upstream(&upstream).build(Script::new([])))
         .into();

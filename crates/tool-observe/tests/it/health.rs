@@ -4,9 +4,9 @@ use serde_json::json;
 use tokio::time::{advance, timeout};
 use tool_core::{
     AlertSubject, Clock, ErrorKind, Health, HealthReport, HealthStatus, Invoke, Layers, Observe, Observers,
-    Reply, Tool, ToolError, ToolState, Upstream,
+    Reply, Tool, ToolError, ToolState, UpstreamState,
 };
-use tool_observe::{HealthBook, WatchAttempt};
+use tool_observe::{HealthBook, WatchAttemptLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -31,7 +31,8 @@ impl Ward {
 
     /// Calls the tool once, for so long at most.
     pub(crate) async fn call(&self, tool: &Arc<Tool>, step: Step, patience: Duration) {
-        let stack = Layers::outermost(WatchAttempt::new(self.observers.clone())).around(Script::new([step]));
+        let stack =
+            Layers::outermost(WatchAttemptLayer::new(self.observers.clone())).around(Script::new([step]));
         let mut cx = call(tool.clone(), json!({}), self.clock.clone());
         // How it ends is for the book to know.
         let _ = timeout(patience, stack.invoke(&mut cx)).await;
@@ -184,7 +185,7 @@ async fn a_shorter_window_forgets_what_is_older() {
 #[tokio::test(start_paused = true)]
 async fn one_broken_tool_does_not_make_its_server_ill() {
     let ward = Ward::new();
-    let upstream = Arc::new(Upstream::new("files"));
+    let upstream = Arc::new(UpstreamState::new("files"));
     let of_server = |name| TestTool::new(name).upstream(&upstream).build(Script::new([]));
     let (broken, sound) = (of_server("broken"), of_server("sound"));
     ward.calls(&broken, 10, &fails(ErrorKind::UpstreamError)).await;

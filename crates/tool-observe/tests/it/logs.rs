@@ -9,9 +9,9 @@ use std::{
 use serde_json::{Value, json};
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CallContext, CorrelationId,
-    ErrorKind, Event, Invoke, Layers, Observe, Scope, ToolError, Upstream,
+    ErrorKind, Event, Invoke, Layers, Observe, Scope, ToolError, UpstreamState,
 };
-use tool_observe::{AlertLog, BreakerLog, Watch, WatchAttempt};
+use tool_observe::{AlertLog, BreakerLog, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 use tracing::{Level, instrument::WithSubscriber};
@@ -41,8 +41,8 @@ async fn logged(level: Level, arguments: Value, step: Step) -> Vec<Value> {
         .flatten_event(true)
         .finish();
     let script = Script::new([step]);
-    let stack = Layers::outermost(Watch::default())
-        .then(WatchAttempt::default())
+    let stack = Layers::outermost(WatchLayer::default())
+        .then(WatchAttemptLayer::default())
         .around(script.clone());
     let tool = TestTool::new("echo").build(script);
     let mut cx: CallContext = call(tool, arguments, Arc::new(TokioClock::new()));
@@ -159,7 +159,7 @@ fn a_breaker_that_opens_is_a_warning_with_all_that_is_known() {
         .flatten_event(true)
         .finish();
     let mut tool = TestTool::new("t");
-    tool.upstream = Some(Arc::new(Upstream::new("files")));
+    tool.upstream = Some(Arc::new(UpstreamState::new("files")));
     let cx = &call(
         tool.build(Script::new([])),
         json!({}),

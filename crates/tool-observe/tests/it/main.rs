@@ -21,7 +21,7 @@ use std::{
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use tool_core::{CallContext, ErrorKind, Event, Invoke, Layers, Observe, Observers, ToolError};
-use tool_observe::{Watch, WatchAttempt};
+use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -62,8 +62,8 @@ fn ending(result: Option<&Result<tool_core::Outcome, ToolError>>) -> String {
 fn watched(script: &Script) -> (impl Invoke, Arc<Notebook>, CallContext) {
     let notebook = Arc::new(Notebook::default());
     let observers: Observers = [notebook.clone() as Arc<dyn Observe>].into_iter().collect();
-    let stack = Layers::outermost(Watch::new(observers.clone()))
-        .then(WatchAttempt::new(observers))
+    let stack = Layers::outermost(WatchLayer::new(observers.clone()))
+        .then(WatchAttemptLayer::new(observers))
         .around(script.clone());
     let cx = call(
         TestTool::new("echo").build(script.clone()),

@@ -8,9 +8,9 @@ use std::{
 use serde_json::json;
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, BreakerChange, BreakerState, CacheOutcome, Caller, ErrorKind,
-    Event, Invoke, Layers, Observe, Observers, Scope, ToolError, ToolState, Upstream,
+    Event, Invoke, Layers, Observe, Observers, Scope, ToolError, ToolState, UpstreamState,
 };
-use tool_observe::{Gauge, Metrics, SEMANTIC_CONVENTIONS, Watch, WatchAttempt};
+use tool_observe::{Gauge, Metrics, SEMANTIC_CONVENTIONS, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -18,8 +18,8 @@ use tool_testkit::{Script, Step, TestTool, call};
 async fn run(metrics: &Arc<Metrics>, name: &str, step: Step) {
     let observers: Observers = [metrics.clone() as Arc<dyn Observe>].into_iter().collect();
     let script = Script::new([step]);
-    let stack = Layers::outermost(Watch::new(observers.clone()))
-        .then(WatchAttempt::new(observers))
+    let stack = Layers::outermost(WatchLayer::new(observers.clone()))
+        .then(WatchAttemptLayer::new(observers))
         .around(script.clone());
     let tool = TestTool::new(name).build(script);
     let mut cx = call(tool, json!({"a": 1}), Arc::new(TokioClock::new()));
@@ -80,7 +80,7 @@ async fn calls_and_attempts_are_counted_by_tool_and_outcome() {
 #[tokio::test(start_paused = true)]
 async fn what_layers_tell_is_counted() {
     let metrics = Metrics::new();
-    let upstream = Arc::new(Upstream::new("files"));
+    let upstream = Arc::new(UpstreamState::new("files"));
     let mut tool = TestTool::new("t");
     tool.state = Some(Arc::new(ToolState::new(Some(upstream))));
     let cx = &call(
@@ -186,7 +186,7 @@ async fn what_layers_tell_is_counted() {
 fn the_state_of_a_breaker_goes_with_what_it_is_of() {
     let metrics = Metrics::new();
     let mut tool = TestTool::new("t");
-    tool.upstream = Some(Arc::new(Upstream::new("files")));
+    tool.upstream = Some(Arc::new(UpstreamState::new("files")));
     let cx = call(
         tool.build(Script::new([])),
         json!({}),

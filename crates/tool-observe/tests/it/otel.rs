@@ -15,7 +15,7 @@ use tool_core::{
     Backend, CallContext, ClientKey, CorrelationId, ErrorKind, Event, Invoke, Layers, Outcome, Target, Task,
     TaskRequest, ToolError, TraceContext,
 };
-use tool_observe::{Tracer, Watch, WatchAttempt, trace_id_of_call};
+use tool_observe::{Tracer, WatchAttemptLayer, WatchLayer, trace_id_of_call};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -56,8 +56,8 @@ impl Host {
 
     async fn run(&self, script: &Script, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let tracer = Tracer::from_provider(&self.provider);
-        let stack = Layers::outermost(Watch::default().tracer(Some(tracer.clone())))
-            .then(WatchAttempt::default().tracer(Some(tracer)))
+        let stack = Layers::outermost(WatchLayer::default().tracer(Some(tracer.clone())))
+            .then(WatchAttemptLayer::default().tracer(Some(tracer)))
             .around(Instrumented { script, host: self });
         stack.invoke(cx).await
     }
@@ -151,8 +151,8 @@ async fn what_the_host_does_not_sample_is_not_exported_and_the_tool_hears_so() {
             self.1.invoke(cx).await
         }
     }
-    let stack = Layers::outermost(Watch::default().tracer(Some(tracer.clone())))
-        .then(WatchAttempt::default().tracer(Some(tracer)))
+    let stack = Layers::outermost(WatchLayer::default().tracer(Some(tracer.clone())))
+        .then(WatchAttemptLayer::default().tracer(Some(tracer)))
         .around(Look(seen.clone(), script));
     stack.invoke(&mut cx).await.unwrap();
     assert!(host.exporter.get_finished_spans().unwrap().is_empty());
@@ -191,7 +191,7 @@ async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
                 id: "t1".into(),
                 runner: Arc::new(spoken),
             },
-            request: TaskRequest::Look,
+            request: TaskRequest::Get,
         };
         let others = if protocol.is_some() { None } else { Some("mcp") };
         let [own, other] = [spoken, Spoken(others)].map(|runs| TestTool::new("echo").build_on(runs));
@@ -201,7 +201,7 @@ async fn an_attempt_is_a_clients_only_where_something_leaves_the_process() {
             let tool = target.tool().clone();
             let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
             cx.target = target;
-            let stack = Layers::outermost(WatchAttempt::default().tracer(Some(tracer))).around(spoken);
+            let stack = Layers::outermost(WatchAttemptLayer::default().tracer(Some(tracer))).around(spoken);
             stack.invoke(&mut cx).await.unwrap_err();
             let spans = host.exporter.get_finished_spans().unwrap();
             assert_eq!(spans[0].span_kind, expected, "{protocol:?}");
@@ -230,9 +230,9 @@ impl Invoke for Pausing {
 async fn the_events_of_a_call_are_in_its_span_up_to_a_number() {
     let host = Host::new(Sampler::AlwaysOn);
     let tracer = Tracer::from_provider(&host.provider);
-    let stack = Layers::outermost(Watch::default().tracer(Some(tracer))).around(Pausing);
+    let stack = Layers::outermost(WatchLayer::default().tracer(Some(tracer))).around(Pausing);
     let mut cx = context(&Script::new([]));
-    cx.client = Some(ClientKey::Principal("p".into()));
+    cx.origin.client = Some(ClientKey::Principal("p".into()));
     stack.invoke(&mut cx).await.unwrap_err();
     let span = host.span("tools/call echo");
     assert_eq!(span.span_kind, SpanKind::Server);

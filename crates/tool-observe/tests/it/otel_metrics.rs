@@ -8,7 +8,7 @@ use opentelemetry_sdk::metrics::{
 };
 use serde_json::json;
 use tool_core::{ErrorKind, Invoke, Layers, Observe, Observers, ToolError};
-use tool_observe::{Gauge, Metrics, OtelMetrics, Watch, WatchAttempt};
+use tool_observe::{Gauge, Metrics, OtelMetrics, WatchAttemptLayer, WatchLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -78,8 +78,8 @@ fn lines<T: std::fmt::Display + Copy>(name: &str, data: &MetricData<T>) -> Vec<S
 async fn run(observer: &Arc<OtelMetrics>, clock: &Arc<TokioClock>, step: Step) {
     let observers: Observers = [observer.clone() as Arc<dyn Observe>].into_iter().collect();
     let script = Script::new([step]);
-    let stack = Layers::outermost(Watch::new(observers.clone()))
-        .then(WatchAttempt::new(observers))
+    let stack = Layers::outermost(WatchLayer::new(observers.clone()))
+        .then(WatchAttemptLayer::new(observers))
         .around(script.clone());
     let mut cx = call(
         TestTool::new("echo").build(script),

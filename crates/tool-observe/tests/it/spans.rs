@@ -11,7 +11,9 @@ use tool_core::{
     Backend, CallContext, CorrelationId, ErrorKind, Event, Invoke, Layer, Layers, Outcome, Reply, Scope,
     ToolError, TraceContext,
 };
-use tool_observe::{AttributeValue, EndedSpan, Sampler, SpanEvent, Spans, Tracer, Watch, WatchAttempt};
+use tool_observe::{
+    AttributeValue, EndedSpan, Sampler, SpanEvent, Spans, Tracer, WatchAttemptLayer, WatchLayer,
+};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -103,8 +105,8 @@ impl Fixture {
     }
 
     async fn run(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let stack = Layers::outermost(Watch::default().tracer(Some(self.tracer.clone())))
-            .then(WatchAttempt::default().tracer(Some(self.tracer.clone())))
+        let stack = Layers::outermost(WatchLayer::default().tracer(Some(self.tracer.clone())))
+            .then(WatchAttemptLayer::default().tracer(Some(self.tracer.clone())))
             .around(Telling(self.script.clone()));
         stack.invoke(cx).await
     }
@@ -335,9 +337,9 @@ async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
     let unsampled = PARENT.replace("-01", "-00");
     for (n_events, n_kept, n_more) in [(0, 0, 0), (3, 3, 0), (40, 32, 8)] {
         let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
-        let stack = Layers::outermost(Watch::default().tracer(Some(fixture.tracer.clone())))
+        let stack = Layers::outermost(WatchLayer::default().tracer(Some(fixture.tracer.clone())))
             .then(Refusing(n_events))
-            .then(WatchAttempt::default().tracer(Some(fixture.tracer.clone())))
+            .then(WatchAttemptLayer::default().tracer(Some(fixture.tracer.clone())))
             .around(Telling(fixture.script.clone()));
         for parent in [PARENT, &unsampled] {
             let mut cx = fixture.call(Some(parent));
@@ -363,8 +365,8 @@ async fn what_layers_do_is_kept_for_the_span_of_the_call_up_to_a_number() {
 #[tokio::test(start_paused = true)]
 async fn without_a_tracer_the_callers_trace_is_passed_on() {
     let fixture = Fixture::new(Sampler::DEFAULT, [Step::Echo]);
-    let stack = Layers::outermost(Watch::default())
-        .then(WatchAttempt::default())
+    let stack = Layers::outermost(WatchLayer::default())
+        .then(WatchAttemptLayer::default())
         .around(Telling(fixture.script.clone()));
     let outcome = stack.invoke(&mut fixture.call(Some(PARENT))).await.unwrap();
     assert_eq!(told(&outcome).unwrap().to_string(), PARENT);

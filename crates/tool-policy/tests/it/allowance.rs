@@ -17,13 +17,13 @@ use tool_core::{
     HedgeSettings, InputRequest, Invoke, Layer, Metadata, Mode, Outcome, PendingCall, Reply, Settings,
     Target, ToolError, Trust,
 };
-use tool_policy::{Allowance, Allowing, CallLimits, Micros, Rules};
+use tool_policy::{CallLimits, Micros, Quota, QuotaLayer, Rules};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
 /// The layer around a scripted tool.
 struct Bench {
-    stack: Allowing<Script>,
+    stack: Quota<Script>,
     script: Script,
     clock: Arc<dyn Clock>,
 }
@@ -42,7 +42,7 @@ impl Bench {
     fn with(steps: impl IntoIterator<Item = Step>, change: impl FnOnce(&mut CallLimits)) -> Self {
         let script = Script::new(steps);
         Self {
-            stack: Allowance::new(limits(change)).layer(script.clone()),
+            stack: QuotaLayer::new(limits(change)).layer(script.clone()),
             script,
             clock: Arc::new(TokioClock::new()),
         }
@@ -51,7 +51,7 @@ impl Bench {
     fn context(&self, meta: Value) -> CallContext {
         let tool = TestTool::new("search").build(self.script.clone());
         let mut cx = call(tool, json!({}), self.clock.clone());
-        cx.meta = Some(RawJson::from(meta));
+        cx.extras.meta = Some(RawJson::from(meta));
         cx
     }
 
@@ -71,7 +71,7 @@ impl Bench {
 }
 
 fn of(conversation: impl Into<Value>, turn: impl Into<Value>) -> Value {
-    json!({Allowance::CONVERSATION: conversation.into(), Allowance::TURN: turn.into()})
+    json!({QuotaLayer::CONVERSATION: conversation.into(), QuotaLayer::TURN: turn.into()})
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn turns_and_conversations_have_their_limits() {
         (of("b", 1), 3),
         // A text is another than a number, and calls without a turn are in none.
         (of("b", "1"), 2),
-        (json!({Allowance::CONVERSATION: "c"}), 5),
+        (json!({QuotaLayer::CONVERSATION: "c"}), 5),
         // Without a conversation, all calls are of one.
         (json!({}), 5),
         (json!({"other": 1}), 0),
@@ -101,7 +101,7 @@ async fn each_of_many_turns_at_once_has_its_limit() {
     let mut n_made = [0; 400];
     for _ in 0..5 {
         for (turn, n_made) in n_made.iter_mut().enumerate() {
-            *n_made += usize::from(bench.call(json!({Allowance::TURN: turn})).await.is_none());
+            *n_made += usize::from(bench.call(json!({QuotaLayer::TURN: turn})).await.is_none());
         }
     }
     assert!(n_made.iter().all(|n_made| *n_made == 3), "{n_made:?}");
@@ -112,8 +112,8 @@ async fn a_session_is_a_conversation_and_everybody_has_their_own() {
     let bench = Bench::new(|limits| limits.calls_per_conversation = Some(2));
     let context = |principal: &str, client: Option<ClientKey>| {
         let mut cx = bench.context(json!({}));
-        cx.caller = Arc::new(Caller::new(principal));
-        cx.client = client;
+        cx.origin.caller = Arc::new(Caller::new(principal));
+        cx.origin.client = client;
         cx
     };
     let session = |name: &str| Some(ClientKey::Session(name.into()));
@@ -167,7 +167,7 @@ async fn of_a_thousand_calls_at_once_as_many_are_made_as_the_limit_says() {
 async fn the_same_call_is_made_no_more_often_than_is_said() {
     let bench = Bench::new(|limits| limits.identical_calls = Some(2));
     let call = async |arguments: &str, conversation: &str| {
-        let mut cx = bench.context(json!({Allowance::CONVERSATION: conversation}));
+        let mut cx = bench.context(json!({QuotaLayer::CONVERSATION: conversation}));
         cx.arguments = Arc::new(tool_core::Arguments::parse(arguments.to_owned()).unwrap());
         bench
             .stack
@@ -315,7 +315,7 @@ async fn what_is_not_made_is_not_counted() {
             limits.identical_calls = Some(1);
             limits.calls_per_conversation = Some(1);
         };
-        let stack = Allowance::new(limits(change)).layer(Ends(ended));
+        let stack = QuotaLayer::new(limits(change)).layer(Ends(ended));
         let first = stack.invoke(&mut bench.context(of("a", 1))).await;
         let again = stack.invoke(&mut bench.context(of("a", 1))).await;
         let is_refused = again.is_err_and(|error| error.message().starts_with("the limit of 1 calls"));
@@ -358,14 +358,14 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
     ];
     for (number, (has_begun, change, counts)) in cases.into_iter().enumerate() {
         let stack =
-            Allowance::new(limits(|limits| limits.calls_per_turn = Some(1))).layer(Waits { has_begun });
+            QuotaLayer::new(limits(|limits| limits.calls_per_turn = Some(1))).layer(Waits { has_begun });
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let mut tool = TestTool::new("search");
         change(&mut tool.settings);
         let tool = tool.build(Script::new([Step::Echo]));
         let context = || {
             let mut cx = call(tool.clone(), json!({}), clock.clone());
-            cx.meta = Some(RawJson::from(of("a", 1)));
+            cx.extras.meta = Some(RawJson::from(of("a", 1)));
             cx
         };
         let given_up = timeout(Duration::ZERO, stack.invoke(&mut context())).await;
@@ -378,7 +378,7 @@ async fn what_is_given_up_counts_if_an_attempt_may_have_begun() {
 #[tokio::test]
 async fn a_dry_run_counts_nothing_and_says_what_would_be_refused() {
     let bench = Bench::new(|_| {});
-    let layer = Allowance::new(limits(|limits| limits.calls_per_conversation = Some(1)));
+    let layer = QuotaLayer::new(limits(|limits| limits.calls_per_conversation = Some(1)));
     let stack = layer.layer(bench.script.clone());
     let context = |mode: Mode| {
         let mut cx = bench.context(json!({}));

@@ -12,13 +12,13 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    Approval, ApprovalNews, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError, Asker,
-    BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer, Mode,
-    Outcome, Pattern, Question, Resume, Tool, ToolError,
+    ApprovalNews, ApprovalRecord, ApprovalRule, ApprovalState, Approvals, ApprovalsError, Ask, AskError,
+    Asker, BoxFuture, CallContext, Caller, ClientKey, Clock, ErrorKind, InputRequest, Instant, Invoke, Layer,
+    Mode, Outcome, Pattern, Question, Resume, Tool, ToolError,
 };
 use tool_policy::{
-    ApprovalDesk, ApprovalRules, ApprovalVerdict, Approve, Approving, DecideError, MemoryApprovals, Rules,
-    SharedRules,
+    Approval, ApprovalDesk, ApprovalLayer, ApprovalRules, ApprovalVerdict, DecideError, MemoryApprovals,
+    Rules, SharedRules,
 };
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
@@ -29,7 +29,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The layer around a scripted tool, with everything that it reaches.
 struct Bench {
-    stack: Approving<Script>,
+    stack: Approval<Script>,
     script: Script,
     desk: ApprovalDesk,
     clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ struct Bench {
 struct News(Mutex<Vec<String>>);
 
 impl ApprovalNews for News {
-    fn told(&self, approval: &Approval) {
+    fn told(&self, approval: &ApprovalRecord) {
         let mut news = self.0.lock().expect(SOUND);
         news.push(format!("{} {}", approval.state.as_str(), approval.call.tool));
     }
@@ -70,7 +70,7 @@ impl Bench {
         let desk = ApprovalDesk::new(store, [news.clone() as _], clock.clone());
         let script = Script::new(steps);
         Self {
-            stack: Approve::new(rules, desk.clone()).layer(script.clone()),
+            stack: ApprovalLayer::new(rules, desk.clone()).layer(script.clone()),
             script,
             desk,
             clock,
@@ -120,8 +120,9 @@ fn kind(result: Result<Outcome, ToolError>) -> Option<ErrorKind> {
 }
 
 fn with_handle(mut cx: CallContext, handle: &str) -> CallContext {
-    let meta = json!({Approve::META_KEY: handle, "dev.toolplane/turn": "t", "other": 1, "traceparent": "00"});
-    cx.meta = Some(RawJson::from(meta));
+    let meta =
+        json!({ApprovalLayer::META_KEY: handle, "dev.toolplane/turn": "t", "other": 1, "traceparent": "00"});
+    cx.extras.meta = Some(RawJson::from(meta));
     cx
 }
 
@@ -156,16 +157,16 @@ async fn what_is_approved_is_called_once() {
     assert_ne!(bench.pending(6).await, handle);
     bench.decide(&handle, ApprovalVerdict::Approve).await;
     let mut cx = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
-    cx.beside = Some(RawJson::from(json!({"limit": "none"})));
+    cx.extras.extra_params = Some(RawJson::from(json!({"limit": "none"})));
     assert_eq!(kind(bench.call(&mut cx).await), None);
-    let meta = cx.meta.unwrap();
+    let meta = cx.extras.meta.unwrap();
     let left = r#"{"dev.toolplane/turn":"t","traceparent":"00"}"#;
     assert_eq!(
         meta.as_str(),
         left,
         "nobody was shown the rest, and the handle is spent"
     );
-    assert_eq!(cx.beside, None, "nobody approved that");
+    assert_eq!(cx.extras.extra_params, None, "nobody approved that");
     let mut again = with_handle(bench.context(&bench.tool(), json!({"amount": 5})), &handle);
     assert_eq!(kind(bench.call(&mut again).await), Some(ErrorKind::Denied));
     assert_eq!(bench.script.n_calls(), 1);
@@ -219,13 +220,13 @@ async fn an_approval_is_good_for_the_very_call_that_it_was_given_for() {
     let cases: [(&str, Change, ErrorKind); 6] = [
         (
             "principal",
-            |_, cx| cx.caller = Arc::new(Caller::new("eve")),
+            |_, cx| cx.origin.caller = Arc::new(Caller::new("eve")),
             ErrorKind::Denied,
         ),
         (
             "tenant",
             |_, cx| {
-                cx.caller = Arc::new(Caller {
+                cx.origin.caller = Arc::new(Caller {
                     tenant: "other".into(),
                     ..Caller::local()
                 });
@@ -362,9 +363,11 @@ async fn whoever_asks_must_not_decide_where_another_must() {
     assert!(matches!(own, Err(DecideError::OwnCall { .. })), "{own:?}");
     // Nor by an answer to a question that nobody asked.
     let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
-    cx.resume = Some(Arc::new(Resume {
+    cx.extras.resume = Some(Arc::new(Resume {
         responses: RawJson::from(json!({"approval": {"action": "accept", "content": {"approve": true}}})),
-        state: Some(RawJson::from(json!({Approve::META_KEY: {"handle": &*handle}}))),
+        state: Some(RawJson::from(
+            json!({ApprovalLayer::META_KEY: {"handle": &*handle}}),
+        )),
     }));
     assert!(matches!(bench.call(&mut cx).await, Ok(Outcome::Pending(_))));
     bench.decide(&handle, ApprovalVerdict::Approve).await;
@@ -396,7 +399,7 @@ impl Client {
     /// A call of this client.
     fn context(self: &Arc<Self>, bench: &Bench, amount: u32) -> CallContext {
         let mut cx = bench.context(&bench.tool(), json!({ "amount": amount }));
-        cx.ask = Some(Asker::new(self.clone(), bench.clock.clone()));
+        cx.origin.ask = Some(Asker::new(self.clone(), bench.clock.clone()));
         cx
     }
 }
@@ -489,7 +492,7 @@ async fn a_question_says_what_is_to_be_approved() {
     let client = Arc::new(Client::that_says(r#"{"action":"decline"}"#));
     let mut cx = client.context(&bench, 5);
     cx.arguments = Arc::new(tool_core::Arguments::parse("{\"to\":\"ann\u{202e}\",\"amount\":1e2}").unwrap());
-    cx.caller = Arc::new(Caller::new("bob\n\nArguments: none"));
+    cx.origin.caller = Arc::new(Caller::new("bob\n\nArguments: none"));
     let _ = bench.call(&mut cx).await;
     let asked = client.asked.lock().unwrap();
     assert_eq!(asked[0].method, "elicitation/create");
@@ -552,6 +555,7 @@ impl Invoke for Rounds {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let n = self.0.fetch_add(1, Ordering::SeqCst);
         let brought = cx
+            .extras
             .resume
             .as_ref()
             .map(|resume| resume.state.clone().expect("a state").to_string());
@@ -585,10 +589,10 @@ async fn a_client_that_takes_rounds_is_asked_once_for_all_of_them() {
         ..Client::that_says("null")
     });
     let tool = Rounds(AtomicUsize::new(0));
-    let stack = Approve::new(rules(|_| {}), bench.desk.clone()).layer(tool);
+    let stack = ApprovalLayer::new(rules(|_| {}), bench.desk.clone()).layer(tool);
     let round = |responses: Value, state: &Option<RawJson>| {
         let mut cx = client.context(&bench, 5);
-        cx.resume = Some(Arc::new(Resume {
+        cx.extras.resume = Some(Arc::new(Resume {
             responses: RawJson::from(responses),
             state: state.clone(),
         }));
@@ -624,7 +628,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     });
     let round = |answer: Value, state: &Option<RawJson>| {
         let mut cx = client.context(&bench, 5);
-        cx.resume = Some(Arc::new(Resume {
+        cx.extras.resume = Some(Arc::new(Resume {
             responses: RawJson::from(json!({ "approval": answer })),
             state: state.clone(),
         }));
@@ -633,7 +637,7 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
     let yes = json!({"action": "accept", "content": {"approve": true}});
     // They change while the tool's own question is open.
     let shared = SharedRules::new(rules(|_| {}));
-    let stack = Approve::new(shared.clone(), bench.desk.clone()).layer(Rounds(AtomicUsize::new(0)));
+    let stack = ApprovalLayer::new(shared.clone(), bench.desk.clone()).layer(Rounds(AtomicUsize::new(0)));
     let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
     let first = needed(stack.invoke(&mut round(yes.clone(), &asked.state)).await);
     shared.store(&rules(|approval| approval.required.clear()));
@@ -645,12 +649,12 @@ async fn where_the_rules_ask_for_nothing_any_more_a_tool_has_its_own_round() {
         (json!({"action": "decline"}), Some(ErrorKind::Denied)),
     ] {
         let shared = SharedRules::new(rules(|_| {}));
-        let stack = Approve::new(shared.clone(), bench.desk.clone()).layer(bench.script.clone());
+        let stack = ApprovalLayer::new(shared.clone(), bench.desk.clone()).layer(bench.script.clone());
         let asked = needed(stack.invoke(&mut client.context(&bench, 5)).await);
         shared.store(&rules(|approval| approval.required.clear()));
         let mut cx = round(answer, &asked.state);
         assert_eq!(kind(stack.invoke(&mut cx).await), refused);
-        assert!(refused.is_some() || cx.resume.is_none(), "nothing of ours");
+        assert!(refused.is_some() || cx.extras.resume.is_none(), "nothing of ours");
     }
 }
 
@@ -659,7 +663,7 @@ struct AsksAfter(Duration);
 
 impl Invoke for AsksAfter {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.resume.is_some() {
+        if cx.extras.resume.is_some() {
             return Ok(tool_core::Reply::value(RawJson::from(true)).into());
         }
         tokio::time::sleep(self.0).await;
@@ -673,7 +677,7 @@ impl Invoke for AsksAfter {
 #[tokio::test(start_paused = true)]
 async fn an_approval_is_kept_as_long_as_its_call_runs() {
     let bench = Bench::new();
-    let stack = Approve::new(rules(|_| {}), bench.desk.clone()).layer(AsksAfter(MINUTE / 2));
+    let stack = ApprovalLayer::new(rules(|_| {}), bench.desk.clone()).layer(AsksAfter(MINUTE / 2));
     let handle = bench.pending(5).await;
     bench.decide(&handle, ApprovalVerdict::Approve).await;
     advance(10 * MINUTE - Duration::from_secs(1)).await;
@@ -684,7 +688,7 @@ async fn an_approval_is_kept_as_long_as_its_call_runs() {
     };
     let (asked, _) = tokio::join!(stack.invoke(&mut cx), others);
     let mut cx = bench.context(&bench.tool(), json!({"amount": 5}));
-    cx.resume = Some(Arc::new(Resume {
+    cx.extras.resume = Some(Arc::new(Resume {
         responses: RawJson::object(),
         state: needed(asked).state,
     }));
@@ -746,22 +750,22 @@ async fn an_approval_of_a_call_that_was_dropped_is_gone() {
 struct Broken;
 
 impl Approvals for Broken {
-    fn ask(&self, _: Approval, _: Instant) -> BoxFuture<'_, Result<Approval, ApprovalsError>> {
+    fn ask(&self, _: ApprovalRecord, _: Instant) -> BoxFuture<'_, Result<ApprovalRecord, ApprovalsError>> {
         Box::pin(async { Err(ApprovalsError::Unavailable("the disk is full".to_owned())) })
     }
 
-    fn get<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Approval>, ApprovalsError>> {
+    fn get<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<ApprovalRecord>, ApprovalsError>> {
         Box::pin(async { Err(ApprovalsError::Unavailable("the disk is full".to_owned())) })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Approval>, ApprovalsError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, ApprovalsError>> {
         Box::pin(async { Err(ApprovalsError::Unavailable("the disk is full".to_owned())) })
     }
 
     fn replace<'a>(
         &'a self,
         _: &'a ApprovalState,
-        _: Approval,
+        _: ApprovalRecord,
     ) -> BoxFuture<'a, Result<bool, ApprovalsError>> {
         Box::pin(async { Err(ApprovalsError::Unavailable("the disk is full".to_owned())) })
     }
@@ -773,7 +777,7 @@ async fn where_nothing_can_be_kept_nothing_is_approved() {
     let bench = Bench::with(rules(|_| {}), full(), [Step::Echo]);
     let call = |principal: &'static str, amount: u32| {
         let mut cx = bench.context(&bench.tool(), json!({ "amount": amount }));
-        cx.caller = Arc::new(Caller::new(principal));
+        cx.origin.caller = Arc::new(Caller::new(principal));
         cx
     };
     for (principal, amount, is_kept) in [
@@ -822,13 +826,13 @@ async fn where_nothing_can_be_kept_nothing_is_approved() {
 #[tokio::test]
 async fn a_dry_run_asks_nobody_and_says_that_it_would() {
     let bench = Bench::new();
-    let stack = Approve::new(rules(|_| {}), bench.desk.clone()).layer(bench.script.clone());
+    let stack = ApprovalLayer::new(rules(|_| {}), bench.desk.clone()).layer(bench.script.clone());
     let mut cx = bench.context(&bench.tool(), json!({}));
     cx.mode = Mode::DryRun;
-    cx.explain();
+    cx.record_decisions();
     assert_eq!(kind(stack.invoke(&mut cx).await), None);
     assert_eq!(
-        cx.notes()[0].decision,
+        cx.decisions()[0].decision,
         "would ask for approval, because of the policy rule `pay*`"
     );
     assert!(bench.desk.list().await.unwrap().is_empty());

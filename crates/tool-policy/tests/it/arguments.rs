@@ -3,7 +3,7 @@
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{ArgumentHandling, ErrorKind, Invoke, Layer, Outcome, ToolError};
-use tool_policy::Validate;
+use tool_policy::ValidationLayer;
 use tool_testkit::{Script, Step, TestTool};
 
 use crate::context;
@@ -22,7 +22,7 @@ fn tool(handling: ArgumentHandling) -> TestTool {
 async fn call(handling: ArgumentHandling, arguments: Value) -> Result<(Value, Option<Value>), ToolError> {
     let script = Script::new([Step::Echo]);
     let mut cx = context(tool(handling), &script, arguments);
-    let outcome = Validate.layer(script.clone()).invoke(&mut cx).await;
+    let outcome = ValidationLayer.layer(script.clone()).invoke(&mut cx).await;
     assert_eq!(script.n_calls(), usize::from(outcome.is_ok()));
     let Outcome::Reply(reply) = outcome? else {
         panic!("a script answers at once")
@@ -74,7 +74,7 @@ async fn a_failure_tells_what_was_changed_as_well() {
     ))]);
     let arguments = json!({"query": "a", "limit": "3"});
     let mut cx = context(tool(ArgumentHandling::Coerce), &script, arguments);
-    let error = Validate
+    let error = ValidationLayer
         .layer(script)
         .invoke(&mut cx)
         .await
@@ -92,7 +92,7 @@ async fn what_does_not_change_keeps_its_own_text() {
     let mut cx = context(tool(ArgumentHandling::Coerce), &script, json!({}));
     let text = r#"{"query" : "\u0061", "limit":"4","id":123456789012345678901234567890 }"#;
     cx.arguments = std::sync::Arc::new(tool_core::Arguments::parse(text).unwrap());
-    Validate
+    ValidationLayer
         .layer(script)
         .invoke(&mut cx)
         .await
@@ -135,8 +135,8 @@ async fn defaults_are_filled_in_with_coerce_and_by_their_own_setting() {
     ] {
         let script = Script::new([Step::Echo]);
         let mut cx = context(tool_with_defaults(handling, setting), &script, bare.clone());
-        cx.explain();
-        let came = Validate.layer(script.clone()).invoke(&mut cx).await;
+        cx.record_decisions();
+        let came = ValidationLayer.layer(script.clone()).invoke(&mut cx).await;
         let case = format!("{handling:?} {setting:?}");
         if !is_filled {
             let error = came.expect_err(&case);
@@ -172,7 +172,7 @@ async fn defaults_are_filled_in_with_coerce_and_by_their_own_setting() {
         assert_eq!(told["changes"][0]["change"], "filled", "{case}");
         // The log tells no value.
         assert!(
-            cx.notes().iter().all(|note| !note.decision.contains("10")),
+            cx.decisions().iter().all(|note| !note.decision.contains("10")),
             "{case}"
         );
     }
@@ -183,7 +183,7 @@ async fn strict_arguments_are_refused_though_defaults_are_filled_in() {
     let script = Script::new([Step::Echo]);
     let tool = tool_with_defaults(ArgumentHandling::Strict, Some(true));
     let mut cx = context(tool, &script, json!({"query": "a", "limit": "3"}));
-    let error = Validate
+    let error = ValidationLayer
         .layer(script.clone())
         .invoke(&mut cx)
         .await
@@ -203,12 +203,16 @@ async fn arguments_that_fit_are_never_refused_for_their_defaults() {
     tool.settings.fill_defaults = Some(true);
     let script = Script::new([Step::Echo]);
     let mut cx = context(tool, &script, arguments.clone());
-    cx.explain();
-    Validate.layer(script).invoke(&mut cx).await.expect("they fit");
+    cx.record_decisions();
+    ValidationLayer
+        .layer(script)
+        .invoke(&mut cx)
+        .await
+        .expect("they fit");
     assert_eq!(cx.arguments.value(), &arguments);
     let said = cx
-        .notes()
+        .decisions()
         .iter()
         .any(|note| note.decision.starts_with("defaults were not filled in"));
-    assert!(said, "{:?}", cx.notes());
+    assert!(said, "{:?}", cx.decisions());
 }

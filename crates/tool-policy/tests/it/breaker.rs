@@ -9,9 +9,9 @@ use tokio::{
 };
 use tool_core::{
     BreakerScope, BreakerSettings, CallContext, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
-    PendingCall, Reply, Tool, ToolError, Upstream,
+    PendingCall, Reply, Tool, ToolError, UpstreamState,
 };
-use tool_policy::{Breaker, BreakerPeek, Circuit, Verdict};
+use tool_policy::{BreakerLayer, BreakerPeekLayer, Circuit, Verdict};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -174,8 +174,8 @@ fn error(kind: ErrorKind) -> ToolError {
 }
 
 fn stack<S: Invoke + 'static>(inner: S) -> impl Invoke + 'static {
-    Layers::outermost(BreakerPeek)
-        .then(Breaker::with_jitter(Jitter::seeded(1)))
+    Layers::outermost(BreakerPeekLayer)
+        .then(BreakerLayer::with_jitter(Jitter::seeded(1)))
         .around(inner)
 }
 
@@ -224,7 +224,7 @@ async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
             .expect_err("it fails");
     }
     let mut cx = context(&tool, clock);
-    cx.explain();
+    cx.record_decisions();
     let refused = stack.invoke(&mut cx).await.expect_err("it is held back");
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(
@@ -234,7 +234,7 @@ async fn a_refusal_says_for_how_long_and_that_waiting_in_the_call_is_no_use() {
         "{refused}"
     );
     assert!(refused.retry_after() >= Some(SECOND) && !refused.allows_retry());
-    assert_eq!(cx.notes().last().unwrap().layer, "breaker");
+    assert_eq!(cx.decisions().last().unwrap().layer, "breaker");
 }
 
 #[tokio::test(start_paused = true)]
@@ -358,7 +358,7 @@ async fn an_ill_upstream_takes_all_of_its_tools_with_it_and_a_broken_tool_does_n
         (ErrorKind::ResultInvalid, 1),
         (ErrorKind::InvalidArguments, 1),
     ] {
-        let (upstream, clock) = (Arc::new(Upstream::new("files")), TokioClock::new());
+        let (upstream, clock) = (Arc::new(UpstreamState::new("files")), TokioClock::new());
         let (broken, sound) = (
             Script::new([Step::FailSent(error(kind))]),
             Script::new([Step::Echo]),
@@ -410,7 +410,7 @@ async fn what_waits_for_a_person_closes_nothing() {
 
 /// Two tools of one upstream, guarded with these settings of their own.
 fn siblings(first: BreakerSettings, second: BreakerSettings, scripts: [&Script; 2]) -> [Arc<Tool>; 2] {
-    let upstream = Arc::new(Upstream::new("files"));
+    let upstream = Arc::new(UpstreamState::new("files"));
     let tool = |name: &str, settings, script: &Script| {
         let mut tool = guarded(name).upstream(&upstream);
         tool.settings.breaker = Some(settings);
@@ -475,7 +475,7 @@ async fn what_a_tool_sets_for_itself_closes_off_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn an_upstream_may_have_no_breaker() {
-    let (upstream, clock) = (Arc::new(Upstream::new("files")), TokioClock::new());
+    let (upstream, clock) = (Arc::new(UpstreamState::new("files")), TokioClock::new());
     let (ill, well) = (
         Script::new([Step::FailSent(error(ErrorKind::Unavailable))]),
         Script::new([Step::Echo]),
@@ -512,7 +512,10 @@ async fn a_tool_that_fails_holds_back_no_other_and_a_dead_upstream_holds_back_al
         ]
     });
     for (step, is_dead) in steps.into_iter().flatten() {
-        let (upstream, clock) = (Arc::new(Upstream::new("https://a.example")), TokioClock::new());
+        let (upstream, clock) = (
+            Arc::new(UpstreamState::new("https://a.example")),
+            TokioClock::new(),
+        );
         let (bad, good) = (Script::new([step.clone()]), Script::new([Step::Echo]));
         let first = guarded("bad").upstream(&upstream).build(bad.clone());
         let second = guarded("good").upstream(&upstream).build(good.clone());

@@ -15,7 +15,7 @@ use tool_core::{
     AlertKind, AlertPhase, Backend, CallContext, ErrorKind, Event, Invoke, Layer, Observe, Outcome, Refresh,
     Reply, Tool, ToolError,
 };
-use tool_policy::Credentials;
+use tool_policy::CredentialRefreshLayer;
 use tool_runtime::TokioClock;
 use tool_testkit::{TestTool, call};
 
@@ -105,7 +105,7 @@ impl Bench {
     async fn call(&self) -> Result<Outcome, ToolError> {
         let mut cx = call(self.tool.clone(), json!({}), self.clock.clone());
         cx.observers = [self.seen.clone() as Arc<dyn Observe>].into_iter().collect();
-        let layer = Credentials.layer(self.locked.clone());
+        let layer = CredentialRefreshLayer.layer(self.locked.clone());
         layer.invoke(&mut cx).await
     }
 

@@ -19,7 +19,7 @@ use tool_core::{
     CallContext, Caller, Category, ErrorKind, Feature, Invoke, Layer, Metadata, Outcome, Pattern, Reply,
     Target, ToolError,
 };
-use tool_policy::{Admit, ApprovalRules, Rules, Validate, ValidateResult};
+use tool_policy::{AdmissionLayer, ApprovalRules, ResultValidationLayer, Rules, ValidationLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -36,11 +36,11 @@ async fn admit(rules: Rules, name: &str, required: &[&str], granted: &[&str]) ->
     });
     let mut cx = context(tool, &script, json!({}));
     let permissions: BTreeSet<Arc<str>> = granted.iter().map(|&permission| permission.into()).collect();
-    cx.caller = Arc::new(Caller {
+    cx.origin.caller = Arc::new(Caller {
         permissions,
         ..Caller::new("ann")
     });
-    let result = Admit::new(Arc::new(rules))
+    let result = AdmissionLayer::new(Arc::new(rules))
         .layer(script.clone())
         .invoke(&mut cx)
         .await;
@@ -183,7 +183,7 @@ async fn arguments_that_do_not_fit_reach_nothing() {
             &script,
             arguments.clone(),
         );
-        let result = Validate.layer(script.clone()).invoke(&mut cx).await;
+        let result = ValidationLayer.layer(script.clone()).invoke(&mut cx).await;
         assert_eq!(result.is_ok(), fits, "{arguments}");
         assert_eq!(script.n_calls(), usize::from(fits));
         if let Err(error) = result {
@@ -224,7 +224,7 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
             &script,
             json!({}),
         );
-        let result = ValidateResult.layer(script).invoke(&mut cx).await;
+        let result = ResultValidationLayer.layer(script).invoke(&mut cx).await;
         assert_eq!(result.is_ok(), fits, "{}", reply.raw());
         if let Err(error) = result {
             assert_eq!(error.kind(), ErrorKind::ResultInvalid);
@@ -237,7 +237,7 @@ async fn results_that_do_not_fit_are_refused_without_their_values() {
 async fn a_tool_without_an_output_schema_may_answer_anything() {
     let script = Script::new([Step::Value(json!([1, 2]))]);
     let mut cx = context(TestTool::new("free"), &script, json!({}));
-    assert!(ValidateResult.layer(script).invoke(&mut cx).await.is_ok());
+    assert!(ResultValidationLayer.layer(script).invoke(&mut cx).await.is_ok());
 }
 
 /// A resource that a template stands for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{ErrorKind, Invoke, Layer, Outcome, PartialRule, PartialSettings, Reply, ToolError};
-use tool_policy::Partial;
+use tool_policy::PartialResultsLayer;
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -14,7 +14,7 @@ async fn run(settings: Option<PartialSettings>, reply: Reply) -> Result<Outcome,
     let mut tool = TestTool::new("search");
     tool.settings.partial = settings;
     let mut cx = call(tool.build(script.clone()), json!({}), Arc::new(TokioClock::new()));
-    Partial.layer(script).invoke(&mut cx).await
+    PartialResultsLayer.layer(script).invoke(&mut cx).await
 }
 
 fn rule(rule: PartialRule, field: Option<&str>) -> Option<PartialSettings> {

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::advance;
 use tool_core::{
-    CallContext, Caller, Clock, ErrorKind, Invoke, Layer, Limits, Mode, RateLimit as Limit, Tool, Upstream,
+    CallContext, Caller, Clock, ErrorKind, Invoke, Layer, Limits, Mode, RateLimitSettings as Limit, Tool,
+    UpstreamState,
 };
-use tool_policy::{RateLimit, RateLimiting};
+use tool_policy::{RateLimit, RateLimitLayer};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -24,13 +25,13 @@ fn per_minute(requests: u32) -> Limit {
 
 /// A stack around an executor that answers at once, and the clock of its calls.
 struct Bench {
-    stack: RateLimiting<Script>,
+    stack: RateLimit<Script>,
     script: Script,
     clock: Arc<dyn Clock>,
 }
 
 impl Bench {
-    fn new(layer: RateLimit) -> Self {
+    fn new(layer: RateLimitLayer) -> Self {
         let script = Script::new([Step::Echo]);
         Self {
             stack: layer.layer(script.clone()),
@@ -47,7 +48,7 @@ impl Bench {
 
     fn context(&self, tool: &Arc<Tool>, principal: &str) -> CallContext {
         let mut cx = call(tool.clone(), json!({}), self.clock.clone());
-        cx.caller = Arc::new(Caller::new(principal));
+        cx.origin.caller = Arc::new(Caller::new(principal));
         cx
     }
 
@@ -74,7 +75,7 @@ impl Bench {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_as_told_passes() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let tool = bench.tool(|limits| limits.rate.tool = Some(per_minute(100)));
     assert_eq!(bench.n_passed(&tool, "ann", 150).await, 100, "as many at once");
     let wait = bench.call(&tool, "ann").await.expect_err("the limit is reached");
@@ -89,7 +90,7 @@ async fn who_waits_as_told_passes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_is_as_large_as_is_said_and_the_rest_comes_evenly() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let limit = Limit {
         burst: Some(5),
         ..per_minute(60)
@@ -106,7 +107,7 @@ async fn a_burst_is_as_large_as_is_said_and_the_rest_comes_evenly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_principals_share_leaves_the_rest_to_others() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let limit = Limit {
         per_principal: Some(4),
         ..per_minute(10)
@@ -124,14 +125,14 @@ async fn a_principals_share_leaves_the_rest_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_principal_has_one_limit_for_all_tools() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let limits = |limits: &mut Limits| limits.rate.principal = Some(per_minute(10));
     let tools = [bench.tool(limits), bench.tool(limits)];
     assert_eq!(bench.n_passed(&tools[0], "ann", 6).await, 6);
     assert_eq!(bench.n_passed(&tools[1], "ann", 6).await, 4);
     assert_eq!(bench.n_passed(&tools[1], "bob", 20).await, 10);
     let mut other_tenant = bench.context(&tools[0], "ann");
-    other_tenant.caller = Arc::new(Caller {
+    other_tenant.origin.caller = Arc::new(Caller {
         tenant: "other".into(),
         ..Caller::new("ann")
     });
@@ -140,8 +141,8 @@ async fn a_principal_has_one_limit_for_all_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_of_one_upstream_share_its_limit_and_all_tools_the_total() {
-    let bench = Bench::new(RateLimit::new());
-    let upstream = Arc::new(Upstream::new("http://10.1.2.3"));
+    let bench = Bench::new(RateLimitLayer::new());
+    let upstream = Arc::new(UpstreamState::new("http://10.1.2.3"));
     let tools = [Some(upstream.clone()), Some(upstream), None].map(|upstream| {
         let mut tool = TestTool::new("search");
         tool.settings.limits.rate.upstream = Some(per_minute(5));
@@ -162,7 +163,7 @@ async fn tools_of_one_upstream_share_its_limit_and_all_tools_the_total() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reload_keeps_what_was_used_unless_the_limit_is_another() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let mut tool = TestTool::new("search");
     tool.state = Some(Arc::default());
     let mut with = |requests| {
@@ -177,7 +178,7 @@ async fn a_reload_keeps_what_was_used_unless_the_limit_is_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_counts_nothing() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let tool = bench.tool(|limits| limits.rate.tool = Some(per_minute(1)));
     for _ in 0..50 {
         let mut cx = bench.context(&tool, "ann");
@@ -189,7 +190,7 @@ async fn a_dry_run_counts_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn no_limit_refuses_nothing() {
-    let bench = Bench::new(RateLimit::new());
+    let bench = Bench::new(RateLimitLayer::new());
     let tool = bench.tool(|_| {});
     assert_eq!(bench.n_passed(&tool, "ann", 50).await, 50);
 }

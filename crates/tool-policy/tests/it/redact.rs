@@ -6,9 +6,9 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, ErrorKind, InputRequest, Invoke, Layer, Outcome,
-    Progress, Question, Redaction, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
+    Progress, Question, RedactionMode, Reference, Reply, Secret, SecretError, Secrets, Template, ToolError,
 };
-use tool_policy::{Redact, Redactor};
+use tool_policy::{RedactionLayer, Redactor};
 use tool_testkit::{Script, Step, TestTool};
 
 use crate::context;
@@ -36,15 +36,15 @@ async fn knowing() -> Redactor {
     redactor
 }
 
-async fn came(redactor: Redactor, redaction: Redaction, step: Step) -> Result<Outcome, ToolError> {
+async fn came(redactor: Redactor, redaction: RedactionMode, step: Step) -> Result<Outcome, ToolError> {
     let script = Script::new([step]);
     let mut tool = TestTool::new("t");
     tool.settings.redaction = redaction;
     let mut cx = context(tool, &script, json!({}));
-    Redact::new(redactor).layer(script).invoke(&mut cx).await
+    RedactionLayer::new(redactor).layer(script).invoke(&mut cx).await
 }
 
-async fn shown(redactor: &Redactor, redaction: Redaction, result: &str) -> String {
+async fn shown(redactor: &Redactor, redaction: RedactionMode, result: &str) -> String {
     let reply = Reply::value(RawJson::parse(result.to_owned()).expect("JSON"));
     let outcome = came(redactor.clone(), redaction, Step::Reply(reply)).await;
     let Ok(Outcome::Reply(reply)) = outcome else {
@@ -79,11 +79,11 @@ async fn a_secret_is_hidden_in_every_form_and_the_rest_keeps_its_bytes() {
     ];
     for (result, expected) in cases {
         assert_eq!(
-            shown(&redactor, Redaction::Secrets, &result).await,
+            shown(&redactor, RedactionMode::Secrets, &result).await,
             expected,
             "{result}"
         );
-        assert_eq!(shown(&redactor, Redaction::Off, &result).await, result);
+        assert_eq!(shown(&redactor, RedactionMode::Off, &result).await, result);
     }
 }
 
@@ -94,7 +94,7 @@ async fn a_secret_of_digits_leaves_json_behind() {
     redactor.learn("98765");
     let shown = shown(
         &redactor,
-        Redaction::Secrets,
+        RedactionMode::Secrets,
         r#"{"a":[-1234567890.5, 98765],"1234567890":"\u0041 1234567890"}"#,
     )
     .await;
@@ -126,7 +126,11 @@ async fn errors_are_without_them_in_words_and_data() {
     let error = ToolError::new(ErrorKind::Auth, format!("`{SECRET}` is not accepted"))
         .with_detail(RawJson::parse(format!("{{\"token\":{quoted}}}")).expect("JSON"));
     // They go to logs, alerts and traces, so it does not matter what the tool's results may hold.
-    for redaction in [Redaction::Secrets, Redaction::Credentials, Redaction::Off] {
+    for redaction in [
+        RedactionMode::Secrets,
+        RedactionMode::Credentials,
+        RedactionMode::Off,
+    ] {
         let hidden = came(knowing().await, redaction, Step::Fail(error.clone()))
             .await
             .expect_err("it fails");
@@ -162,13 +166,13 @@ async fn credentials_of_well_known_kinds_are_hidden_where_that_is_asked_for() {
     for credential in credentials {
         let result = json!({ "text": format!("it is {credential}, they say"), "n": 1 }).to_string();
         let value: Value =
-            serde_json::from_str(&shown(&nothing, Redaction::Credentials, &result).await).expect("JSON");
+            serde_json::from_str(&shown(&nothing, RedactionMode::Credentials, &result).await).expect("JSON");
         assert_eq!(
             value,
             json!({"text": "it is [redacted], they say", "n": 1}),
             "{credential}"
         );
-        assert_eq!(shown(&nothing, Redaction::Secrets, &result).await, result);
+        assert_eq!(shown(&nothing, RedactionMode::Secrets, &result).await, result);
     }
     for plain in [
         "AKIA",
@@ -177,7 +181,7 @@ async fn credentials_of_well_known_kinds_are_hidden_where_that_is_asked_for() {
         "eyJust.a.word",
     ] {
         let result = json!({ "text": plain }).to_string();
-        assert_eq!(shown(&nothing, Redaction::Credentials, &result).await, result);
+        assert_eq!(shown(&nothing, RedactionMode::Credentials, &result).await, result);
     }
 }
 
@@ -203,13 +207,13 @@ async fn fields_that_a_tool_names_are_hidden_in_results_and_in_the_data_of_error
         tool.settings.redaction = redaction;
         tool.settings.redact = ["ssn".to_owned()].into();
         let mut cx = context(tool, &script, json!({}));
-        Redact::new(Redactor::default())
+        RedactionLayer::new(Redactor::default())
             .layer(script)
             .invoke(&mut cx)
             .await
     };
     let raw = |text: &str| RawJson::parse(text.to_owned()).expect("JSON");
-    for redaction in [Redaction::Off, Redaction::Secrets] {
+    for redaction in [RedactionMode::Off, RedactionMode::Secrets] {
         let value = Step::Reply(Reply::value(raw(r#"{"ssn": 1, "n": 1e2}"#)));
         let result = raw(r#"{"structuredContent": {"ssn": 1}, "content": []}"#);
         for (step, expected) in [
@@ -251,7 +255,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
         let mut tool = TestTool::new("t");
         tool.settings.redact = ["ssn".to_owned()].into();
         let mut cx = context(tool, &script, json!({}));
-        let outcome = Redact::new(Redactor::default())
+        let outcome = RedactionLayer::new(Redactor::default())
             .layer(script)
             .invoke(&mut cx)
             .await;
@@ -265,7 +269,7 @@ async fn fields_are_hidden_in_json_within_texts_and_in_the_messages_of_errors() 
     let mut tool = TestTool::new("t");
     tool.settings.redact = ["ssn".to_owned()].into();
     let mut cx = context(tool, &script, json!({}));
-    let layer = Redact::new(Redactor::default()).layer(script);
+    let layer = RedactionLayer::new(Redactor::default()).layer(script);
     let error = layer.invoke(&mut cx).await.expect_err("it fails");
     assert_eq!(error.message(), r#"refused: {"Ssn":"[redacted]"}"#);
 }
@@ -318,11 +322,12 @@ struct Talker;
 impl Invoke for Talker {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let secret = RawJson::from(json!({ "message": SECRET }));
-        cx.progress
+        cx.origin
+            .progress
             .as_ref()
             .expect("somebody follows")
             .report(secret.clone());
-        let ask = cx.ask.clone().expect("there is a client");
+        let ask = cx.origin.ask.clone().expect("there is a client");
         ask.client().log(&secret);
         let question = Question {
             method: "elicitation/create".to_owned(),
@@ -338,19 +343,22 @@ async fn what_a_tool_says_while_it_runs_is_without_them() {
     let redactor = knowing().await;
     let plain = RawJson::from(json!({ "message": SECRET })).to_string();
     let hidden = r#"{"message":"[redacted]"}"#;
-    for (redaction, expected) in [(Redaction::Secrets, hidden), (Redaction::Off, plain.as_str())] {
+    for (redaction, expected) in [
+        (RedactionMode::Secrets, hidden),
+        (RedactionMode::Off, plain.as_str()),
+    ] {
         let told = Arc::new(Told::default());
         let mut tool = TestTool::new("t");
         tool.settings.redaction = redaction;
         let mut cx = context(tool, &Script::new([]), json!({}));
-        cx.progress = Some(told.clone());
+        cx.origin.progress = Some(told.clone());
         let clock = cx.clock.clone();
-        cx.ask = Some(Asker::new(told.clone(), clock));
-        let layer = Redact::new(redactor.clone()).layer(Talker);
+        cx.origin.ask = Some(Asker::new(told.clone(), clock));
+        let layer = RedactionLayer::new(redactor.clone()).layer(Talker);
         layer.invoke(&mut cx).await.expect("it is answered");
         assert_eq!(*told.0.lock().expect("no test panics with it"), [expected; 3]);
         // Whoever stands further out talks to the client itself, and knows that it was asked.
-        let ask = cx.ask.expect("there is a client");
+        let ask = cx.origin.ask.expect("there is a client");
         assert!(ask.has_asked());
         ask.client().log(&RawJson::from(json!({ "message": SECRET })));
         assert_eq!(told.0.lock().expect("no test panics with it")[3], plain);
@@ -366,7 +374,7 @@ impl Invoke for Questioner {
             method: "sampling/createMessage".to_owned(),
             params: Some(RawJson::from(self.0.clone())),
         };
-        let ask = cx.ask.clone().expect("there is a client");
+        let ask = cx.origin.ask.clone().expect("there is a client");
         ask.ask(question).await.expect("it is answered");
         let requests = json!({"q": {"method": "elicitation/create", "params": self.0}});
         Ok(Outcome::NeedsInput(Box::new(InputRequest {
@@ -410,12 +418,12 @@ async fn fields_are_hidden_in_questions_and_forms_keep_their_names() {
     ] {
         let told = Arc::new(Told::default());
         let mut tool = TestTool::new("t");
-        tool.settings.redaction = Redaction::Off;
+        tool.settings.redaction = RedactionMode::Off;
         tool.settings.redact = vec!["ssn".to_owned()].into();
         let mut cx = context(tool, &Script::new([]), json!({}));
         let clock = cx.clock.clone();
-        cx.ask = Some(Asker::new(told.clone(), clock));
-        let layer = Redact::new(Redactor::default()).layer(Questioner(params.clone()));
+        cx.origin.ask = Some(Asker::new(told.clone(), clock));
+        let layer = RedactionLayer::new(Redactor::default()).layer(Questioner(params.clone()));
         let outcome = layer.invoke(&mut cx).await.expect("it is answered");
         let read = |text: &str| serde_json::from_str::<Value>(text).expect("it is JSON");
         assert_eq!(read(&told.0.lock().expect("no test panics with it")[0]), expected);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{Body, Caller, Feature, Invoke, Layer, Outcome, Pattern, Reply, Target};
-use tool_policy::{Admit, ApprovalRules, Rules};
+use tool_policy::{AdmissionLayer, ApprovalRules, Rules};
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call, file_readers, file_spelling};
 
@@ -230,8 +230,8 @@ fn completed(rules: &Rules, template: &str, values: &[&str]) -> Value {
         json!({"argument": {"name": "path", "value": ""}, "context": {"arguments": {"top": "secret"}}});
     let mut cx = call(Arc::clone(&tool), arguments, Arc::new(TokioClock::new()));
     cx.target = Target::Completion(tool);
-    cx.caller = Arc::new(Caller::new("ann"));
-    let layer = Admit::new(Arc::new(rules.clone())).layer(script);
+    cx.origin.caller = Arc::new(Caller::new("ann"));
+    let layer = AdmissionLayer::new(Arc::new(rules.clone())).layer(script);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime starts");

@@ -8,15 +8,16 @@ use std::{
 use raw_json::RawJson;
 use serde_json::json;
 use tool_core::{
-    AlertKind, CallContext, ErrorKind, ErrorPolicy, ErrorRule, Event, Invoke, Layer, Observe, ToolError,
+    AlertKind, CallContext, ErrorKind, ErrorPolicySettings, ErrorRule, Event, Invoke, Layer, Observe,
+    ToolError,
 };
-use tool_policy::Surface;
+use tool_policy::ErrorPolicyLayer;
 use tool_runtime::TokioClock;
 use tool_testkit::{Script, Step, TestTool, call};
 
 fn told(message: &str) -> String {
     let error = ToolError::new(ErrorKind::UpstreamError, message);
-    Surface::default().told(error).message().to_owned()
+    ErrorPolicyLayer::default().told(error).message().to_owned()
 }
 
 /// A model reads one line, in which nothing is hidden and no markup acts.
@@ -107,7 +108,7 @@ fn the_error_as_it_was_is_the_cause() {
     let error = ToolError::new(ErrorKind::Unavailable, "10.0.0.1 is down")
         .with_retry_after(std::time::Duration::from_secs(3))
         .with_detail(RawJson::from(json!({"host": "10.0.0.1:80"})));
-    let told = Surface::default().told(error);
+    let told = ErrorPolicyLayer::default().told(error);
     assert_eq!(told.message(), "[internal address] is down");
     assert_eq!(
         told.source().map(ToString::to_string).as_deref(),
@@ -118,7 +119,7 @@ fn the_error_as_it_was_is_the_cause() {
     let pages = json!({"code": -32042, "data": {"elicitations": [{"url": "http://localhost:1/login"}]}});
     let error = ToolError::new(ErrorKind::UpstreamError, "visit").with_detail(RawJson::from(pages));
     assert!(
-        Surface::default().told(error).detail().is_some(),
+        ErrorPolicyLayer::default().told(error).detail().is_some(),
         "a client needs these"
     );
 }
@@ -130,8 +131,8 @@ fn an_operator_has_other_words() {
         advice: Some("ask for Ada".into()),
         alert: None,
     };
-    let policy = Arc::new(ErrorPolicy::default().with(ErrorKind::Unavailable, rule));
-    let surface = Surface::new(policy);
+    let policy = Arc::new(ErrorPolicySettings::default().with(ErrorKind::Unavailable, rule));
+    let surface = ErrorPolicyLayer::new(policy);
     let told = surface.told(ToolError::new(ErrorKind::Unavailable, "down"));
     assert_eq!(
         (told.message(), told.advice()),
@@ -162,8 +163,8 @@ async fn operators_are_told_of_what_should_not_happen_and_not_of_each() {
         alert: Some(true),
         ..ErrorRule::default()
     };
-    let policy = Arc::new(ErrorPolicy::default().with(ErrorKind::Timeout, rule));
-    let surface = Surface::new(policy);
+    let policy = Arc::new(ErrorPolicySettings::default().with(ErrorKind::Timeout, rule));
+    let surface = ErrorPolicyLayer::new(policy);
     for (kind, expected) in [
         (ErrorKind::Internal, 2),
         (ErrorKind::OutcomeUnknown, 2),

@@ -11,12 +11,12 @@ use serde_json::json;
 use shuttle::future::{block_on, yield_now};
 use tool_core::{
     BreakerScope, BreakerSettings, CallContext, Clock, ErrorKind, Instant, Invoke, Jitter, Layers, Outcome,
-    Reply, Tool, ToolError, Upstream,
+    Reply, Tool, ToolError, UpstreamState,
 };
 use tool_testkit::{Script, TestTool, call};
 
 use crate::{
-    breaker::{Breaker, BreakerPeek},
+    breaker::{BreakerLayer, BreakerPeekLayer},
     circuit::{Circuit, HeldBack},
 };
 
@@ -34,7 +34,7 @@ pub(crate) const SETTINGS: BreakerSettings = BreakerSettings {
 /// Tools with breakers, and what has become of their calls. More than one of them have an upstream in common.
 pub(crate) struct World {
     tools: Vec<Arc<Tool>>,
-    upstream: Option<Arc<Upstream>>,
+    upstream: Option<Arc<UpstreamState>>,
     clock: Arc<Hands>,
     seen: Arc<Seen>,
 }
@@ -77,7 +77,7 @@ pub(crate) fn at(seconds: u64) -> Instant {
 impl World {
     /// One whose breaker is open: that of the tool, or of the upstream.
     pub(crate) fn held_back(n_tools: usize) -> Self {
-        let upstream = (n_tools > 1).then(|| Arc::new(Upstream::new("files")));
+        let upstream = (n_tools > 1).then(|| Arc::new(UpstreamState::new("files")));
         let tools = (0..n_tools).map(|number| {
             let mut tool = TestTool::new(&format!("t{number}"));
             tool.settings.breaker = Some(SETTINGS);
@@ -107,8 +107,8 @@ impl World {
         let tool = self.tools[number % self.tools.len()].clone();
         let mut cx = call(tool, json!({}), self.clock.clone());
         let seen = self.seen.clone();
-        let stack = Layers::outermost(BreakerPeek)
-            .then(Breaker::with_jitter(Jitter::seeded(1)))
+        let stack = Layers::outermost(BreakerPeekLayer)
+            .then(BreakerLayer::with_jitter(Jitter::seeded(1)))
             .around(Runner { seen, fate });
         async move { stack.invoke(&mut cx).await.is_ok() }
     }

@@ -9,18 +9,18 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tool_core::{
-    CallContext, Caller, ConcurrencyLimit, ErrorKind, Invoke, Layer, Layers, Limits, Mode, Outcome, Tool,
-    ToolError, Upstream,
+    CallContext, Caller, ConcurrencySettings, ErrorKind, Invoke, Layer, Layers, Limits, Mode, Outcome, Tool,
+    ToolError, UpstreamState,
 };
-use tool_runtime::{Concurrency, Deadline, TokioClock};
+use tool_runtime::{ConcurrencyLimitLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn limit(max: u32, queue: u32) -> ConcurrencyLimit {
-    ConcurrencyLimit {
+fn limit(max: u32, queue: u32) -> ConcurrencySettings {
+    ConcurrencySettings {
         queue,
-        ..ConcurrencyLimit::new(max)
+        ..ConcurrencySettings::new(max)
     }
 }
 
@@ -32,14 +32,14 @@ fn tool(script: &Script, limits: impl FnOnce(&mut Limits)) -> Arc<Tool> {
 
 fn context(tool: &Arc<Tool>, principal: &str) -> CallContext {
     let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
-    cx.caller = Arc::new(Caller::new(principal));
+    cx.origin.caller = Arc::new(Caller::new(principal));
     cx
 }
 
 type Called = JoinHandle<Result<Outcome, ToolError>>;
 
 /// Begins a call and lets it go as far as it can.
-async fn begin(layer: &Concurrency, script: &Script, mut cx: CallContext) -> Called {
+async fn begin(layer: &ConcurrencyLimitLayer, script: &Script, mut cx: CallContext) -> Called {
     let stack = layer.clone().layer(script.clone());
     let called = tokio::spawn(async move { stack.invoke(&mut cx).await });
     for _ in 0..4 {
@@ -54,7 +54,7 @@ fn takes(duration: Duration) -> Script {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_run_at_once_than_allowed_and_all_have_their_turn() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(3, 100)));
     let start = Instant::now();
     let calls = (0..9).map(|_| begin(&layer, &script, context(&tool, "ann")));
@@ -68,7 +68,7 @@ async fn no_more_run_at_once_than_allowed_and_all_have_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn one_more_than_the_queue_holds_is_refused_at_once_with_a_hint() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 2)));
     let mut calls = Vec::new();
     for _ in 0..3 {
@@ -95,7 +95,7 @@ async fn one_more_than_the_queue_holds_is_refused_at_once_with_a_hint() {
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_first_is_served_first() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 10)));
     let start = Instant::now();
     let mut calls = Vec::new();
@@ -112,7 +112,7 @@ async fn who_comes_first_is_served_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_waiter_frees_its_place_and_a_dropped_call_its_own() {
-    let (layer, script) = (Concurrency::new(), Script::new([Step::Hang(false)]));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), Script::new([Step::Hang(false)]));
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 1)));
     let running = begin(&layer, &script, context(&tool, "ann")).await;
     let waiting = begin(&layer, &script, context(&tool, "ann")).await;
@@ -131,7 +131,7 @@ async fn a_dropped_waiter_frees_its_place_and_a_dropped_call_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_calls_that_are_dropped_at_any_time_leave_nothing_behind() {
-    let (layer, script) = (Concurrency::new(), takes(7 * SECOND / 1000));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(7 * SECOND / 1000));
     let tool = tool(&script, |limits| {
         limits.concurrency.tool = Some(limit(3, 2000));
         limits.concurrency.principal = Some(limit(2, 2000));
@@ -168,15 +168,17 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
         (Some(3 * SECOND), 40 * SECOND, 3 * SECOND, ErrorKind::Overloaded),
         (Some(60 * SECOND), 40 * SECOND, 40 * SECOND, ErrorKind::Timeout),
     ] {
-        let (layer, script) = (Concurrency::new(), Script::new([Step::Hang(true)]));
+        let (layer, script) = (ConcurrencyLimitLayer::new(), Script::new([Step::Hang(true)]));
         let tool = tool(&script, |limits| {
-            limits.concurrency.tool = Some(ConcurrencyLimit { wait, ..limit(1, 9) });
+            limits.concurrency.tool = Some(ConcurrencySettings { wait, ..limit(1, 9) });
         });
         let running = begin(&layer, &script, context(&tool, "ann")).await;
         let mut cx = context(&tool, "ann");
         cx.deadline = Some(cx.clock.now() + left);
         let start = Instant::now();
-        let stack = Layers::outermost(Deadline).then(layer).around(script.clone());
+        let stack = Layers::outermost(DeadlineLayer)
+            .then(layer)
+            .around(script.clone());
         let error = stack.invoke(&mut cx).await.expect_err("no place becomes free");
         assert_eq!((error.kind(), start.elapsed()), (kind, expected), "{wait:?}");
         assert_eq!(script.n_calls(), 1, "the second was not sent");
@@ -186,7 +188,7 @@ async fn a_call_waits_for_a_quarter_of_its_time_or_as_long_as_is_said() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_would_wait_in_vain_is_refused_at_once() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 100)));
     let call = |left: Duration| {
         let mut cx = context(&tool, "ann");
@@ -229,7 +231,7 @@ async fn one_that_would_wait_in_vain_is_refused_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_tool_that_hangs_keeps_no_other_tool_from_running() {
-    let layer = Concurrency::new();
+    let layer = ConcurrencyLimitLayer::new();
     let (hung, well) = (Script::new([Step::Hang(true)]), takes(SECOND));
     let limits = |limits: &mut Limits| {
         limits.concurrency.tool = Some(limit(2, 100));
@@ -248,7 +250,7 @@ async fn what_waits_for_a_tool_that_hangs_keeps_no_other_tool_from_running() {
 
 #[tokio::test(start_paused = true)]
 async fn a_greedy_principal_leaves_room_for_others() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let tool = tool(&script, |limits| {
         limits.concurrency.tool = Some(limit(3, 100));
         limits.concurrency.principal = Some(limit(2, 100));
@@ -264,8 +266,8 @@ async fn a_greedy_principal_leaves_room_for_others() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_of_one_upstream_share_its_places() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
-    let upstream = Arc::new(Upstream::new("files"));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
+    let upstream = Arc::new(UpstreamState::new("files"));
     let tools = ["read", "list"].map(|name| {
         let mut tool = TestTool::new(name);
         tool.settings.limits.concurrency.upstream = Some(limit(1, 10));
@@ -284,7 +286,7 @@ async fn tools_of_one_upstream_share_its_places() {
 
 #[tokio::test(start_paused = true)]
 async fn another_limit_counts_what_runs_already() {
-    let (layer, script) = (Concurrency::new(), takes(SECOND));
+    let (layer, script) = (ConcurrencyLimitLayer::new(), takes(SECOND));
     let mut test_tool = TestTool::new("slow");
     test_tool.state = Some(Arc::default());
     let mut with = |max| {
@@ -306,7 +308,7 @@ async fn another_limit_counts_what_runs_already() {
 async fn a_dry_run_takes_no_place() {
     let script = Script::new([Step::Hang(false)]);
     let tool = tool(&script, |limits| limits.concurrency.tool = Some(limit(1, 0)));
-    let layer = Concurrency::new();
+    let layer = ConcurrencyLimitLayer::new();
     let dry = || {
         let mut cx = context(&tool, "ann");
         cx.mode = Mode::DryRun;

@@ -10,10 +10,10 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tool_core::{
-    BoxFuture, CacheSettings, CallContext, Caller, Degraded, ErrorKind, FailureStep, Gate, Health,
-    HealthReport, HealthStatus, Invoke, Layer, Layers, Metadata, Mode, Outcome, Tool, ToolError,
+    BoxFuture, CacheSettings, CallContext, Caller, Degraded, ErrorKind, FailureStep, Health, HealthReport,
+    HealthStatus, Invoke, Layer, Layers, Metadata, Mode, Outcome, Reentry, Tool, ToolError,
 };
-use tool_runtime::{Deadline, Degrade, Share, TokioClock};
+use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ impl Others {
     }
 }
 
-impl Gate for Others {
+impl Reentry for Others {
     fn find<'a>(&'a self, tool: &'a str, _: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         let found = self.tools.get(tool).map(|(tool, _)| tool.clone());
         let found = found.ok_or_else(|| ToolError::new(ErrorKind::NotFound, "there is no such tool"));
@@ -109,12 +109,12 @@ impl Gate for Others {
         self.calls.lock().unwrap().push(Arrived {
             tool: name.clone(),
             left: cx.remaining(),
-            meta: cx.meta.clone(),
-            has_key: cx.idempotency_key.is_some(),
-            first: cx.instead_of.as_ref().map(|tried| tried.first().to_string()),
+            meta: cx.extras.meta.clone(),
+            has_key: cx.extras.idempotency_key.is_some(),
+            first: cx.fallback_of.as_ref().map(|tried| tried.first().to_string()),
         });
         let script = self.tools[&name].1.clone();
-        Box::pin(async move { Deadline.layer(script).invoke(cx).await })
+        Box::pin(async move { DeadlineLayer.layer(script).invoke(cx).await })
     }
 }
 
@@ -135,19 +135,19 @@ impl Health for Ill {
     }
 }
 
-pub(crate) fn layer(others: &Arc<Others>) -> Degrade {
-    Degrade::new(Share::new(ROOM)).gate(others.clone())
+pub(crate) fn layer(others: &Arc<Others>) -> FallbackLayer {
+    FallbackLayer::new(CacheLayer::new(ROOM)).gate(others.clone())
 }
 
 /// Makes a call of a tool that does this.
-pub(crate) async fn run(degrade: Degrade, tool: TestTool, step: Step) -> Result<Outcome, ToolError> {
+pub(crate) async fn run(degrade: FallbackLayer, tool: TestTool, step: Step) -> Result<Outcome, ToolError> {
     let script = Script::new([step]);
     let mut cx = call(
         tool.build(script.clone()),
         json!({"q": 1}),
         Arc::new(TokioClock::new()),
     );
-    let stack = Layers::outermost(Deadline).then(degrade).around(script);
+    let stack = Layers::outermost(DeadlineLayer).then(degrade).around(script);
     stack.invoke(&mut cx).await
 }
 
@@ -247,8 +247,8 @@ async fn what_may_have_had_its_effect_is_never_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_kept_answer_is_given_up_to_its_age() {
     let script = Script::new([Step::Value(json!("kept")), fails(ErrorKind::Unavailable)]);
-    let share = Share::new(ROOM);
-    let stack = Degrade::new(share.clone()).layer(share.layer(script.clone()));
+    let share = CacheLayer::new(ROOM);
+    let stack = FallbackLayer::new(share.clone()).layer(share.layer(script.clone()));
     let mut tool = tool(&[FailureStep::Stale(3600 * SECOND)]);
     // Kept for the ladder alone.
     tool.settings.cache = Some(CacheSettings {
@@ -259,7 +259,7 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     let tool = tool.build(script.clone());
     let next = |caller: &str| {
         let mut cx = call(tool.clone(), json!({"q": 1}), clock.clone());
-        cx.caller = Arc::new(Caller::new(caller));
+        cx.origin.caller = Arc::new(Caller::new(caller));
         cx
     };
     assert_eq!(
@@ -275,7 +275,7 @@ async fn a_kept_answer_is_given_up_to_its_age() {
     // It is nobody else's.
     assert_eq!(kind(stack.invoke(&mut next("ben")).await), ErrorKind::Unavailable);
     let mut own = next("ann");
-    own.meta = Some(RawJson::from(json!({"dev.toolplane/cache": "bypass"})));
+    own.extras.meta = Some(RawJson::from(json!({"dev.toolplane/cache": "bypass"})));
     assert_eq!(kind(stack.invoke(&mut own).await), ErrorKind::Unavailable);
     advance(SECOND).await;
     assert_eq!(kind(stack.invoke(&mut next("ann")).await), ErrorKind::Unavailable);
@@ -313,7 +313,7 @@ async fn a_call_with_a_key_gets_nothing_that_was_not_done() {
         let script = Script::new([fails(ErrorKind::Unavailable)]);
         let tool = tool(&steps).build(script.clone());
         let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
-        cx.idempotency_key = Some("k".into());
+        cx.extras.idempotency_key = Some("k".into());
         let result = layer(&others).layer(script).invoke(&mut cx).await;
         assert_eq!(result.ok().map(|outcome| told(Ok(outcome)).0), expected);
     }
@@ -335,12 +335,12 @@ async fn a_dry_run_says_what_would_be_done() {
         Arc::new(TokioClock::new()),
     );
     cx.mode = Mode::DryRun;
-    cx.explain();
+    cx.record_decisions();
     let result = layer(&others).layer(script).invoke(&mut cx).await;
     assert_eq!(kind(result), ErrorKind::Unavailable);
     assert_eq!(others.names().len(), 0);
     assert_eq!(
-        cx.notes()[0].decision,
+        cx.decisions()[0].decision,
         "if it fails: `other`, then an answer no older than 1 h, then what the configuration gives"
     );
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tool_core::{CallContext, ErrorKind, InsteadOf, Invoke, Layer, Layers, Reply, ToolError};
-use tool_runtime::{Deadline, TokioClock};
+use tool_core::{CallContext, ErrorKind, FallbackOf, Invoke, Layer, Layers, Reply, ToolError};
+use tool_runtime::{DeadlineLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 use crate::degrade::{Ill, Others, SECOND, fails, fallback, given, kind, layer, repeatable, run, told, tool};
@@ -89,7 +89,9 @@ async fn context(others: &Arc<Others>, steps: &[&str], step: Step) -> (CallConte
     let script = Script::new([step]);
     let tool = tool(&steps).metadata(repeatable()).build(script.clone());
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
-    let stack = Layers::outermost(Deadline).then(layer(others)).around(script);
+    let stack = Layers::outermost(DeadlineLayer)
+        .then(layer(others))
+        .around(script);
     let kind = kind(stack.invoke(&mut cx).await);
     (cx, kind)
 }
@@ -129,7 +131,7 @@ async fn a_call_that_is_withdrawn_meanwhile_knows_that_another_tool_may_have_run
     let stack = layer(&others).layer(script);
     let answered = tokio::time::timeout(SECOND, stack.invoke(&mut cx)).await;
     assert!(answered.is_err(), "it hangs");
-    assert!(!cx.may_run_twice() && cx.furthest() == tool_core::DispatchState::Sent);
+    assert!(!cx.may_run_twice() && cx.max_dispatch_state() == tool_core::DispatchState::Sent);
     let error = cx.unanswered(ErrorKind::Timeout, "no answer");
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
 }
@@ -141,7 +143,7 @@ async fn a_stand_in_has_the_callers_words_and_nothing_of_the_first_call() {
     let tool = tool(&[fallback("other")]).build(script.clone());
     let mut cx = call(tool, json!({"q": 7}), Arc::new(TokioClock::new()));
     let meta = RawJson::from(json!({"dev.toolplane/conversation": 1}));
-    cx.meta = Some(meta.clone());
+    cx.extras.meta = Some(meta.clone());
     let result = layer(&others).layer(script).invoke(&mut cx).await;
     assert_eq!(told(result).0, json!({"q": 7}));
     let arrived = &others.arrived()[0];
@@ -157,9 +159,9 @@ async fn no_tool_is_tried_twice() {
     let script = Script::new([fails(ErrorKind::Unavailable)]);
     let tool = tool(&[fallback("a"), fallback("search")]).build(script.clone());
     let mut cx = call(tool, json!({}), Arc::new(TokioClock::new()));
-    let tried = InsteadOf::new("first".into(), false);
+    let tried = FallbackOf::new("first".into(), false);
     assert!(tried.adds(&"search".into()) && tried.adds(&"a".into()) && !tried.adds(&"first".into()));
-    cx.instead_of = Some(tried);
+    cx.fallback_of = Some(tried);
     let result = layer(&others).layer(script).invoke(&mut cx).await;
     assert_eq!(kind(result), ErrorKind::Unavailable);
     assert_eq!(others.names().len(), 0);

@@ -15,11 +15,11 @@ use tokio::{
     time::{Instant, advance, sleep, timeout},
 };
 use tool_core::{
-    CallContext, ConcurrencyLimit, DispatchState, ErrorKind, Event, Health, HealthReport, HedgeAfter,
+    CallContext, ConcurrencySettings, DispatchState, ErrorKind, Event, Health, HealthReport, HedgeAfter,
     HedgePercent, HedgeSettings, Invoke, Layer, Layers, Metadata, Observe, Observers, Outcome, Progress,
-    Reply, Resume, RetrySettings, TaskWish, Tool, ToolError, Trust,
+    Reply, Resume, RetrySettings, TaskMode, Tool, ToolError, Trust,
 };
-use tool_runtime::{Concurrency, Hedge, Retry, TokioClock};
+use tool_runtime::{ConcurrencyLimitLayer, HedgeLayer, RetryLayer, TokioClock};
 use tool_testkit::{Script, TestTool, call};
 
 const MS: Duration = Duration::from_millis(1);
@@ -80,9 +80,9 @@ impl Invoke for Fated {
         cx.dispatch().sent();
         let (took, result) = if cx.is_hedge {
             self.seen.n_beside.fetch_add(1, Relaxed);
-            let meta = cx.meta.as_ref().map(ToString::to_string);
+            let meta = cx.extras.meta.as_ref().map(ToString::to_string);
             self.seen.metas.lock().unwrap().extend(meta);
-            assert!(cx.ask.is_none() && cx.progress.is_none());
+            assert!(cx.origin.ask.is_none() && cx.origin.progress.is_none());
             self.beside
         } else {
             self.seen.n_first.fetch_add(1, Relaxed);
@@ -117,7 +117,7 @@ fn hedged() -> TestTool {
 
 fn context(tool: &Arc<Tool>) -> CallContext {
     let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
-    cx.explain();
+    cx.record_decisions();
     cx
 }
 
@@ -133,9 +133,9 @@ fn text(result: Result<Outcome, ToolError>) -> Result<String, ErrorKind> {
 async fn run(fated: &Fated, tool: TestTool) -> (Result<String, ErrorKind>, Duration, String) {
     let mut cx = context(&tool.build(Script::new([])));
     let start = Instant::now();
-    let result = Hedge::default().layer(fated.clone()).invoke(&mut cx).await;
+    let result = HedgeLayer::default().layer(fated.clone()).invoke(&mut cx).await;
     assert_eq!(fated.n_running(), 0, "no attempt outlives its call");
-    let note = cx.notes().last().map(|note| note.decision.clone());
+    let note = cx.decisions().last().map(|note| note.decision.clone());
     (text(result), start.elapsed(), note.unwrap_or_default())
 }
 
@@ -264,28 +264,31 @@ type Change = Box<dyn Fn(&mut CallContext)>;
 #[tokio::test(start_paused = true)]
 async fn what_is_more_than_a_plain_call_gets_no_company() {
     let slow = (1000 * MS, Ok("first"));
-    let repeated = RawJson::from(json!({Retry::META_KEY: 1}));
+    let repeated = RawJson::from(json!({RetryLayer::META_KEY: 1}));
     let resume = Arc::new(Resume {
         responses: RawJson::object(),
         state: None,
     });
     let changes: [(&str, Change); 4] = [
         ("a plain call", Box::new(|_| {})),
-        ("repeated", Box::new(move |cx| cx.meta = Some(repeated.clone()))),
+        (
+            "repeated",
+            Box::new(move |cx| cx.extras.meta = Some(repeated.clone())),
+        ),
         (
             "another round",
-            Box::new(move |cx| cx.resume = Some(resume.clone())),
+            Box::new(move |cx| cx.extras.resume = Some(resume.clone())),
         ),
         (
             "a task",
-            Box::new(|cx| cx.task = Some(TaskWish::Wanted(RawJson::object()))),
+            Box::new(|cx| cx.extras.task = Some(TaskMode::Requested(RawJson::object()))),
         ),
     ];
     for (number, (what, change)) in changes.iter().enumerate() {
         let fated = Fated::new(slow, slow);
         let mut cx = context(&hedged().build(Script::new([])));
         change(&mut cx);
-        Hedge::default()
+        HedgeLayer::default()
             .layer(fated.clone())
             .invoke(&mut cx)
             .await
@@ -305,9 +308,9 @@ impl Progress for Unread {
 async fn a_hedge_says_that_it_repeats_and_its_answer_is_that_of_the_call() {
     let fated = Fated::new((5000 * MS, Ok("first")), (MS, Ok("beside")));
     let mut cx = context(&hedged().build(Script::new([])));
-    cx.progress = Some(Arc::new(Unread));
-    cx.meta = Some(RawJson::from(json!({"mine": 1})));
-    Hedge::default()
+    cx.origin.progress = Some(Arc::new(Unread));
+    cx.extras.meta = Some(RawJson::from(json!({"mine": 1})));
+    HedgeLayer::default()
         .layer(fated.clone())
         .invoke(&mut cx)
         .await
@@ -317,7 +320,7 @@ async fn a_hedge_says_that_it_repeats_and_its_answer_is_that_of_the_call() {
         [r#"{"mine":1,"dev.toolplane/retry-attempt":1}"#]
     );
     assert_eq!(cx.dispatch().state(), DispatchState::Answered);
-    assert_eq!(cx.meta.unwrap().to_string(), r#"{"mine":1}"#);
+    assert_eq!(cx.extras.meta.unwrap().to_string(), r#"{"mine":1}"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,7 +338,7 @@ async fn all_attempts_end_with_their_call() {
     let never = (1_000_000 * MS, Ok("never"));
     let fated = Fated::new(never, never);
     let mut cx = context(&hedged().build(Script::new([])));
-    let stack = Hedge::default().layer(fated.clone());
+    let stack = HedgeLayer::default().layer(fated.clone());
     let given_up = timeout(1000 * MS, stack.invoke(&mut cx)).await;
     assert!(given_up.is_err());
     assert_eq!((fated.arrivals(), fated.n_running()), ((1, 1), 0));
@@ -350,8 +353,8 @@ async fn hedges_are_a_tenth_of_the_calls_however_slow_they_are_and_share_that_wi
         tool.settings.retry = retries.then(RetrySettings::default);
         let tool = tool.build(Script::new([]));
         let stack = Arc::new(
-            Layers::outermost(Retry::default())
-                .then(Hedge::default())
+            Layers::outermost(RetryLayer::default())
+                .then(HedgeLayer::default())
                 .around(fated.clone()),
         );
         let mut calls = JoinSet::new();
@@ -375,10 +378,10 @@ async fn a_hedge_waits_for_no_place() {
     let fated = Fated::new((5000 * MS, Ok("first")), (MS, Ok("beside")));
     for (max, expected) in [(1, "first"), (2, "beside")] {
         let mut tool = hedged();
-        tool.settings.limits.concurrency.tool = Some(ConcurrencyLimit::new(max));
+        tool.settings.limits.concurrency.tool = Some(ConcurrencySettings::new(max));
         let mut cx = context(&tool.build(Script::new([])));
-        let stack = Layers::outermost(Hedge::default())
-            .then(Concurrency::new())
+        let stack = Layers::outermost(HedgeLayer::default())
+            .then(ConcurrencyLimitLayer::new())
             .around(fated.clone());
         let result = stack.invoke(&mut cx).await;
         assert_eq!(text(result), Ok(expected.to_owned()), "{max} places");
@@ -424,7 +427,7 @@ async fn a_percentile_is_that_of_the_attempts_that_are_known_and_a_tenth() {
             max: 1,
         });
         let tool = tool.build(Script::new([]));
-        let stack = Hedge::new(known.clone()).layer(fated);
+        let stack = HedgeLayer::new(known.clone()).layer(fated);
         let start = Instant::now();
         let clock = Arc::new(TokioClock::new());
         for _ in 0..2 {
@@ -472,7 +475,7 @@ async fn observers_are_told_of_hedges() {
         cx.observers = [told.clone() as Arc<dyn Observe>]
             .into_iter()
             .collect::<Observers>();
-        Hedge::default().layer(fated).invoke(&mut cx).await.unwrap();
+        HedgeLayer::default().layer(fated).invoke(&mut cx).await.unwrap();
     }
     let hedged = "hedged after 200ms: true";
     assert_eq!(*told.0.lock().unwrap(), [hedged, "won", hedged]);

@@ -21,7 +21,8 @@ use tool_core::{
     TaskHandle, Tool, ToolError,
 };
 use tool_runtime::{
-    Deadline, Idempotency, Idempotent, LedgerLimits, MemoryLedger, Retry, Timeout, TokioClock,
+    DeadlineLayer, Idempotency, IdempotencyLayer, LedgerLimits, MemoryLedger, RetryLayer, TimeoutLayer,
+    TokioClock,
 };
 use tool_testkit::{Script, Step, TestTool, call};
 
@@ -51,14 +52,14 @@ impl Bench {
         }
     }
 
-    fn layer(&self) -> Idempotent<Script> {
-        Idempotency::new(self.ledger.clone()).layer(self.script.clone())
+    fn layer(&self) -> Idempotency<Script> {
+        IdempotencyLayer::new(self.ledger.clone()).layer(self.script.clone())
     }
 
     fn call(&self, tool: &Arc<Tool>, arguments: Value, key: Option<&str>) -> CallContext {
         let mut cx = call(tool.clone(), arguments, self.clock.clone());
         cx.correlation_id = CorrelationId(1 + u128::from(self.n_calls.fetch_add(1, Ordering::SeqCst)));
-        cx.idempotency_key = key.map(Into::into);
+        cx.extras.idempotency_key = key.map(Into::into);
         cx
     }
 
@@ -90,7 +91,10 @@ fn kind(outcome: Result<Outcome, ToolError>) -> ErrorKind {
 }
 
 fn replayed(reply: &Reply) -> Option<String> {
-    let meta = reply.meta().iter().find(|(key, _)| *key == Idempotency::META_KEY);
+    let meta = reply
+        .meta()
+        .iter()
+        .find(|(key, _)| *key == IdempotencyLayer::META_KEY);
     meta.and_then(|(_, id)| id.string())
 }
 
@@ -138,7 +142,7 @@ async fn a_key_is_for_one_call_of_one_principal() {
         let mut cx = bench.call(tool, arguments, Some("k"));
         let mut caller = Caller::new(principal);
         caller.tenant = tenant.into();
-        cx.caller = Arc::new(caller);
+        cx.origin.caller = Arc::new(caller);
         cx
     };
     let table = [
@@ -208,8 +212,8 @@ async fn a_thousand_calls_with_one_key_are_one() {
 async fn who_waits_does_so_within_its_own_deadline() {
     let bench = Bench::new([Step::After(50 * SECOND, json!(1))]);
     let tool = bench.tool("pay");
-    let stack = Layers::outermost(Deadline)
-        .then(Idempotency::new(bench.ledger.clone()))
+    let stack = Layers::outermost(DeadlineLayer)
+        .then(IdempotencyLayer::new(bench.ledger.clone()))
         .around(bench.script.clone());
     let mut first = bench.call(&tool, json!({}), Some("k"));
     let mut second = bench.call(&tool, json!({}), Some("k"));
@@ -289,9 +293,9 @@ async fn what_a_failure_does_to_the_key() {
 async fn what_nobody_knows_stays_unknown_under_the_same_id() {
     let bench = Bench::new([Step::Hang(true), Step::Echo]);
     let tool = bench.tool("pay");
-    let stack = Layers::outermost(Deadline)
-        .then(Idempotency::new(bench.ledger.clone()))
-        .then(Timeout)
+    let stack = Layers::outermost(DeadlineLayer)
+        .then(IdempotencyLayer::new(bench.ledger.clone()))
+        .then(TimeoutLayer)
         .around(bench.script.clone());
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -314,7 +318,7 @@ async fn what_nobody_knows_stays_unknown_under_the_same_id() {
 async fn a_call_without_a_key_is_remembered_if_nobody_knows_what_became_of_it() {
     let bench = Bench::new([Step::Echo, Step::Hang(true)]);
     let tool = bench.tool("pay");
-    let stack = Idempotency::new(bench.ledger.clone()).layer(Timeout.layer(bench.script.clone()));
+    let stack = IdempotencyLayer::new(bench.ledger.clone()).layer(TimeoutLayer.layer(bench.script.clone()));
     let mut cx = bench.call(&tool, json!({}), None);
     stack.invoke(&mut cx).await.expect("answered");
     assert_eq!(bench.ledger.n_entries(), 0, "an answer is none of its business");
@@ -392,7 +396,7 @@ struct AsksFirst(Script);
 
 impl Invoke for AsksFirst {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if cx.resume.is_some() {
+        if cx.extras.resume.is_some() {
             return self.0.invoke(cx).await;
         }
         Ok(Outcome::NeedsInput(Box::new(InputRequest {
@@ -406,11 +410,11 @@ impl Invoke for AsksFirst {
 async fn another_round_goes_on_with_the_key() {
     let bench = Bench::new([Step::Value(json!("paid")), Step::Value(json!("paid twice"))]);
     let tool = bench.tool("pay");
-    let layer = Idempotency::new(bench.ledger.clone()).layer(AsksFirst(bench.script.clone()));
+    let layer = IdempotencyLayer::new(bench.ledger.clone()).layer(AsksFirst(bench.script.clone()));
     let mut rounds = Vec::new();
     for resume in [false, true, true, false] {
         let mut cx = bench.call(&tool, json!({}), Some("k"));
-        cx.resume = resume.then(|| {
+        cx.extras.resume = resume.then(|| {
             Arc::new(Resume {
                 responses: RawJson::object(),
                 state: None,
@@ -460,7 +464,7 @@ async fn what_is_not_finished_is_not_stored() {
     let bench = Bench::new([]);
     let tool = bench.tool("t");
     let ask = async |gives: fn() -> Outcome, key: &str| {
-        let layer = Idempotency::new(bench.ledger.clone()).layer(Gives(gives));
+        let layer = IdempotencyLayer::new(bench.ledger.clone()).layer(Gives(gives));
         layer.invoke(&mut bench.call(&tool, json!({}), Some(key))).await
     };
     for _ in 0..2 {
@@ -482,9 +486,9 @@ async fn a_key_that_is_passed_on_makes_a_retry_safe() {
         tool.settings.retry = Some(RetrySettings::default());
         tool.settings.idempotency.passes_key = passes_key;
         let tool = tool.build(bench.script.clone());
-        let stack = Layers::outermost(Idempotency::new(bench.ledger.clone()))
-            .then(Retry::with_jitter(Jitter::seeded(7)))
-            .then(Timeout)
+        let stack = Layers::outermost(IdempotencyLayer::new(bench.ledger.clone()))
+            .then(RetryLayer::with_jitter(Jitter::seeded(7)))
+            .then(TimeoutLayer)
             .around(bench.script.clone());
         let mut cx = bench.call(&tool, json!({}), has_key.then_some("k"));
         let result = stack.invoke(&mut cx).await;
@@ -519,10 +523,10 @@ async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
         let mut tool = keyed("pay").limits(9 * SECOND, 5 * SECOND);
         tool.settings.retry = Some(RetrySettings::default());
         let tool = tool.build(bench.script.clone());
-        let stack = Layers::outermost(Deadline)
-            .then(Idempotency::new(bench.ledger.clone()))
-            .then(Retry::with_jitter(Jitter::seeded(7)))
-            .then(Timeout)
+        let stack = Layers::outermost(DeadlineLayer)
+            .then(IdempotencyLayer::new(bench.ledger.clone()))
+            .then(RetryLayer::with_jitter(Jitter::seeded(7)))
+            .then(TimeoutLayer)
             .around(Attempts(bench.script.clone()));
         let mut cx = bench.call(&tool, json!({}), Some("k"));
         let error = stack.invoke(&mut cx).await.expect_err(name);
@@ -544,7 +548,7 @@ async fn what_is_not_known_stays_so_until_an_attempt_is_answered() {
 async fn what_runs_the_tool_knows_the_key_and_may_be_asked_again() {
     let bench = Bench::new([Step::Hang(true), Step::Echo, Step::Value(json!("again"))]);
     let tool = keyed("pay").build(bench.script.clone());
-    let stack = Idempotency::new(bench.ledger.clone()).layer(Timeout.layer(bench.script.clone()));
+    let stack = IdempotencyLayer::new(bench.ledger.clone()).layer(TimeoutLayer.layer(bench.script.clone()));
     let mut results = Vec::new();
     for _ in 0..3 {
         let mut cx = bench.call(&tool, json!({}), Some("k"));
@@ -632,7 +636,7 @@ async fn make(bench: &Bench, principal: &str, numbers: Range<usize>) -> usize {
     let (tool, before) = (bench.tool("pay"), bench.script.n_calls());
     for number in numbers {
         let mut cx = bench.call(&tool, json!({}), Some(&number.to_string()));
-        cx.caller = Arc::new(Caller::new(principal));
+        cx.origin.caller = Arc::new(Caller::new(principal));
         let _ = bench.layer().invoke(&mut cx).await;
     }
     bench.script.n_calls() - before
@@ -709,7 +713,7 @@ async fn an_answer_that_is_given_up_for_others_is_not_made_again() {
 async fn a_dry_run_takes_no_key() {
     let bench = Bench::new([]);
     let tool = bench.tool("t");
-    let layer = Idempotency::new(bench.ledger.clone()).layer(bench.script.clone());
+    let layer = IdempotencyLayer::new(bench.ledger.clone()).layer(bench.script.clone());
     for _ in 0..2 {
         let mut cx = bench.call(&tool, json!({}), Some("k"));
         cx.mode = Mode::DryRun;

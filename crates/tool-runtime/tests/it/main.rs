@@ -21,7 +21,7 @@ use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, Invoke, Layer, Layers,
     Metadata, Outcome, Progress, Question, Reply, ToolError,
 };
-use tool_runtime::{Deadline, Timeout, TokioClock};
+use tool_runtime::{DeadlineLayer, TimeoutLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ async fn the_deadline_ends_a_call_that_never_answers() {
     let script = Script::new([Step::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(7 * SECOND, 30 * SECOND));
     let start = Instant::now();
-    let error = Deadline
+    let error = DeadlineLayer
         .layer(script.clone())
         .invoke(&mut cx)
         .await
@@ -61,7 +61,11 @@ async fn a_call_that_was_sent_ends_unknown_unless_declared_repeatable() {
     ] {
         let script = Script::new([Step::Hang(true)]);
         let mut cx = context(&script, TestTool::new("slow").metadata(metadata));
-        let error = Timeout.layer(script).invoke(&mut cx).await.expect_err("it hangs");
+        let error = TimeoutLayer
+            .layer(script)
+            .invoke(&mut cx)
+            .await
+            .expect_err("it hangs");
         assert_eq!(error.kind(), expected);
     }
 }
@@ -72,7 +76,7 @@ async fn the_callers_deadline_counts_if_it_is_earlier() {
     let mut cx = context(&script, TestTool::new("slow"));
     cx.deadline = Some(cx.clock.now() + 2 * SECOND);
     let start = Instant::now();
-    let stack = Layers::outermost(Deadline).then(Timeout).around(script);
+    let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
     let error = stack.invoke(&mut cx).await.expect_err("it hangs");
     assert_eq!((error.kind(), start.elapsed()), (ErrorKind::Timeout, 2 * SECOND));
 }
@@ -83,7 +87,7 @@ async fn a_deadline_in_the_past_sends_nothing() {
     let mut cx = context(&script, TestTool::new("late"));
     cx.deadline = Some(cx.clock.now() + SECOND);
     advance(2 * SECOND).await;
-    let error = Deadline
+    let error = DeadlineLayer
         .layer(script.clone())
         .invoke(&mut cx)
         .await
@@ -95,7 +99,7 @@ async fn a_deadline_in_the_past_sends_nothing() {
 async fn an_answer_in_time_passes_both_limits() {
     let script = Script::new([Step::After(4 * SECOND, json!({"ok": true}))]);
     let mut cx = context(&script, TestTool::new("slow").limits(6 * SECOND, 5 * SECOND));
-    let stack = Layers::outermost(Deadline).then(Timeout).around(script);
+    let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
     assert!(is_reply(&stack.invoke(&mut cx).await));
 }
 
@@ -104,7 +108,7 @@ async fn the_attempt_ends_before_the_call_does() {
     let script = Script::new([Step::Hang(false)]);
     let mut cx = context(&script, TestTool::new("slow").limits(60 * SECOND, 5 * SECOND));
     let start = Instant::now();
-    let stack = Layers::outermost(Deadline).then(Timeout).around(script);
+    let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(script);
     let error = stack.invoke(&mut cx).await.expect_err("it hangs");
     assert_eq!((error.kind(), start.elapsed()), (ErrorKind::Timeout, 5 * SECOND));
 }
@@ -153,7 +157,7 @@ struct Asking {
 impl Invoke for Asking {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         tokio::time::sleep(self.works).await;
-        let asker = cx.ask.clone().expect("the test gives a way back");
+        let asker = cx.origin.ask.clone().expect("the test gives a way back");
         let question = || Question {
             method: "elicitation/create".to_owned(),
             params: None,
@@ -171,10 +175,10 @@ impl Invoke for Asking {
 async fn ask(works: Duration, n_questions: usize) -> (Result<Outcome, ToolError>, Duration) {
     let script = Script::new([]);
     let mut cx = context(&script, TestTool::new("asks").limits(6 * SECOND, 5 * SECOND));
-    cx.ask = Some(Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
+    cx.origin.ask = Some(Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
     let start = Instant::now();
-    let stack = Layers::outermost(Deadline)
-        .then(Timeout)
+    let stack = Layers::outermost(DeadlineLayer)
+        .then(TimeoutLayer)
         .around(Asking { works, n_questions });
     (stack.invoke(&mut cx).await, start.elapsed())
 }
@@ -219,10 +223,10 @@ impl Invoke for Working {
                     method: "elicitation/create".to_owned(),
                     params: None,
                 };
-                let asker = cx.ask.clone().unwrap();
+                let asker = cx.origin.ask.clone().unwrap();
                 asker.ask(question).await.unwrap();
             }
-            if let Some(progress) = &cx.progress {
+            if let Some(progress) = &cx.origin.progress {
                 progress.report(RawJson::object());
             }
         }
@@ -237,15 +241,15 @@ async fn work(tool: Working, wants_progress: bool) -> (Result<Outcome, ToolError
     let script = Script::new([]);
     let mut cx = context(&script, TestTool::new("works").limits(10 * SECOND, 3 * SECOND));
     let reports: Arc<Reports> = Arc::default();
-    cx.progress = wants_progress.then(|| reports.clone() as Arc<dyn Progress>);
-    cx.ask = tool
+    cx.origin.progress = wants_progress.then(|| reports.clone() as Arc<dyn Progress>);
+    cx.origin.ask = tool
         .asks
         .then(|| Asker::new(Arc::new(Slow(60 * SECOND)), cx.clock.clone()));
     let start = Instant::now();
-    let stack = Layers::outermost(Deadline).then(Timeout).around(tool);
+    let stack = Layers::outermost(DeadlineLayer).then(TimeoutLayer).around(tool);
     let result = stack.invoke(&mut cx).await;
     let n_reports = *reports.0.lock().unwrap();
-    assert_eq!(cx.progress.is_some(), wants_progress);
+    assert_eq!(cx.origin.progress.is_some(), wants_progress);
     (result, start.elapsed(), n_reports)
 }
 
@@ -274,8 +278,8 @@ async fn progress_puts_the_end_of_an_attempt_off_and_not_that_of_the_call() {
 async fn a_tool_that_stops_telling_ends_its_limit_after_its_last_report() {
     let script = Script::new([]);
     let mut cx = context(&script, TestTool::new("stops").limits(10 * SECOND, 3 * SECOND));
-    cx.progress = Some(Arc::new(Reports::default()));
-    let once = |cx: &CallContext| cx.progress.clone().unwrap().report(RawJson::object());
+    cx.origin.progress = Some(Arc::new(Reports::default()));
+    let once = |cx: &CallContext| cx.origin.progress.clone().unwrap().report(RawJson::object());
     struct Stops<F>(F);
     impl<F: Fn(&CallContext) + Send + Sync> Invoke for Stops<F> {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
@@ -285,7 +289,7 @@ async fn a_tool_that_stops_telling_ends_its_limit_after_its_last_report() {
         }
     }
     let start = Instant::now();
-    let error = Timeout.layer(Stops(once)).invoke(&mut cx).await.unwrap_err();
+    let error = TimeoutLayer.layer(Stops(once)).invoke(&mut cx).await.unwrap_err();
     assert_eq!(start.elapsed(), 4 * SECOND);
     assert!(
         error.to_string().contains("no answer and no progress within 3 s"),

@@ -7,7 +7,7 @@ use tokio::time::advance;
 use tool_core::{
     CacheSettings, ErrorKind, FailureStep, Invoke, Layers, Metadata, Outcome, RetrySettings, ToolError,
 };
-use tool_runtime::{Deadline, Degrade, Retry, Share, Timeout, TokioClock};
+use tool_runtime::{CacheLayer, DeadlineLayer, FallbackLayer, RetryLayer, TimeoutLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 use crate::degrade::{Others, ROOM, SECOND, given};
@@ -63,12 +63,12 @@ async fn run(follows: Follows, metadata: Metadata, step: &Step) -> (Result<Outco
         Follows::StaleIfError => tool.settings.cache = Some(cached(3600 * SECOND)),
     }
     let others = Arc::new(Others::default().with("other", Step::Value(json!("other"))));
-    let share = Share::new(ROOM);
-    let stack = Layers::outermost(Deadline)
-        .then(Degrade::new(share.clone()).gate(others))
+    let share = CacheLayer::new(ROOM);
+    let stack = Layers::outermost(DeadlineLayer)
+        .then(FallbackLayer::new(share.clone()).gate(others))
         .then(share)
-        .then(Retry::default())
-        .then(Timeout)
+        .then(RetryLayer::default())
+        .then(TimeoutLayer)
         .around(script.clone());
     let (tool, clock) = (tool.build(script), Arc::new(TokioClock::new()));
     let next = || call(tool.clone(), json!({}), clock.clone());
@@ -135,9 +135,9 @@ async fn who_waits_for_the_same_work_knows_that_the_tool_may_have_run() {
         ..CacheSettings::default()
     });
     tool.settings.on_failure = Some([FailureStep::Stale(3600 * SECOND)].as_slice().into());
-    let share = Share::new(ROOM);
-    let stack = Layers::outermost(Deadline)
-        .then(Degrade::new(share.clone()))
+    let share = CacheLayer::new(ROOM);
+    let stack = Layers::outermost(DeadlineLayer)
+        .then(FallbackLayer::new(share.clone()))
         .then(share)
         .around(script.clone());
     let (tool, clock) = (tool.build(script), Arc::new(TokioClock::new()));
@@ -173,12 +173,12 @@ async fn retries_count_their_attempts_themselves() {
     let numbered = Arc::new(Numbered(script, std::sync::Mutex::default()));
     for has_timeout in [true, false] {
         let mut cx = call(tool.clone(), json!({}), Arc::new(TokioClock::new()));
-        cx.idempotency_key = Some("k".into());
-        let layers = Layers::outermost(Deadline).then(Retry::default());
+        cx.extras.idempotency_key = Some("k".into());
+        let layers = Layers::outermost(DeadlineLayer).then(RetryLayer::default());
         let result = match has_timeout {
             true => {
                 layers
-                    .then(Timeout)
+                    .then(TimeoutLayer)
                     .around(numbered.clone())
                     .invoke(&mut cx)
                     .await

@@ -13,15 +13,15 @@ use tokio::{
 };
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CallContext, ClientKey, Clock, ErrorKind, InputRequest, Invoke, Jitter,
-    Layer, Metadata, Mode, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, Upstream,
+    Layer, Metadata, Mode, Outcome, Question, Reply, RetrySettings, Tool, ToolError, Trust, UpstreamState,
 };
-use tool_runtime::{Backoff, Retry, RetryBudget, TokioClock};
+use tool_runtime::{Backoff, RetryBudget, RetryLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn retry() -> Retry {
-    Retry::with_jitter(Jitter::seeded(7))
+fn retry() -> RetryLayer {
+    RetryLayer::with_jitter(Jitter::seeded(7))
 }
 
 fn retrying(name: &str) -> TestTool {
@@ -258,7 +258,7 @@ impl Invoke for Down {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_does_not_see_more_than_a_tenth_more_attempts() {
-    let upstream = Arc::new(Upstream::new("down"));
+    let upstream = Arc::new(UpstreamState::new("down"));
     let tools = ["a", "b"].map(|name| retrying(name).upstream(&upstream).build(Script::new([])));
     let start = Instant::now();
     let arrivals = Arc::default();
@@ -373,7 +373,7 @@ async fn a_retry_says_so_and_is_not_retried_again() {
     struct Metas(Arc<Mutex<Vec<Option<String>>>>);
     impl Invoke for Metas {
         async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-            let meta = cx.meta.as_ref().map(|meta| meta.as_str().to_owned());
+            let meta = cx.extras.meta.as_ref().map(|meta| meta.as_str().to_owned());
             self.0.lock().unwrap().push(meta);
             Err(error(ErrorKind::Unavailable))
         }
@@ -382,7 +382,7 @@ async fn a_retry_says_so_and_is_not_retried_again() {
     let seen = Arc::default();
     let stack = retry().layer(Metas(Arc::clone(&seen)));
     let mut cx = context(&tool);
-    cx.meta = Some(RawJson::parse(r#"{"a": 1.0}"#).unwrap());
+    cx.extras.meta = Some(RawJson::parse(r#"{"a": 1.0}"#).unwrap());
     stack.invoke(&mut cx).await.expect_err("it fails");
     let metas: Vec<_> = seen.lock().unwrap().drain(..).map(Option::unwrap).collect();
     assert_eq!(metas[0], r#"{"a": 1.0}"#);
@@ -395,7 +395,7 @@ async fn a_retry_says_so_and_is_not_retried_again() {
         "{metas:?}"
     );
     let mut inner = context(&tool);
-    inner.meta = cx.meta.clone();
+    inner.extras.meta = cx.extras.meta.clone();
     stack.invoke(&mut inner).await.expect_err("it fails");
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
@@ -433,18 +433,18 @@ async fn nobody_is_asked_twice() {
                 method: "elicitation/create".to_owned(),
                 params: None,
             };
-            cx.ask.as_ref().unwrap().ask(question).await.unwrap();
+            cx.origin.ask.as_ref().unwrap().ask(question).await.unwrap();
             Err(error(ErrorKind::Unavailable))
         }
     }
     let n_calls = Arc::new(Mutex::new(0));
     let stack = retry().layer(Asks(n_calls.clone()));
     let mut cx = context(&retrying("t").metadata(idempotent()).build(Script::new([])));
-    cx.ask = Some(Asker::new(Arc::new(Answers), cx.clock.clone()));
-    cx.explain();
+    cx.origin.ask = Some(Asker::new(Arc::new(Answers), cx.clock.clone()));
+    cx.record_decisions();
     stack.invoke(&mut cx).await.expect_err("it fails");
     assert_eq!(*n_calls.lock().unwrap(), 1);
-    let note = cx.notes().last().unwrap();
+    let note = cx.decisions().last().unwrap();
     assert_eq!(
         (note.layer, note.decision.as_str()),
         ("retry", "not again: the caller would be asked twice")

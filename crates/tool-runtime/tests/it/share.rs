@@ -11,9 +11,9 @@ use tokio::time::{Instant, advance};
 use tool_core::{
     Ask, AskError, Asker, BoxFuture, CacheOutcome, CacheSettings, CallContext, ClientKey, Degraded,
     ErrorKind, Event, Invoke, LatencyClass, Layer, Layers, Metadata, Observe, Observers, Outcome,
-    PendingCall, Progress, Question, Reply, Resume, TaskWish, ToolError,
+    PendingCall, Progress, Question, Reply, Resume, TaskMode, ToolError,
 };
-use tool_runtime::{Deadline, Share, Sharing, TokioClock};
+use tool_runtime::{Cache, CacheLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool, call};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ fn told(result: Result<Outcome, ToolError>) -> (Value, Value) {
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("no reply: {result:?}");
     };
-    let told = reply.meta().iter().find(|(key, _)| *key == Share::META_KEY);
+    let told = reply.meta().iter().find(|(key, _)| *key == CacheLayer::META_KEY);
     let told = told.map(|(_, value)| value.to().unwrap());
     (reply.raw().to().unwrap(), told.unwrap_or_default())
 }
@@ -78,14 +78,14 @@ fn down() -> Step {
     Step::Fail(ToolError::new(ErrorKind::Unavailable, "nobody answers"))
 }
 
-fn layer(share: &Share, script: &Script) -> Sharing<Script> {
+fn layer(share: &CacheLayer, script: &Script) -> Cache<Script> {
     share.clone().layer(script.clone())
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_given_again_until_it_is_too_old_and_says_so() {
     let script = Script::new([Step::Value(json!("old")), Step::Value(json!("new"))]);
-    let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(plain()));
+    let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
     assert_eq!(
         told(stack.invoke(&mut calls.next()).await),
         (json!("old"), Value::Null)
@@ -143,7 +143,7 @@ async fn only_answers_are_kept() {
         Step::Outcome(Outcome::Pending(Box::new(pending))),
     ] {
         let script = Script::new([step.clone()]);
-        let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(plain()));
+        let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
         for n_calls in 1..=3 {
             let _ = stack.invoke(&mut calls.next()).await;
             assert_eq!(script.n_calls(), n_calls, "{step:?}");
@@ -155,7 +155,7 @@ async fn only_answers_are_kept() {
 async fn without_settings_every_call_is_made() {
     let script = Script::new([Step::Echo]);
     let (stack, calls) = (
-        layer(&Share::new(ROOM), &script),
+        layer(&CacheLayer::new(ROOM), &script),
         Calls::of(TestTool::new("search")),
     );
     for n_calls in 1..=3 {
@@ -167,15 +167,15 @@ async fn without_settings_every_call_is_made() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_need_more_are_made_for_themselves() {
     let script = Script::new([Step::Echo]);
-    let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(plain()));
+    let (stack, calls) = (layer(&CacheLayer::new(ROOM), &script), Calls::of(plain()));
     told(stack.invoke(&mut calls.next()).await);
-    let bypassing = RawJson::from(json!({Share::META_KEY: Share::BYPASS}));
+    let bypassing = RawJson::from(json!({CacheLayer::META_KEY: CacheLayer::BYPASS}));
     let asks: [&dyn Fn(&mut CallContext); 4] = [
-        &|cx| cx.idempotency_key = Some("k".into()),
-        &|cx| cx.meta = Some(bypassing.clone()),
-        &|cx| cx.task = Some(TaskWish::Wanted(RawJson::object())),
+        &|cx| cx.extras.idempotency_key = Some("k".into()),
+        &|cx| cx.extras.meta = Some(bypassing.clone()),
+        &|cx| cx.extras.task = Some(TaskMode::Requested(RawJson::object())),
         &|cx| {
-            cx.resume = Some(Arc::new(Resume {
+            cx.extras.resume = Some(Arc::new(Resume {
                 responses: RawJson::object(),
                 state: None,
             }));
@@ -187,9 +187,9 @@ async fn calls_that_need_more_are_made_for_themselves() {
         assert_eq!(told(stack.invoke(&mut cx).await).1, Value::Null);
         assert_eq!(script.n_calls(), n_before + 2);
     }
-    let other = RawJson::from(json!({Share::META_KEY: "whatever"}));
+    let other = RawJson::from(json!({CacheLayer::META_KEY: "whatever"}));
     let mut cx = calls.next();
-    cx.meta = Some(other);
+    cx.extras.meta = Some(other);
     assert_eq!(told(stack.invoke(&mut cx).await).1["status"], "hit");
 }
 
@@ -200,7 +200,7 @@ async fn what_is_no_longer_fresh_is_given_while_one_call_fetches_another() {
         Step::After(SECOND, json!("new")),
         Step::Value(json!("newer")),
     ]);
-    let share = Share::new(ROOM);
+    let share = CacheLayer::new(ROOM);
     let calls = Calls::of(tool(CacheSettings {
         stale_while_revalidate: MINUTE,
         ..CacheSettings::default()
@@ -251,7 +251,10 @@ async fn what_is_old_is_given_if_nothing_new_can_be_had() {
             Step::Value(json!("old")),
             Step::Fail(ToolError::new(failure, "no")),
         ]);
-        let (stack, calls) = (layer(&Share::new(ROOM), &script), Calls::of(kept_for_bad_times()));
+        let (stack, calls) = (
+            layer(&CacheLayer::new(ROOM), &script),
+            Calls::of(kept_for_bad_times()),
+        );
         told(stack.invoke(&mut calls.next()).await);
         advance(5 * MINUTE).await;
         let result = stack.invoke(&mut calls.next()).await;
@@ -281,8 +284,8 @@ async fn what_is_old_is_given_if_nothing_new_can_be_had() {
 #[tokio::test(start_paused = true)]
 async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
     let script = Script::new([Step::Value(json!("old")), Step::Hang(true)]);
-    let share = Share::new(ROOM);
-    let stack = Layers::outermost(Deadline)
+    let share = CacheLayer::new(ROOM);
+    let stack = Layers::outermost(DeadlineLayer)
         .then(share.clone())
         .around(script.clone());
     let mut tool = kept_for_bad_times();
@@ -291,7 +294,7 @@ async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
     told(stack.invoke(&mut calls.next()).await);
     advance(2 * MINUTE).await;
     let mut cx = calls.next();
-    cx.limit(10 * SECOND);
+    cx.tighten_deadline(10 * SECOND);
     let start = Instant::now();
     let (value, told_of) = told(stack.invoke(&mut cx).await);
     assert_eq!((value, &told_of["error"]), (json!("old"), &json!("timeout")));
@@ -307,7 +310,7 @@ async fn what_is_old_is_given_before_the_deadline_if_the_tool_hangs() {
 #[tokio::test(start_paused = true)]
 async fn other_credentials_make_other_answers() {
     let script = Script::new([Step::Echo]);
-    let stack = layer(&Share::new(ROOM), &script);
+    let stack = layer(&CacheLayer::new(ROOM), &script);
     let tool = plain().build(Script::new([]));
     let clock = Arc::new(TokioClock::new());
     let next = || call(tool.clone(), json!({}), clock.clone());
@@ -321,7 +324,7 @@ async fn other_credentials_make_other_answers() {
 async fn what_is_too_large_is_not_kept_and_all_together_stay_within_their_room() {
     let text = "x".repeat(1000);
     let script = Script::new([Step::Value(json!(text))]);
-    let share = Share::new(20_000);
+    let share = CacheLayer::new(20_000);
     let stack = layer(&share, &script);
     let clock = Arc::new(TokioClock::new());
     let small = tool(CacheSettings {
@@ -358,7 +361,7 @@ impl Invoke for Looked {
         let mut seen = cx.fork();
         seen.deadline = cx.deadline;
         *self.0.lock().unwrap() = Some(seen);
-        cx.note("looked", || "at everything".to_owned());
+        cx.explain("looked", || "at everything".to_owned());
         Ok(Reply::value(RawJson::null()).into())
     }
 }
@@ -388,23 +391,23 @@ impl Ask for Nobody {
 #[tokio::test(start_paused = true)]
 async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
     let looked = Looked::default();
-    let stack = Share::new(ROOM).layer(looked.clone());
+    let stack = CacheLayer::new(ROOM).layer(looked.clone());
     let calls = Calls::of(plain().limits(7 * SECOND, SECOND));
     let mut cx = calls.next();
-    cx.explain();
-    cx.limit(SECOND);
-    cx.client = Some(ClientKey::Session("s".into()));
-    cx.ask = Some(Asker::new(Arc::new(Nobody), calls.clock.clone()));
-    cx.task = Some(TaskWish::Welcome);
-    cx.meta = Some(RawJson::from(json!({
+    cx.record_decisions();
+    cx.tighten_deadline(SECOND);
+    cx.origin.client = Some(ClientKey::Session("s".into()));
+    cx.origin.ask = Some(Asker::new(Arc::new(Nobody), calls.clock.clone()));
+    cx.extras.task = Some(TaskMode::Allowed);
+    cx.extras.meta = Some(RawJson::from(json!({
         "traceparent": "00-1-2-01", "example.com/secret": "mine", "dev.toolplane/retry-attempt": 1,
     })));
     stack.invoke(&mut cx).await.unwrap();
     let work = looked.0.lock().unwrap().take().unwrap();
-    assert!(work.client.is_none() && work.ask.is_none() && work.task.is_none());
-    assert!(work.progress.is_none());
+    assert!(work.origin.client.is_none() && work.origin.ask.is_none() && work.extras.task.is_none());
+    assert!(work.origin.progress.is_none());
     assert_eq!(
-        work.meta.as_ref().map(RawJson::as_str),
+        work.extras.meta.as_ref().map(RawJson::as_str),
         Some(r#"{"traceparent":"00-1-2-01","dev.toolplane/retry-attempt":1}"#)
     );
     assert_eq!(
@@ -412,8 +415,8 @@ async fn what_is_made_for_all_has_nothing_of_the_first_alone() {
         Some(7 * SECOND),
         "the tool's time, not the caller's"
     );
-    assert_eq!(work.caller.principal, cx.caller.principal);
-    let notes: Vec<_> = cx.notes().iter().map(|note| note.layer).collect();
+    assert_eq!(work.origin.caller.principal, cx.origin.caller.principal);
+    let notes: Vec<_> = cx.decisions().iter().map(|note| note.layer).collect();
     assert_eq!(notes, ["cache", "looked", "cache"], "the work's are the caller's");
 }
 
@@ -422,7 +425,7 @@ struct Reporting;
 
 impl Invoke for Reporting {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        let progress = cx.progress.clone();
+        let progress = cx.origin.progress.clone();
         for step in 1..=2 {
             tokio::time::sleep(SECOND).await;
             if let Some(progress) = &progress {
@@ -444,12 +447,12 @@ impl Progress for Heard {
 
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_all_who_wait() {
-    let stack = Share::new(ROOM).layer(Reporting);
+    let stack = CacheLayer::new(ROOM).layer(Reporting);
     let calls = Calls::of(plain());
     let heard: Vec<Arc<Heard>> = (0..2).map(|_| Arc::default()).collect();
     let (mut first, mut second) = (calls.next(), calls.next());
-    first.progress = Some(heard[0].clone());
-    second.progress = Some(heard[1].clone());
+    first.origin.progress = Some(heard[0].clone());
+    second.origin.progress = Some(heard[1].clone());
     let late = async {
         tokio::time::sleep(SECOND + SECOND / 2).await;
         stack.invoke(&mut second).await
@@ -483,7 +486,7 @@ impl Observe for Counted {
 async fn every_answer_is_told_of_once() {
     let counted = Arc::new(Counted::default());
     let script = Script::new([Step::Value(json!(1)), down()]);
-    let stack = layer(&Share::new(ROOM), &script);
+    let stack = layer(&CacheLayer::new(ROOM), &script);
     let calls = Calls::of(kept_for_bad_times()).told_to(counted.clone());
     let (mut first, mut second) = (calls.next(), calls.next());
     let (first, second) = tokio::join!(stack.invoke(&mut first), stack.invoke(&mut second));
@@ -492,7 +495,7 @@ async fn every_answer_is_told_of_once() {
     advance(2 * MINUTE).await;
     told(stack.invoke(&mut calls.next()).await);
     let mut bypassing = calls.next();
-    bypassing.meta = Some(RawJson::from(json!({Share::META_KEY: Share::BYPASS})));
+    bypassing.extras.meta = Some(RawJson::from(json!({CacheLayer::META_KEY: CacheLayer::BYPASS})));
     let _ = stack.invoke(&mut bypassing).await;
     let told = counted.0.lock().unwrap();
     assert_eq!(told.len(), 5);

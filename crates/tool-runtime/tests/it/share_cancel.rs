@@ -11,7 +11,7 @@ use tokio::{
 use tool_core::{
     CacheSettings, CallContext, ErrorKind, Invoke, Jitter, Layer, Layers, Outcome, Tool, ToolError,
 };
-use tool_runtime::{Deadline, Share, TokioClock};
+use tool_runtime::{CacheLayer, DeadlineLayer, TokioClock};
 use tool_testkit::{Script, Step, call};
 
 use crate::share::{MINUTE, SECOND, tool};
@@ -19,7 +19,7 @@ use crate::share::{MINUTE, SECOND, tool};
 const ROOM: u64 = 1 << 20;
 
 struct Calls {
-    share: Share,
+    share: CacheLayer,
     script: Script,
     tool: Arc<Tool>,
     clock: Arc<TokioClock>,
@@ -28,7 +28,7 @@ struct Calls {
 impl Calls {
     fn of(steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
-            share: Share::new(ROOM),
+            share: CacheLayer::new(ROOM),
             script: Script::new(steps),
             tool: tool(CacheSettings::default()).build(Script::new([])),
             clock: Arc::new(TokioClock::new()),
@@ -41,7 +41,7 @@ impl Calls {
 
     /// Begins a call and lets it go as far as it can.
     async fn begin(&self, mut cx: CallContext) -> JoinHandle<Result<Outcome, ToolError>> {
-        let stack = Layers::outermost(Deadline)
+        let stack = Layers::outermost(DeadlineLayer)
             .then(self.share.clone())
             .around(self.script.clone());
         let called = tokio::spawn(async move { stack.invoke(&mut cx).await });
@@ -130,7 +130,7 @@ async fn the_first_who_goes_takes_nothing_from_the_others() {
 async fn the_first_ones_deadline_is_not_that_of_the_others() {
     let calls = Calls::of([Step::After(10 * SECOND, json!("answer"))]);
     let mut hasty = calls.next();
-    hasty.limit(SECOND);
+    hasty.tighten_deadline(SECOND);
     let hasty = calls.begin(hasty).await;
     let patient = calls.begin(calls.next()).await;
     let error = hasty.await.unwrap().expect_err("it has a second");
@@ -196,7 +196,7 @@ async fn a_fault_in_the_work_leaves_nobody_waiting() {
 async fn ten_thousand_random_ends_leave_nothing_behind() {
     let random = Jitter::seeded(7);
     let upto = |n: u64| u64::try_from(random.up_to(Duration::from_nanos(n)).as_nanos()).unwrap_or(0);
-    let share = Share::new(ROOM);
+    let share = CacheLayer::new(ROOM);
     let script = Script::new([Step::After(Duration::from_micros(200), json!(1))]);
     let tool = tool(CacheSettings {
         ttl: Some(Duration::from_micros(300)),

@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 use tool_core::{
     Arguments, CacheScope, CacheSettings, CallContext, Caller, Invoke, Layer, Outcome, Target, Tool,
 };
-use tool_runtime::{Share, TokioClock};
+use tool_runtime::{CacheLayer, TokioClock};
 use tool_testkit::{Script, Step, TestTool};
 
 /// Everything that makes a call what it is.
@@ -91,7 +91,7 @@ fn is_shared(first: &Call, second: &Call, scope: CacheScope) -> bool {
     runtime.block_on(async {
         let clock = Arc::new(TokioClock::new());
         let script = Script::new([Step::Echo]);
-        let stack = Share::new(1 << 20).layer(script.clone());
+        let stack = CacheLayer::new(1 << 20).layer(script.clone());
         for call in [first, second] {
             let result = stack.invoke(&mut context(call, scope, &clock)).await;
             assert!(matches!(result, Ok(Outcome::Reply(_))));
@@ -131,7 +131,7 @@ fn arguments_that_mean_the_same_are_the_same() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let script = Script::new([Step::Echo]);
-        let stack = Share::new(1 << 20).layer(script.clone());
+        let stack = CacheLayer::new(1 << 20).layer(script.clone());
         let clock = Arc::new(TokioClock::new());
         let call = Call {
             tenant: "a",

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use shuttle::future::{block_on, spawn, yield_now};
-use tool_core::ConcurrencyLimit;
+use tool_core::ConcurrencySettings;
 
 use crate::{
     every_order,
@@ -22,7 +22,7 @@ enum End {
 }
 
 /// A call at the gate, which finds that no more are running than `most`.
-async fn call(gate: Arc<Gate>, limit: ConcurrencyLimit, most: u32, n_running: Arc<AtomicU32>) -> End {
+async fn call(gate: Arc<Gate>, limit: ConcurrencySettings, most: u32, n_running: Arc<AtomicU32>) -> End {
     let place = match gate.enter(&limit) {
         Entry::Place(place) => place,
         Entry::Queue(mut waiting) => waiting.place().await,
@@ -56,7 +56,7 @@ impl Drop for Running {
 
 /// So many calls at once, of which the first ones are given up at some time; the last is made by the model's own thread. All
 /// that are not given up have a place in the end, unless the queue was full; and then all places are free.
-fn crowd(limit: ConcurrencyLimit, n_calls: u32, n_given_up: u32) {
+fn crowd(limit: ConcurrencySettings, n_calls: u32, n_given_up: u32) {
     let (gate, n_running) = (Arc::<Gate>::default(), Arc::<AtomicU32>::default());
     let begin = || call(gate.clone(), limit, limit.max, n_running.clone());
     let others: Vec<_> = (1..n_calls).map(|_| spawn(begin())).collect();
@@ -80,8 +80,8 @@ fn crowd(limit: ConcurrencyLimit, n_calls: u32, n_given_up: u32) {
     );
 }
 
-const fn limit(max: u32, queue: u32) -> ConcurrencyLimit {
-    ConcurrencyLimit {
+const fn limit(max: u32, queue: u32) -> ConcurrencySettings {
+    ConcurrencySettings {
         max,
         queue,
         wait: None,

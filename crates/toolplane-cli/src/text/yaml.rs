@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::value::RawValue;
 
 /// Writes a value as YAML 1.2. Numbers keep their digits, and a text that YAML would read as anything else is quoted
@@ -21,8 +21,8 @@ enum Place {
 
 fn node(text: &mut String, value: &RawJson, indent: usize, place: Place) {
     match value.kind() {
-        Kind::Object if value.members().next().is_some() => mapping(text, value, indent, place),
-        Kind::Array => {
+        JsonKind::Object if value.members().next().is_some() => mapping(text, value, indent, place),
+        JsonKind::Array => {
             let items = value.to::<Vec<&RawValue>>().unwrap_or_default();
             if items.is_empty() {
                 line(text, "[]", place);
@@ -30,8 +30,8 @@ fn node(text: &mut String, value: &RawJson, indent: usize, place: Place) {
                 sequence(text, &items, indent, place);
             }
         }
-        Kind::Object => line(text, "{}", place),
-        Kind::String => {
+        JsonKind::Object => line(text, "{}", place),
+        JsonKind::String => {
             let content = value.string();
             match content.as_deref() {
                 Some(content) if is_block(content) => block(text, content, indent, place),

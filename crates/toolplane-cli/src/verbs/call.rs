@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolplane::{
     CallRequest, IdleRule, RawJson, Toolplane,
-    core::{Arguments, ErrorKind, Note, Outcome, Preview, Progress, Tool, ToolError},
+    core::{Arguments, ErrorKind, LayerDecision, Outcome, Preview, Progress, Tool, ToolError},
     policy::ApprovalVerdict,
 };
 
@@ -131,7 +131,7 @@ async fn make(
 }
 
 /// How a call ended, and what the layers decided if that is to be shown.
-type Made = (Result<Outcome, ToolError>, Option<Vec<Note>>);
+type Made = (Result<Outcome, ToolError>, Option<Vec<LayerDecision>>);
 
 async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> Made {
     if call.explain {
@@ -154,7 +154,7 @@ async fn approve(plane: &Toolplane, handle: &str) -> Result<(), Failure> {
     })
 }
 
-fn finished(outcome: &Outcome, notes: Option<&[Note]>, console: Console) -> Result<Exit, Failure> {
+fn finished(outcome: &Outcome, notes: Option<&[LayerDecision]>, console: Console) -> Result<Exit, Failure> {
     let reply = match outcome {
         Outcome::Reply(reply) => reply,
         Outcome::Pending(pending) => {
@@ -180,7 +180,7 @@ fn unfinished(why: &str) -> Failure {
     )
 }
 
-fn failed(tool: &str, error: ToolError, notes: Option<&[Note]>, console: Console) -> Failure {
+fn failed(tool: &str, error: ToolError, notes: Option<&[LayerDecision]>, console: Console) -> Failure {
     let is_unfit = error.kind() == ErrorKind::InvalidArguments;
     let mut failure = Failure::from(error);
     if is_unfit {
@@ -242,7 +242,7 @@ impl Progress for Shown {
 }
 
 /// A point on the call's time line as people read it.
-fn elapsed(note: &Note, first: &Note) -> Duration {
+fn elapsed(note: &LayerDecision, first: &LayerDecision) -> Duration {
     note.at.since(first.at)
 }
 

@@ -21,7 +21,7 @@ use std::{path::Path, time::Duration};
 
 use toolplane::{
     Toolplane, chaos_plan,
-    faults::Chaos,
+    faults::ChaosLayer,
     manifest::{Loaded, load_chaos},
 };
 
@@ -44,11 +44,11 @@ fn on_plane<V>(options: &Options, console: Console, verb: V) -> Result<Exit, Fai
 where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
 {
-    on_plane_with(Chaos::default(), options, console, verb)
+    on_plane_with(ChaosLayer::default(), options, console, verb)
 }
 
 /// The same, on one that has these faults on purpose.
-fn on_plane_with<V>(chaos: Chaos, options: &Options, console: Console, verb: V) -> Result<Exit, Failure>
+fn on_plane_with<V>(chaos: ChaosLayer, options: &Options, console: Console, verb: V) -> Result<Exit, Failure>
 where
     V: AsyncFnOnce(&Loaded, &Toolplane) -> Result<Exit, Failure>,
 {
@@ -74,9 +74,9 @@ where
 
 /// The faults that there are to be on purpose, by this file. Whoever reads the terminal or the log must not miss that there
 /// are.
-fn chaos(file: Option<&Path>, console: Console) -> Result<Chaos, Failure> {
+fn chaos(file: Option<&Path>, console: Console) -> Result<ChaosLayer, Failure> {
     let Some(file) = file else {
-        return Ok(Chaos::default());
+        return Ok(ChaosLayer::default());
     };
     let plan = chaos_plan(&load_chaos(file)?);
     console.warn(&format!(
@@ -89,5 +89,5 @@ fn chaos(file: Option<&Path>, console: Console) -> Result<Chaos, Failure> {
         n_rules = plan.rules.len(),
         "chaos: calls fail on purpose"
     );
-    Ok(Chaos::new(plan))
+    Ok(ChaosLayer::new(plan))
 }

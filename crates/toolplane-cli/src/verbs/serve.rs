@@ -17,7 +17,8 @@ use toolplane::{
     observe::Metrics,
 };
 use toolplane_gateway::{
-    Allowed, AllowedHosts, Gateway, GatewayOptions, HttpOptions, ServeOptions, StdioOptions, serve_metrics,
+    Allowed, AllowedHosts, Gateway, GatewayOptions, HttpServerOptions, ServeOptions, StdioOptions,
+    serve_metrics,
 };
 
 use crate::{
@@ -139,7 +140,7 @@ async fn serve_until(
     loaded: &Loaded,
     plane: &Toolplane,
     serve: &Serve,
-    http: HttpOptions,
+    http: HttpServerOptions,
     metrics: MetricsChoice,
     console: Console,
     stop: Arc<Notify>,
@@ -226,7 +227,7 @@ async fn serve_stdio(
 async fn serve_http(
     gateway: &Gateway,
     listener: TcpListener,
-    options: HttpOptions,
+    options: HttpServerOptions,
     serve: &Serve,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
@@ -238,11 +239,11 @@ async fn serve_http(
     served.map_err(|error| Failure::failed("serving over HTTP failed").with_source(&error))
 }
 
-fn http_options(spec: &GatewaySpec) -> HttpOptions {
-    HttpOptions {
+fn http_options(spec: &GatewaySpec) -> HttpServerOptions {
+    HttpServerOptions {
         allowed: allowed(spec).into(),
         old_clients: spec.sse_path.clone(),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolplane::{
     ListStore as _, RawJson, Toolplane,
-    manifest::{HttpTransport, Loaded, ServerSpec, ServerTransport},
+    manifest::{HttpTransportSpec, Loaded, ServerSpec, ServerTransport},
 };
 use toolplane_gateway::OperatorClient;
 
@@ -161,11 +161,11 @@ fn transport(server: &ServerSpec) -> &'static str {
     match server.transport {
         ServerTransport::Stdio { .. } => "stdio",
         ServerTransport::Http {
-            transport: HttpTransport::Sse,
+            transport: HttpTransportSpec::Sse,
             ..
         } => "sse",
         ServerTransport::Http {
-            transport: HttpTransport::WebSocket,
+            transport: HttpTransportSpec::WebSocket,
             ..
         } => "websocket",
         ServerTransport::Http { .. } => "http",

@@ -2,7 +2,7 @@
 
 use std::{fs, num::NonZeroUsize, time::Duration};
 
-use mcp_mock::{MockServer, Reply, Tool};
+use mcp_mock::{MockReply, MockServer, MockTool};
 use tokio::time::{sleep, timeout};
 use toolplane::{
     CallRequest, Toolplane,
@@ -68,7 +68,7 @@ async fn over_stdio() {
 #[tokio::test]
 async fn over_http() {
     let server = MockServer::builder()
-        .tool(Tool::new("echo").reply(Reply::text("there")))
+        .tool(MockTool::new("echo").reply(MockReply::text("there")))
         .build();
     let http = server.http().await.unwrap();
     let url = http.url();

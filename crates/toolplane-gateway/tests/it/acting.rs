@@ -70,7 +70,7 @@ impl Invoke for Acting {
         self.0.n_calls.fetch_add(1, Ordering::SeqCst);
         self.0.n_running.fetch_add(1, Ordering::SeqCst);
         let _running = Running(&self.0);
-        if let Some(ask) = &cx.ask {
+        if let Some(ask) = &cx.origin.ask {
             let client = ask.client().client();
             self.0
                 .clients
@@ -90,7 +90,7 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
         "ask" => Ok(said(&[elicit(cx, "one").await])),
         "ask_twice" => {
             let first = elicit(cx, "one").await;
-            if let Some(progress) = &cx.progress {
+            if let Some(progress) = &cx.origin.progress {
                 progress.report(raw(r#"{"progress":1}"#));
             }
             log(cx);
@@ -119,10 +119,19 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
         )
         .await])),
         "roots" => Ok(said(&[ask(cx, "roots/list", "{}").await])),
-        "beside" => Ok(said(&[cx.beside.clone().unwrap_or_default().to_string()])),
+        "beside" => Ok(said(&[cx
+            .extras
+            .extra_params
+            .clone()
+            .unwrap_or_default()
+            .to_string()])),
         "who" => {
-            let capabilities = cx.ask.as_ref().map(|ask| ask.client().capabilities().to_string());
-            let meta = cx.meta.as_ref().map(RawJson::to_string);
+            let capabilities = cx
+                .origin
+                .ask
+                .as_ref()
+                .map(|ask| ask.client().capabilities().to_string());
+            let meta = cx.extras.meta.as_ref().map(RawJson::to_string);
             Ok(said(&[format!("{capabilities:?} {meta:?}")]))
         }
         "log" => {
@@ -130,7 +139,7 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
             Ok(said(&["logged".to_owned()]))
         }
         "input" => input(cx),
-        "stateless" => match &cx.resume {
+        "stateless" => match &cx.extras.resume {
             None => Ok(needs(r#"{"q":{"method":"roots/list"}}"#, None)),
             Some(resume) => Ok(said(&[format!("{} {:?}", resume.responses, resume.state)])),
         },
@@ -156,7 +165,7 @@ async fn tool_of(name: &str, cx: &CallContext) -> Result<Outcome, ToolError> {
 
 /// Wants two things, and says what came of them.
 fn input(cx: &CallContext) -> Result<Outcome, ToolError> {
-    match &cx.resume {
+    match &cx.extras.resume {
         None => Ok(needs(
             r#"{ "name":{"method":"elicitation/create","params":{"message":"name?","requestedSchema":{},"x":1e2}},"roots":{"method":"roots/list"} }"#,
             Some(r#""upstream state""#),
@@ -184,9 +193,9 @@ fn beside(target: &Target, cx: &CallContext) -> Result<Outcome, ToolError> {
         Target::Prompt(prompt) if &**prompt.name() == "broken" => {
             return Err(rpc(r#"{"code":-7,"message":"own words","data":{"n":1e2}}"#));
         }
-        _ if cx.beside.is_some() => format!(
+        _ if cx.extras.extra_params.is_some() => format!(
             r#"{{"contents":[],"messages":[],"beside":{}}}"#,
-            cx.beside.clone().unwrap_or_default()
+            cx.extras.extra_params.clone().unwrap_or_default()
         ),
         Target::Prompt(prompt) => format!(
             r#"{{ "messages":[],"of":"{}","given":{},"n":1e2 }}"#,
@@ -227,7 +236,7 @@ async fn elicit(cx: &CallContext, message: &str) -> String {
 }
 
 async fn ask(cx: &CallContext, method: &str, params: &str) -> String {
-    let Some(asker) = &cx.ask else {
+    let Some(asker) = &cx.origin.ask else {
         return "no way".to_owned();
     };
     let question = Question {
@@ -242,7 +251,7 @@ async fn ask(cx: &CallContext, method: &str, params: &str) -> String {
 }
 
 fn log(cx: &CallContext) {
-    if let Some(ask) = &cx.ask
+    if let Some(ask) = &cx.origin.ask
         && ask.client().log_level().is_some()
     {
         ask.client().log(&raw(r#"{"level":"warning","data":{"n":1e2}}"#));

@@ -7,7 +7,7 @@ use toolplane::{
     Toolplane,
     core::{Feature, Pattern},
     manifest::Configuration,
-    policy::{ApprovalVerdict, Approve},
+    policy::{ApprovalLayer, ApprovalVerdict},
 };
 use toolplane_gateway::{Gateway, GatewayOptions, OperatorClient, OperatorClientError};
 
@@ -201,7 +201,7 @@ async fn who_cannot_be_asked_gets_a_handle_and_calls_again_when_it_is_approved()
         let text = waiting["result"]["content"][0]["text"].as_str().expect("a text");
         assert!(text.starts_with("pending: nothing was done yet"), "{text}");
         assert_eq!(acting.n_calls(), 0);
-        let by_handle = params(&format!(r#","{}":"{handle}""#, Approve::META_KEY));
+        let by_handle = params(&format!(r#","{}":"{handle}""#, ApprovalLayer::META_KEY));
         // Not yet.
         pending(&client.value("tools/call", &by_handle).await);
         let decided = plane

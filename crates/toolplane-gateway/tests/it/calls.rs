@@ -8,7 +8,7 @@ use toolplane::{
     Toolplane,
     core::{CallContext, ErrorKind, Invoke, Outcome, Reply, ToolError},
 };
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions};
 
 use crate::support::{Client, Http, MODERN, plane, raw};
 
@@ -193,7 +193,7 @@ struct Reporter;
 
 impl Invoke for Reporter {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
-        if let Some(progress) = &cx.progress {
+        if let Some(progress) = &cx.origin.progress {
             progress.report(raw(r#"{"progressToken":3,"progress":1,"message":"half"}"#));
             progress.report(raw(r#"{"progressToken":3,"progress":2}"#));
         }
@@ -201,7 +201,7 @@ impl Invoke for Reporter {
             .trace
             .as_ref()
             .map(|trace| (trace.to_string(), trace.tracestate.as_deref()));
-        let value = json!({"trace": trace, "caller": &*cx.caller.principal});
+        let value = json!({"trace": trace, "caller": &*cx.origin.caller.principal});
         Ok(Reply::value(RawJson::from(value)).into())
     }
 }
@@ -277,7 +277,7 @@ async fn arguments_that_headers_mirror_are_checked_before_their_server_was_ever_
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
-        let (http, serve) = (HttpOptions::default(), ServeOptions::default());
+        let (http, serve) = (HttpServerOptions::default(), ServeOptions::default());
         upstream.serve_http(listener, http, serve, pending()).await
     });
     let mut n_calls = 0;

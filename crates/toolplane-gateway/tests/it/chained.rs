@@ -12,7 +12,7 @@ use toolplane::{
     core::{CallContext, ErrorKind, Invoke, Outcome, ToolError},
     manifest::{LoadOptions, Syntax, load},
 };
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions};
 
 use crate::support::Http;
 
@@ -38,7 +38,11 @@ impl Invoke for Down {
         let number = cx.arguments.value()["n"]
             .as_u64()
             .expect("the test numbers its calls");
-        let is_marked = cx.meta.as_ref().is_some_and(|meta| meta.get(MARK).is_some());
+        let is_marked = cx
+            .extras
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.get(MARK).is_some());
         self.note(number, is_marked);
         if self.hangs {
             cx.dispatch().sent();
@@ -76,7 +80,12 @@ tools: {work: {description: d, idempotent: true, executor: {kind: down}}}
     tokio::spawn(async move {
         let never = std::future::pending();
         inner
-            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), never)
+            .serve_http(
+                listener,
+                HttpServerOptions::default(),
+                ServeOptions::default(),
+                never,
+            )
             .await
     });
     let outer = format!(

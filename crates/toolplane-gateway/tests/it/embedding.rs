@@ -11,7 +11,7 @@ use tokio::{
 };
 use tool_testkit::{Script, Step, TestTool};
 use toolplane::{Toolplane, observe::Metrics};
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, ServeOptions, serve_metrics};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, ServeOptions, serve_metrics};
 
 use crate::acting::Acting;
 use crate::support::{Changing, plane};
@@ -60,7 +60,12 @@ async fn the_gateway_serves_itself() {
             let _ = stopped.await;
         };
         gateway()
-            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), stopped)
+            .serve_http(
+                listener,
+                HttpServerOptions::default(),
+                ServeOptions::default(),
+                stopped,
+            )
             .await
     });
     let ask = |method, path, host, body| exchange(address, method, path, host, body);
@@ -86,7 +91,7 @@ async fn the_gateway_serves_itself() {
 
 #[tokio::test]
 async fn the_gateway_goes_into_another_router() {
-    let mcp = gateway().http_service(HttpOptions::default());
+    let mcp = gateway().http_service(HttpServerOptions::default());
     let router = Router::new()
         .route("/", get(|| async { "mine" }))
         .route_service("/tools", mcp);
@@ -122,7 +127,12 @@ async fn a_session_hears_of_changes_on_its_stream() {
     let served = tokio::spawn(async move {
         let never = std::future::pending();
         gateway
-            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), never)
+            .serve_http(
+                listener,
+                HttpServerOptions::default(),
+                ServeOptions::default(),
+                never,
+            )
             .await
     });
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#;
@@ -191,7 +201,7 @@ async fn metrics_are_served_where_they_are_asked_for() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let served = tokio::spawn(async move {
-            let (http, serve) = (HttpOptions::default(), ServeOptions::default());
+            let (http, serve) = (HttpServerOptions::default(), ServeOptions::default());
             gateway
                 .serve_http(listener, http, serve, std::future::pending())
                 .await
@@ -277,7 +287,12 @@ async fn pages_of_health_name_tools_only_to_those_who_may_know() {
     let served = tokio::spawn(async move {
         let never = std::future::pending();
         gateway
-            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), never)
+            .serve_http(
+                listener,
+                HttpServerOptions::default(),
+                ServeOptions::default(),
+                never,
+            )
             .await
     });
     let ask = |path, host| exchange(address, "GET", path, host, "");

@@ -14,7 +14,7 @@ use toolplane::{
     Toolplane,
     manifest::{LoadOptions, Syntax, load},
 };
-use toolplane_gateway::{Gateway, GatewayOptions, HttpOptions, HttpService, ServeOptions};
+use toolplane_gateway::{Gateway, GatewayOptions, HttpServerOptions, HttpService, ServeOptions};
 
 use crate::support::plane;
 
@@ -27,7 +27,12 @@ async fn in_front_of_another() -> Toolplane {
     tokio::spawn(async move {
         let never = std::future::pending();
         inner
-            .serve_http(listener, HttpOptions::default(), ServeOptions::default(), never)
+            .serve_http(
+                listener,
+                HttpServerOptions::default(),
+                ServeOptions::default(),
+                never,
+            )
             .await
     });
     let yaml = format!("servers: {{inner: {{url: \"http://{address}/mcp\", isolation: session}}}}");
@@ -66,9 +71,9 @@ async fn a_session_that_nobody_uses_gives_its_connections_up() {
     let plane = in_front_of_another().await;
     let gateway = Gateway::new(plane.clone(), GatewayOptions::default());
     let idle = Duration::from_secs(60);
-    let service = gateway.http_service(HttpOptions {
+    let service = gateway.http_service(HttpServerOptions {
         session_idle: idle,
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     });
     let (session, _) = post(&service, "", INITIALIZE).await;
     let (_, said) = post(&service, &session, CALL).await;

@@ -24,7 +24,7 @@ use toolplane::{
     },
 };
 use toolplane_gateway::{
-    Gateway, GatewayOptions, HttpOptions, HttpService, Identify, Principal, StdioOptions,
+    Gateway, GatewayOptions, HttpServerOptions, HttpService, Identify, Principal, StdioOptions,
 };
 
 use crate::acting::Acting;
@@ -157,9 +157,9 @@ impl Http {
                 .and_then(|name| name.to_str().ok());
             Ok(Principal::new(name.unwrap_or("anonymous")))
         });
-        Self(gateway.http_service(HttpOptions {
+        Self(gateway.http_service(HttpServerOptions {
             identify: Some(identify),
-            ..HttpOptions::default()
+            ..HttpServerOptions::default()
         }))
     }
 

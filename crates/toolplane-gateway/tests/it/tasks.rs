@@ -12,7 +12,7 @@ use toolplane::{
     Toolplane,
     core::{
         CallContext, ClientKey, ErrorKind, InProcess, Invoke, Outcome, Question, Reply, Target, Task,
-        TaskHandle, TaskRequest, TaskWish, ToolError, Update,
+        TaskHandle, TaskMode, TaskRequest, ToolError, Update,
     },
 };
 use toolplane_gateway::{Gateway, GatewayOptions};
@@ -81,17 +81,17 @@ impl Invoke for Tasking {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         let note = |note: String| self.0.asked.lock().expect("no test panics with it").push(note);
         let Target::Task { request, .. } = &cx.target else {
-            note(match &cx.task {
-                Some(TaskWish::Wanted(wanted)) => format!("call {wanted}"),
+            note(match &cx.extras.task {
+                Some(TaskMode::Requested(wanted)) => format!("call {wanted}"),
                 _ => "call".to_owned(),
             });
-            if cx.task.is_some() {
+            if cx.extras.task.is_some() {
                 let task = self.task();
-                let client = cx.client.clone().expect("the gateway says whose it is");
+                let client = cx.origin.client.clone().expect("the gateway says whose it is");
                 let made = (task.clone(), client);
                 self.0.made.lock().expect("no test panics with it").push(made);
-                let state = match &cx.task {
-                    Some(TaskWish::Wanted(_)) => {
+                let state = match &cx.extras.task {
+                    Some(TaskMode::Requested(_)) => {
                         raw(&format!(r#"{{ "task":{},"_meta":{{"n":1e2}}}}"#, self.look()))
                     }
                     _ => self.look(),
@@ -101,7 +101,7 @@ impl Invoke for Tasking {
             return Ok(Reply::value(RawJson::from(json!({"plain": true}))).into());
         };
         match request {
-            TaskRequest::Look => {
+            TaskRequest::Get => {
                 note("look".to_owned());
                 Ok(self.handle(self.look()))
             }
@@ -109,13 +109,13 @@ impl Invoke for Tasking {
                 note("cancel".to_owned());
                 Ok(self.handle(self.look()))
             }
-            TaskRequest::Give(given) => {
+            TaskRequest::Update(given) => {
                 note(format!("give {given}"));
                 Ok(self.handle(RawJson::object()))
             }
             TaskRequest::Result => {
                 note("result".to_owned());
-                if let Some(asker) = &cx.ask {
+                if let Some(asker) = &cx.origin.ask {
                     let question = Question {
                         method: "elicitation/create".to_owned(),
                         params: Some(raw(&format!(

@@ -1,6 +1,6 @@
 //! One tool under several names: rules and approvals are about the tool.
 
-use mcp_mock::{MockHttp, MockServer, Reply, Tool as MockTool};
+use mcp_mock::{MockHttp, MockReply, MockServer, MockTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{Caller, ErrorKind, Outcome, ToolError},
@@ -9,7 +9,7 @@ use toolplane::{
 };
 
 async fn server() -> MockHttp {
-    let tool = |name| MockTool::new(name).reply(Reply::text("done"));
+    let tool = |name| MockTool::new(name).reply(MockReply::text("done"));
     let mock = MockServer::builder()
         .tool(tool("delete_file"))
         .tool(tool("read_file"));

@@ -15,11 +15,11 @@ use toolplane::{
         BreakerSettings, CallContext, ErrorKind, Event, Health, Invoke, Metadata, Observe, Outcome,
         Overrides, Reply, RetrySettings, ToolError,
     },
-    faults::{Chaos, ChaosPlan, ChaosRule, Fault, Latency},
+    faults::{ChaosLayer, ChaosPlan, ChaosRule, InjectedFault, Latency},
 };
 
 /// The settings of the scenario: a fifth of all attempts fails, and some are slow.
-fn storm(seed: u64, faults: &[Fault]) -> Chaos {
+fn storm(seed: u64, faults: &[InjectedFault]) -> ChaosLayer {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.2;
     rule.faults = faults.to_vec();
@@ -27,10 +27,10 @@ fn storm(seed: u64, faults: &[Fault]) -> Chaos {
         rate: 0.3,
         max: Duration::from_secs(5),
     });
-    Chaos::new(ChaosPlan::new(seed, [rule]))
+    ChaosLayer::new(ChaosPlan::new(seed, [rule]))
 }
 
-fn plane(chaos: Chaos, script: &Script, overrides: Overrides) -> Toolplane {
+fn plane(chaos: ChaosLayer, script: &Script, overrides: Overrides) -> Toolplane {
     let metadata = Metadata {
         idempotent: Some(true),
         ..Metadata::default()
@@ -57,7 +57,11 @@ async fn n_successes(plane: &Toolplane) -> usize {
 #[tokio::test(start_paused = true)]
 async fn fifty_calls_at_a_fifth_of_failures() {
     for seed in 0..20 {
-        let plane = plane(storm(seed, &Fault::USUAL), &Script::new([]), Overrides::default());
+        let plane = plane(
+            storm(seed, &InjectedFault::USUAL),
+            &Script::new([]),
+            Overrides::default(),
+        );
         let n_successes = n_successes(&plane).await;
         assert!(
             n_successes > 30 && n_successes < 50,
@@ -70,10 +74,10 @@ async fn fifty_calls_at_a_fifth_of_failures() {
 async fn with_retries_nearly_all_of_them_succeed() {
     // Refused credentials do not pass by being tried again.
     let passing = [
-        Fault::Timeout,
-        Fault::Network,
-        Fault::RateLimit,
-        Fault::ServerError,
+        InjectedFault::Timeout,
+        InjectedFault::Network,
+        InjectedFault::RateLimit,
+        InjectedFault::ServerError,
     ];
     let retry = RetrySettings {
         max_attempts: 5,
@@ -93,7 +97,11 @@ async fn with_retries_nearly_all_of_them_succeed() {
 #[tokio::test(start_paused = true)]
 async fn the_same_seed_is_the_same_history() {
     let history = async || {
-        let plane = plane(storm(11, &Fault::ALL), &Script::new([]), Overrides::default());
+        let plane = plane(
+            storm(11, &InjectedFault::ALL),
+            &Script::new([]),
+            Overrides::default(),
+        );
         let mut history = Vec::new();
         for _ in 0..50 {
             let result = plane.call(CallRequest::new("test")).await;
@@ -129,13 +137,13 @@ async fn what_may_not_run_twice_never_does() {
     let ledger = Ledger::default();
     let mut rule = ChaosRule::default();
     rule.failure_rate = 0.5;
-    rule.faults = Fault::ALL.to_vec();
+    rule.faults = InjectedFault::ALL.to_vec();
     let mut tool = TestTool::new("pay");
     tool.descriptor.overrides.retry = Some(RetrySettings::default());
     let plane = Toolplane::builder()
         .executor(executor("scripted", ledger.clone()))
         .tool(tool.descriptor)
-        .chaos(Chaos::new(ChaosPlan::new(3, [rule])))
+        .chaos(ChaosLayer::new(ChaosPlan::new(3, [rule])))
         .build()
         .expect("usable");
     let mut n_unknown = 0;
@@ -221,8 +229,8 @@ async fn transient_failures_are_tried_again_after_growing_pauses() {
 async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
     let mut rule = ChaosRule::default();
     rule.failure_rate = 1.0;
-    rule.faults = vec![Fault::Network];
-    let chaos = Chaos::new(ChaosPlan::new(1, [rule]));
+    rule.faults = vec![InjectedFault::Network];
+    let chaos = ChaosLayer::new(ChaosPlan::new(1, [rule]));
     let overrides = Overrides {
         breaker: Some(BreakerSettings::default()),
         ..Overrides::default()
@@ -250,7 +258,7 @@ async fn a_breaker_opens_under_chaos_and_closes_when_it_is_over() {
 #[tokio::test(start_paused = true)]
 async fn chaos_shows_and_dry_runs_meet_none() {
     let script = Script::new([]);
-    let chaos = storm(42, &Fault::USUAL);
+    let chaos = storm(42, &InjectedFault::USUAL);
     let plane = plane(chaos.clone(), &script, Overrides::default());
     assert_eq!(plane.readiness().chaos, Some(42));
     for _ in 0..50 {

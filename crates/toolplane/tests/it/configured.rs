@@ -266,7 +266,7 @@ tools:
 #[tokio::test]
 async fn fields_are_hidden_that_are_named_by_default_for_a_server_or_for_a_tool() {
     #[cfg(feature = "exec-mcp")]
-    use mcp_mock::{MockServer, Tool};
+    use mcp_mock::{MockServer, MockTool};
 
     let yaml = "
 defaults: {redact: [ssn]}
@@ -283,8 +283,8 @@ tools:
     ];
     #[cfg(feature = "exec-mcp")]
     let server = {
-        let text = mcp_mock::Reply::text(r#"{"iban": 2}"#);
-        let tool = Tool::new("look").reply(text);
+        let text = mcp_mock::MockReply::text(r#"{"iban": 2}"#);
+        let tool = MockTool::new("look").reply(text);
         MockServer::builder()
             .tool(tool)
             .build()

@@ -10,8 +10,8 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BreakerSettings, ConcurrencyLimit, ErrorKind, Event, Metadata, Observe, Overrides, RateLimit,
-        RetrySettings, ToolError,
+        BreakerSettings, ConcurrencySettings, ErrorKind, Event, Metadata, Observe, Overrides,
+        RateLimitSettings, RetrySettings, ToolError,
     },
 };
 
@@ -115,15 +115,15 @@ async fn retries_and_every_move_of_a_breaker_are_told_of() {
 #[tokio::test(start_paused = true)]
 async fn limits_tell_of_those_who_wait_and_of_those_they_refuse() {
     let metadata = Metadata {
-        rate_limit: Some(RateLimit {
+        rate_limit: Some(RateLimitSettings {
             requests: 3,
             period: Duration::from_secs(60),
             burst: None,
             per_principal: None,
         }),
-        concurrency: Some(ConcurrencyLimit {
+        concurrency: Some(ConcurrencySettings {
             queue: 1,
-            ..ConcurrencyLimit::new(1)
+            ..ConcurrencySettings::new(1)
         }),
         ..Metadata::default()
     };

@@ -2,7 +2,7 @@
 
 use std::{future::pending, sync::Arc};
 
-use mcp_mock::{MockServer, Tool};
+use mcp_mock::{MockServer, MockTool};
 use tool_testkit::{Script, Step, TestTool, executor};
 use toolplane::{
     CallRequest, ListStore, MemoryListStore, Toolplane,
@@ -112,7 +112,7 @@ async fn a_fallback_may_be_a_tool_of_the_clients_own_connection() {
 
 #[tokio::test]
 async fn a_fallback_from_a_kept_list_is_confirmed_by_its_server() {
-    let server = MockServer::builder().tool(Tool::new("gone")).build();
+    let server = MockServer::builder().tool(MockTool::new("gone")).build();
     let http = server.http().await.expect("it listens");
     let store: Arc<dyn ListStore> = Arc::new(MemoryListStore::default());
     let yaml = format!("servers: {{s: {{url: '{}'}}}}", http.url());

@@ -15,7 +15,7 @@ use tokio::{
 use tool_testkit::{TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
-    core::{CallContext, ConcurrencyLimit, ErrorKind, Invoke, Metadata, Outcome, Reply, ToolError},
+    core::{CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, ToolError},
     manifest::Configuration,
 };
 
@@ -97,15 +97,15 @@ fn p99(mut times: Vec<Duration>) -> Duration {
 fn plane(works: &Works) -> Toolplane {
     let mut configuration = Configuration::default();
     configuration.defaults.call_timeout = TIMEOUT;
-    configuration.defaults.limits.concurrency.total = Some(ConcurrencyLimit::new(TOTAL));
+    configuration.defaults.limits.concurrency.total = Some(ConcurrencySettings::new(TOTAL));
     let builder = Toolplane::builder()
         .configuration(configuration)
         .executor(executor("scripted", works.clone()))
         .seed(1);
     let tools = TOOLS.map(|name| {
-        let limit = ConcurrencyLimit {
+        let limit = ConcurrencySettings {
             queue: 8,
-            ..ConcurrencyLimit::new(MOST)
+            ..ConcurrencySettings::new(MOST)
         };
         let metadata = Metadata {
             concurrency: (name == HUNG).then_some(limit),

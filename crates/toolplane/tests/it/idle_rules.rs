@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use mcp_mock::{MockServer, Prompt, Resource, Tool};
+use mcp_mock::{MockPrompt, MockResource, MockServer, MockTool};
 use toolplane::{
     BuildError, Toolplane,
     core::{Caller, Pattern},
-    faults::{Chaos, ChaosPlan, ChaosRule},
+    faults::{ChaosLayer, ChaosPlan, ChaosRule},
     manifest::{LoadOptions, Syntax, load},
 };
 use tracing::instrument::WithSubscriber;
@@ -58,10 +58,10 @@ policy:
 #[tokio::test]
 async fn a_rule_that_could_match_an_unknown_server_is_not_found_until_its_lists_are_read() {
     let server = MockServer::builder()
-        .tool(Tool::new("write_file"))
-        .tool(Tool::new("hidden"))
-        .prompt(Prompt::new("ask"))
-        .resource(Resource::new("file:///a"))
+        .tool(MockTool::new("write_file"))
+        .tool(MockTool::new("hidden"))
+        .prompt(MockPrompt::new("ask"))
+        .resource(MockResource::new("file:///a"))
         .build();
     let http = server.http().await.unwrap();
     let text = format!(
@@ -136,7 +136,7 @@ impl io::Write for Lines {
 
 #[tokio::test]
 async fn a_running_plane_logs_each_rule_that_matches_nothing_once() {
-    let server = MockServer::builder().tool(Tool::new("write_file")).build();
+    let server = MockServer::builder().tool(MockTool::new("write_file")).build();
     let http = server.http().await.expect("it listens");
     let text = format!(
         "{TOOLS}
@@ -192,7 +192,7 @@ async fn a_rule_of_the_chaos_plan_that_matches_nothing_is_found() {
     let loaded = load(&LoadOptions::new().text("test.yaml", Syntax::Yaml, TOOLS)).unwrap();
     let plane = Toolplane::builder()
         .loaded(&loaded)
-        .chaos(Chaos::new(plan))
+        .chaos(ChaosLayer::new(plan))
         .build()
         .unwrap();
     let rules = plane.idle_rules();

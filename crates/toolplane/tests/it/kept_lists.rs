@@ -2,7 +2,7 @@
 
 use std::{fs, future::ready, path::Path, sync::Arc, time::Duration};
 
-use mcp_mock::{MockHttp, MockServer, Prompt, Resource, Tool};
+use mcp_mock::{MockHttp, MockPrompt, MockResource, MockServer, MockTool};
 use raw_json::RawJson;
 use toolplane::{
     CallRequest, FileListStore, ListStore, MemoryListStore, Toolplane,
@@ -26,12 +26,12 @@ struct World {
 
 impl World {
     async fn new(tools: &[&str]) -> Self {
-        let tools = tools.iter().map(|tool| Tool::new(*tool));
+        let tools = tools.iter().map(|tool| MockTool::new(*tool));
         let server = tools.fold(MockServer::builder(), mcp_mock::MockServerBuilder::tool);
         let server = server
-            .prompt(Prompt::new("ask"))
-            .resource(Resource::new("file:///a"))
-            .resource(Resource::template("file:///{name}"))
+            .prompt(MockPrompt::new("ask"))
+            .resource(MockResource::new("file:///a"))
+            .resource(MockResource::template("file:///{name}"))
             .build();
         Self {
             http: server.http().await.expect("it listens"),
@@ -151,8 +151,10 @@ async fn what_has_changed_meanwhile_counts_from_the_first_call_on() {
             world.server.remove_tool(tool);
         }
         let schema = raw(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#);
-        world.server.add_tool(Tool::new("changed").input_schema(schema));
-        world.server.add_tool(Tool::new("new"));
+        world
+            .server
+            .add_tool(MockTool::new("changed").input_schema(schema));
+        world.server.add_tool(MockTool::new("new"));
 
         let plane = world.plane();
         assert_eq!(names(&plane).await, ["s__changed", "s__gone", "s__same"]);
@@ -327,14 +329,16 @@ async fn no_known_secret_is_written() {
         world.store = Arc::new(FileListStore::new(folder.path().join("lists")));
         let text = format!("log in with {value}");
         world.server.add_tool(
-            Tool::new("leaky")
+            MockTool::new("leaky")
                 .description(&text)
                 .member("x", raw(&format!(r#"{{"{value}": 1e2}}"#))),
         );
-        world.server.add_prompt(Prompt::new("leaky").description(&text));
         world
             .server
-            .add_resource(Resource::new(format!("file:///{value}")));
+            .add_prompt(MockPrompt::new("leaky").description(&text));
+        world
+            .server
+            .add_resource(MockResource::new(format!("file:///{value}")));
         let plane = world.plane_with(
             &format!(", headers: {{K: '${{secret:{reference}}}', L: '${{secret:long}}'}}"),
             "",

@@ -103,7 +103,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
                 Event::Degraded { cx, degraded } => format!("{} {}", cx.tool().name(), degraded.step),
                 Event::CallFinished { cx, result, .. } => {
                     let is_ok = result.is_some_and(Result::is_ok);
-                    format!("{} ends {is_ok} {}", cx.tool().name(), cx.instead_of.is_some())
+                    format!("{} ends {is_ok} {}", cx.tool().name(), cx.fallback_of.is_some())
                 }
                 _ => return,
             };
@@ -265,7 +265,7 @@ async fn a_fallback_that_needs_approval_is_passed_over_and_nobody_is_asked() {
     assert_eq!(told(explained.result).0, json!("b"));
     assert_eq!(pay.n_calls(), 0);
     assert!(plane.approvals().list().await.expect("kept").is_empty());
-    let is_said = |note: &&toolplane::core::Note| note.decision.contains("cannot stand in for `a`");
+    let is_said = |note: &&toolplane::core::LayerDecision| note.decision.contains("cannot stand in for `a`");
     assert!(
         explained.notes.iter().any(|note| is_said(&note)),
         "{:?}",

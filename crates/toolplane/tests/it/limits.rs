@@ -8,16 +8,16 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        ConcurrencyLimit, Descriptor, DynBackend, ErrorKind, Executor, Metadata, PrepareError, RateLimit,
-        Trust,
+        ConcurrencySettings, Descriptor, DynBackend, ErrorKind, Executor, Metadata, PrepareError,
+        RateLimitSettings, Trust,
     },
     manifest::{Configuration, ServerSpec, ServerTransport},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn two_per_minute() -> RateLimit {
-    RateLimit {
+fn two_per_minute() -> RateLimitSettings {
+    RateLimitSettings {
         requests: 2,
         period: 60 * SECOND,
         burst: None,
@@ -49,7 +49,7 @@ async fn a_tools_own_limit_holds_and_is_explained_and_a_dry_run_counts_nothing()
     let script = Script::new([Step::Echo]);
     let metadata = Metadata {
         rate_limit: Some(two_per_minute()),
-        concurrency: Some(ConcurrencyLimit::new(1)),
+        concurrency: Some(ConcurrencySettings::new(1)),
         ..Metadata::default()
     };
     let plane = plane(
@@ -117,7 +117,7 @@ async fn a_servers_limit_is_that_of_all_its_tools_in_the_place_of_the_default() 
     server.rate_limit = Some(two_per_minute());
     let mut configuration = Configuration::default();
     configuration.servers = vec![server];
-    configuration.defaults.limits.rate.upstream = Some(RateLimit {
+    configuration.defaults.limits.rate.upstream = Some(RateLimitSettings {
         requests: 1,
         ..two_per_minute()
     });

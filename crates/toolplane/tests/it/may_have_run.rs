@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU16, AtomicUsize, Ordering},
 };
 
-use mcp_mock::{Misbehaviour, MockServer, Reply, Tool};
+use mcp_mock::{Misbehaviour, MockReply, MockServer, MockTool};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -117,10 +117,10 @@ async fn an_mcp_tool_is_replaced_only_if_it_cannot_have_run_or_may_run_twice() {
         for (declared, is_repeatable) in [("", false), ("read_only: true", true)] {
             for follows in ["fallback: alt", "default: {content: []}"] {
                 let shown = format!("{status} {declared} {follows}");
-                let fails = Reply::text("no").misbehave(Misbehaviour::status(status));
+                let fails = MockReply::text("no").misbehave(Misbehaviour::status(status));
                 // It says so of itself, which does not count.
                 let annotations = RawJson::parse(r#"{"readOnlyHint":true,"idempotentHint":true}"#);
-                let tool = Tool::new("act")
+                let tool = MockTool::new("act")
                     .member("annotations", annotations.expect("JSON"))
                     .reply(fails);
                 let server = MockServer::builder().tool(tool).build();

@@ -8,8 +8,8 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BreakerSettings, CacheSettings, ConcurrencyLimit, ErrorKind, Metadata, Overrides, RateLimit,
-        RetrySettings, ToolError,
+        BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind, Metadata, Overrides,
+        RateLimitSettings, RetrySettings, ToolError,
     },
     observe::Metrics,
 };
@@ -81,10 +81,10 @@ async fn it_says_where_the_answers_of_a_cache_came_from() {
 #[tokio::test(start_paused = true)]
 async fn it_says_how_many_wait_also_when_one_is_withdrawn() {
     let metadata = Metadata {
-        concurrency: Some(ConcurrencyLimit {
+        concurrency: Some(ConcurrencySettings {
             queue: 2,
             wait: Some(9 * SECOND),
-            ..ConcurrencyLimit::new(1)
+            ..ConcurrencySettings::new(1)
         }),
         ..Metadata::default()
     };
@@ -130,7 +130,7 @@ async fn it_counts_what_layers_did_to_calls() {
         ..Overrides::default()
     };
     let mut limited = TestTool::new("limited");
-    limited.descriptor.metadata.rate_limit = Some(RateLimit {
+    limited.descriptor.metadata.rate_limit = Some(RateLimitSettings {
         requests: 1,
         period: 60 * SECOND,
         burst: None,

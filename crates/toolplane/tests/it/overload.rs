@@ -17,7 +17,8 @@ use tool_testkit::{TestTool, executor};
 use toolplane::{
     CallRequest, RawJson, Toolplane,
     core::{
-        CallContext, ConcurrencyLimit, ErrorKind, Invoke, Metadata, Outcome, Reply, RetrySettings, ToolError,
+        CallContext, ConcurrencySettings, ErrorKind, Invoke, Metadata, Outcome, Reply, RetrySettings,
+        ToolError,
     },
     manifest::Configuration,
 };
@@ -90,9 +91,9 @@ async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came
         most_running: AtomicUsize::new(0),
     }));
     let mut tool = TestTool::new("t").metadata(Metadata {
-        concurrency: Some(ConcurrencyLimit {
+        concurrency: Some(ConcurrencySettings {
             queue,
-            ..ConcurrencyLimit::new(PLACES)
+            ..ConcurrencySettings::new(PLACES)
         }),
         ..Metadata::default()
     });
@@ -151,9 +152,9 @@ async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came
 /// R18, where the queue is bounded by its length and where it is bounded by time alone.
 #[tokio::test(start_paused = true)]
 async fn four_times_the_load_is_answered_or_refused_at_once_and_as_much_is_done_as_ever() {
-    let peak = load(CAPACITY, ConcurrencyLimit::QUEUE, None).await;
+    let peak = load(CAPACITY, ConcurrencySettings::QUEUE, None).await;
     assert!(peak.n_answered as u64 >= (LOAD - WARM).as_secs() * CAPACITY * 9 / 10);
-    for queue in [50, ConcurrencyLimit::QUEUE, 100_000] {
+    for queue in [50, ConcurrencySettings::QUEUE, 100_000] {
         let came = load(4 * CAPACITY, queue, None).await;
         assert!(
             came.n_answered * 10 >= peak.n_answered * 9,
@@ -190,10 +191,10 @@ async fn four_times_the_load_is_answered_or_refused_at_once_and_as_much_is_done_
 /// Refused calls that come again by themselves do not take the place of others.
 #[tokio::test(start_paused = true)]
 async fn retries_make_an_overload_no_worse() {
-    let peak = load(CAPACITY, ConcurrencyLimit::QUEUE, None).await;
+    let peak = load(CAPACITY, ConcurrencySettings::QUEUE, None).await;
     let came = load(
         4 * CAPACITY,
-        ConcurrencyLimit::QUEUE,
+        ConcurrencySettings::QUEUE,
         Some(RetrySettings::default()),
     )
     .await;

@@ -1,6 +1,6 @@
 //! What an upstream does not take: a caller's fault, for which nobody else pays.
 
-use mcp_mock::{Misbehaviour, MockHttp, MockServer, Reply, RpcError, Tool};
+use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool, RpcError};
 use toolplane::{
     CallRequest, Toolplane,
     core::ErrorKind,
@@ -8,10 +8,10 @@ use toolplane::{
 };
 
 /// A tool that answers like this, may run twice, is tried again, guarded and has a fallback; and its server.
-async fn plane(reply: Reply) -> (MockServer, MockHttp, Toolplane) {
+async fn plane(reply: MockReply) -> (MockServer, MockHttp, Toolplane) {
     let server = MockServer::builder()
-        .tool(Tool::new("look").reply(reply))
-        .tool(Tool::new("other"))
+        .tool(MockTool::new("look").reply(reply))
+        .tool(MockTool::new("other"))
         .build();
     let http = server.http().await.expect("it listens");
     let yaml = format!(
@@ -32,7 +32,7 @@ async fn plane(reply: Reply) -> (MockServer, MockHttp, Toolplane) {
 
 /// Makes twenty calls of a tool that may run twice, is tried again, guarded and has a fallback, and tells how they ended. The
 /// calls must be as many at the server.
-async fn twenty(refusal: Reply) -> ErrorKind {
+async fn twenty(refusal: MockReply) -> ErrorKind {
     let (server, _http, plane) = plane(refusal).await;
     let mut kinds = Vec::new();
     for _ in 0..20 {
@@ -59,7 +59,7 @@ async fn what_a_server_says_of_a_request_opens_no_breaker_and_is_not_tried_again
         (-32601, ErrorKind::NotFound),
         (-32002, ErrorKind::NotFound),
     ] {
-        let refusal = Reply::error(RpcError::new(code, "no"));
+        let refusal = MockReply::error(RpcError::new(code, "no"));
         assert_eq!(twenty(refusal).await, kind, "{code}");
     }
 }
@@ -70,11 +70,11 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
         (400, ErrorKind::InvalidArguments),
         (422, ErrorKind::InvalidArguments),
     ] {
-        let refusal = Reply::usual().misbehave(Misbehaviour::status(status));
+        let refusal = MockReply::usual().misbehave(Misbehaviour::status(status));
         assert_eq!(twenty(refusal).await, kind, "{status}");
     }
     // What the code leaves open, the status says.
-    let refusal = Reply::usual().misbehave(Misbehaviour::Status {
+    let refusal = MockReply::usual().misbehave(Misbehaviour::Status {
         status: 400,
         headers: Vec::new(),
         body: r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#.to_owned(),
@@ -85,7 +85,7 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
 /// An endpoint that is gone is no fault of the call: what stands in for the tool is called, and still nothing is held back.
 #[tokio::test]
 async fn an_endpoint_that_is_gone_is_stood_in_for_and_opens_no_breaker() {
-    let gone = Reply::usual().misbehave(Misbehaviour::status(404));
+    let gone = MockReply::usual().misbehave(Misbehaviour::status(404));
     let (server, _http, plane) = plane(gone).await;
     for _ in 0..20 {
         let given = plane.call(CallRequest::new("look")).await;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::health::{Told, Watched, fails};
 #[cfg(feature = "outbound")]
 use crate::outbound::{Raises, endpoint, with_endpoint};
-use mcp_mock::{MockServer, Tool as MockTool};
+use mcp_mock::{MockServer, MockTool};
 use serde_json::{Value, json};
 #[cfg(feature = "outbound")]
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -129,9 +129,9 @@ policy: {blocklist: ['*']}
 #[tokio::test]
 async fn a_server_that_did_not_change_stays_connected_and_one_that_is_gone_ends_after_its_last_call() {
     let mocks = [(), ()].map(|()| {
-        let slow = mcp_mock::Reply::text("late").delay(Duration::from_millis(300));
+        let slow = mcp_mock::MockReply::text("late").delay(Duration::from_millis(300));
         MockServer::builder()
-            .tool(MockTool::new("quick").reply(mcp_mock::Reply::text("soon")))
+            .tool(MockTool::new("quick").reply(mcp_mock::MockReply::text("soon")))
             .tool(MockTool::new("slow").reply(slow))
             .build()
     });

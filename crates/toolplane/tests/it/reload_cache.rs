@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use mcp_mock::{MockServer, Tool as MockTool};
+use mcp_mock::{MockServer, MockTool};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -94,7 +94,7 @@ async fn answers_are_kept_of_tools_that_stay_the_same_and_of_no_others() {
     let file = directory.path().join("result.json");
     std::fs::write(&file, "1").expect("written");
     let mock = || {
-        let tool = MockTool::new("search").reply(mcp_mock::Reply::text("found"));
+        let tool = MockTool::new("search").reply(mcp_mock::MockReply::text("found"));
         MockServer::builder().tool(tool).build()
     };
     let (mocks, api) = ([mock(), mock()], api().await);

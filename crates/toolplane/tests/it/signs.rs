@@ -10,10 +10,10 @@ use toolplane::{
     RawJson,
     core::{
         BreakerScope, BreakerSettings, Clock, ErrorKind, Health, HealthReport, Invoke, Layers, Observe,
-        Observers, Outcome, PendingCall, Reply, ToolError, Upstream,
+        Observers, Outcome, PendingCall, Reply, ToolError, UpstreamState,
     },
-    observe::{HealthBook, WatchAttempt},
-    policy::{Breaker, Circuit},
+    observe::{HealthBook, WatchAttemptLayer},
+    policy::{BreakerLayer, Circuit},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
     let clock = TokioClock::new();
     let book = Arc::new(HealthBook::new(Arc::new(clock), HealthBook::WINDOW));
     let observers: Observers = [book.clone() as Arc<dyn Observe>].into_iter().collect();
-    let upstream = Arc::new(Upstream::new("office"));
+    let upstream = Arc::new(UpstreamState::new("office"));
     let mut tool = TestTool::new("weather");
     tool.upstream = Some(upstream.clone());
     let once = BreakerSettings {
@@ -53,8 +53,8 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
     (tool.settings.breaker, tool.settings.upstream_breaker) = (Some(once), once);
     let script = Script::new([step]);
     let tool = tool.build(script.clone());
-    let stack = Layers::outermost(Breaker::default())
-        .then(WatchAttempt::new(observers))
+    let stack = Layers::outermost(BreakerLayer::default())
+        .then(WatchAttemptLayer::new(observers))
         .around(script);
     let mut cx = call(tool.clone(), json!({}), Arc::new(clock));
     // What comes of it is for those who count to know.

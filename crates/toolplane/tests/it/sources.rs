@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use mcp_mock::{MockServer, Prompt, Reply, Tool};
+use mcp_mock::{MockPrompt, MockReply, MockServer, MockTool};
 use raw_json::RawJson;
 use tokio::time::{sleep, timeout};
 use tool_testkit::Script;
@@ -87,7 +87,7 @@ fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
 #[tokio::test]
 async fn observers_are_told_where_a_server_stands() {
     let server = MockServer::builder()
-        .tool(Tool::new("echo").reply(Reply::text("there")))
+        .tool(MockTool::new("echo").reply(MockReply::text("there")))
         .build();
     let http = server.http().await.expect("it listens");
     let (plane, told, metrics) = plane(&format!("servers: {{s: {{url: '{}'}}}}", http.url()));
@@ -148,9 +148,9 @@ async fn a_reason_is_told_without_its_secrets() {
 async fn a_health_check_is_a_part_of_the_start() {
     let server = MockServer::builder()
         .tool(
-            Tool::new("status")
-                .reply(Reply::failure("the database is away"))
-                .reply(Reply::text("well")),
+            MockTool::new("status")
+                .reply(MockReply::failure("the database is away"))
+                .reply(MockReply::text("well")),
         )
         .build();
     let http = server.http().await.expect("it listens");
@@ -178,7 +178,7 @@ async fn a_health_check_is_a_part_of_the_start() {
 #[tokio::test]
 async fn what_runs_on_a_connection_is_counted() {
     let server = MockServer::builder()
-        .tool(Tool::new("slow").reply(Reply::never()))
+        .tool(MockTool::new("slow").reply(MockReply::never()))
         .build();
     let http = server.http().await.expect("it listens");
     let (plane, ..) = plane(&format!(
@@ -206,7 +206,7 @@ async fn what_runs_on_a_connection_is_counted() {
 #[tokio::test]
 async fn a_call_that_waited_for_its_server_says_so_when_it_is_explained() {
     let server = MockServer::builder()
-        .tool(Tool::new("echo").reply(Reply::text("there")))
+        .tool(MockTool::new("echo").reply(MockReply::text("there")))
         .build();
     let http = server.http().await.expect("it listens");
     let (plane, ..) = plane(&format!("servers: {{s: {{url: '{}'}}}}", http.url()));
@@ -222,7 +222,7 @@ async fn a_call_that_waited_for_its_server_says_so_when_it_is_explained() {
 /// One upstream has one breaker, which no tool sets.
 #[tokio::test]
 async fn the_breaker_of_a_server_has_the_servers_settings_or_those_of_the_defaults() {
-    let server = MockServer::builder().tool(Tool::new("echo")).build();
+    let server = MockServer::builder().tool(MockTool::new("echo")).build();
     let http = server.http().await.expect("it listens");
     for (of_defaults, of_server, expected) in [
         ("{}", "", (5, false)),
@@ -261,9 +261,9 @@ async fn the_breaker_of_a_server_has_the_servers_settings_or_those_of_the_defaul
 #[tokio::test]
 async fn a_prompt_that_is_off_is_switched_on_again() {
     let mock = MockServer::builder()
-        .tool(Tool::new("both"))
-        .prompt(Prompt::new("both"))
-        .prompt(Prompt::new("prompt"))
+        .tool(MockTool::new("both"))
+        .prompt(MockPrompt::new("both"))
+        .prompt(MockPrompt::new("prompt"))
         .build();
     let http = mock.http().await.expect("it listens");
     let yaml = format!("servers: {{s: {{url: '{}'}}}}", http.url());

@@ -10,8 +10,8 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencyLimit, ErrorKind, Metadata,
-        Overrides, RateLimit, Redaction, RetrySettings, ToolError,
+        ArgumentHandling, Arguments, BreakerSettings, CacheSettings, ConcurrencySettings, ErrorKind,
+        Metadata, Overrides, RateLimitSettings, RedactionMode, RetrySettings, ToolError,
     },
     observe::{AttributeValue, EndedSpan, Sampler, SpanKind, Spans, Tracer},
     policy::Redactor,
@@ -102,10 +102,10 @@ async fn it_says_where_an_answer_of_a_cache_came_from() {
 #[tokio::test(start_paused = true)]
 async fn it_says_for_how_long_a_call_waited_for_its_turn_and_that_one_got_none() {
     let metadata = Metadata {
-        concurrency: Some(ConcurrencyLimit {
+        concurrency: Some(ConcurrencySettings {
             queue: 1,
             wait: Some(9 * SECOND),
-            ..ConcurrencyLimit::new(1)
+            ..ConcurrencySettings::new(1)
         }),
         ..Metadata::default()
     };
@@ -162,7 +162,7 @@ async fn it_says_that_arguments_were_changed_and_which_limit_refused() {
         "properties": {"n": {"type": "integer"}}
     }));
     tool.descriptor.overrides.arguments = Some(ArgumentHandling::Coerce);
-    tool.descriptor.metadata.rate_limit = Some(RateLimit {
+    tool.descriptor.metadata.rate_limit = Some(RateLimitSettings {
         requests: 1,
         period: 60 * SECOND,
         burst: None,
@@ -208,7 +208,7 @@ async fn it_says_no_secret_of_the_operator_also_where_results_may_hold_them() {
     redactor.learn("hunter2-hunter2");
     let error = ToolError::new(ErrorKind::Auth, "the key hunter2-hunter2 is not known");
     let tool = with(Overrides {
-        redaction: Some(Redaction::Off),
+        redaction: Some(RedactionMode::Off),
         ..Overrides::default()
     });
     let failures = Arc::new(Failures::default());

@@ -9,8 +9,8 @@ use tool_testkit::{Script, Step, TestTool};
 use toolplane::{
     CallRequest, LAYERS, RawJson, Toolplane,
     core::{
-        BreakerSettings, CacheSettings, Caller, ConcurrencyLimit, ErrorKind, Event, Metadata, Observe,
-        Outcome, Pattern, RateLimit, Reply, ToolError,
+        BreakerSettings, CacheSettings, Caller, ConcurrencySettings, ErrorKind, Event, Metadata, Observe,
+        Outcome, Pattern, RateLimitSettings, Reply, ToolError,
     },
     manifest::Configuration,
 };
@@ -100,13 +100,13 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
         .metadata(Metadata {
             idempotent: Some(true),
             read_only: Some(true),
-            rate_limit: Some(RateLimit {
+            rate_limit: Some(RateLimitSettings {
                 requests: 10,
                 period: Duration::from_secs(60),
                 burst: None,
                 per_principal: None,
             }),
-            concurrency: Some(ConcurrencyLimit::new(1)),
+            concurrency: Some(ConcurrencySettings::new(1)),
             ..Metadata::default()
         });
     tool.descriptor.overrides.breaker = Some(BreakerSettings::default());

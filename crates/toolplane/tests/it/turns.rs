@@ -8,7 +8,7 @@ use toolplane::{
     CallRequest, Toolplane,
     core::{Caller, ErrorKind, Feature, Metadata, Outcome, ToolError},
     manifest::{Configuration, ToolChoiceSpec},
-    policy::{Allowance, ApprovalVerdict, ToolChoice},
+    policy::{ApprovalVerdict, QuotaLayer, ToolChoice},
 };
 
 fn plane(script: &Script, change: impl FnOnce(&mut Configuration)) -> Toolplane {
@@ -143,7 +143,7 @@ async fn a_callers_own_words_are_kept_beside_the_turn() {
     let plane = plane(&script, |configuration| {
         configuration.policy.limits.identical_calls = Some(1);
     });
-    let meta = toolplane::RawJson::from(json!({"mine": 1, Allowance::CONVERSATION: "x"}));
+    let meta = toolplane::RawJson::from(json!({"mine": 1, QuotaLayer::CONVERSATION: "x"}));
     let request = plane.turn("one").request(search().meta(meta));
     assert_eq!(kind(plane.call(request.clone()).await), None);
     assert_eq!(kind(plane.call(request).await), Some(ErrorKind::Denied));

@@ -5,9 +5,9 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use tp_fault::{Event, Ledger};
+use tp_fault::{ExecutionCounter, FaultEvent};
 
-async fn ask(ledger: &Ledger, request: &str) -> Value {
+async fn ask(ledger: &ExecutionCounter, request: &str) -> Value {
     let mut client = TcpStream::connect(ledger.address()).await.unwrap();
     client.write_all(request.as_bytes()).await.unwrap();
     client.shutdown().await.unwrap();
@@ -20,7 +20,7 @@ async fn ask(ledger: &Ledger, request: &str) -> Value {
 
 #[tokio::test]
 async fn executions_are_counted_by_their_ids() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let post = |body: &str| format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     assert_eq!(
         ask(&ledger, &post(r#"{"id":"a b"}"#)).await,
@@ -42,13 +42,13 @@ async fn executions_are_counted_by_their_ids() {
         (ledger.executions("a b"), ledger.executions("c"), ledger.total()),
         (2, 0, 4)
     );
-    let executed = |event: &Event| matches!(event, Event::Executed(_));
+    let executed = |event: &FaultEvent| matches!(event, FaultEvent::Executed(_));
     assert_eq!(ledger.history().count(executed), 4);
 }
 
 #[tokio::test]
 async fn half_a_request_is_no_execution() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let mut client = TcpStream::connect(ledger.address()).await.unwrap();
     client
         .write_all(b"POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\n{\"id\":1")

@@ -10,7 +10,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tp_fault::{Event, Fault, Ledger, LedgerOptions, Plan, Proxy, ProxyOptions, Way};
+use tp_fault::{
+    ExecutionCounter, ExecutionCounterOptions, Fault, FaultEvent, Plan, Proxy, ProxyOptions, Way,
+};
 
 /// How long a test may hang before it fails.
 const LONG: Duration = Duration::from_secs(30);
@@ -58,7 +60,7 @@ async fn answered(client: &mut TcpStream, id: &str) -> String {
 
 #[tokio::test]
 async fn without_faults_bytes_pass_and_connections_stay() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     for n in 1..=3 {
@@ -68,7 +70,7 @@ async fn without_faults_bytes_pass_and_connections_stay() {
     assert_eq!(
         proxy
             .history()
-            .count(|event| matches!(event, Event::Request { .. })),
+            .count(|event| matches!(event, FaultEvent::Request { .. })),
         3
     );
     assert_eq!(ledger.executions("a"), 3);
@@ -76,7 +78,7 @@ async fn without_faults_bytes_pass_and_connections_stay() {
 
 #[tokio::test]
 async fn a_request_that_is_cut_is_done_only_when_it_was_whole() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
     for ending in ["cut", "reset"] {
         let length = request("cut-000").len();
@@ -98,7 +100,7 @@ async fn a_request_that_is_cut_is_done_only_when_it_was_whole() {
 
 #[tokio::test]
 async fn a_response_that_is_cut_has_so_many_bytes_and_was_done() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     let whole = answered(&mut client, "000").await;
@@ -112,7 +114,7 @@ async fn a_response_that_is_cut_has_so_many_bytes_and_was_done() {
         assert!(ended.is_ok(), "it ends in order");
         assert_eq!(answer.len(), after);
         assert_eq!(ledger.executions(&id), 1, "cut at {after}");
-        let cut = Event::Cut {
+        let cut = FaultEvent::Cut {
             way: Way::Response,
             after: after as u64,
         };
@@ -122,7 +124,7 @@ async fn a_response_that_is_cut_has_so_many_bytes_and_was_done() {
 
 #[tokio::test]
 async fn half_of_a_connection_can_end() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let whole = request("half").len();
     // All of the request and then its end: the answer still comes.
     let plan = Plan::new([fault(&format!("half-close:request={whole}"))]);
@@ -144,7 +146,7 @@ async fn half_of_a_connection_can_end() {
 
 #[tokio::test]
 async fn a_status_is_answered_in_the_place_of_the_upstream_and_then_it_is_over() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let plan = Plan::new([fault("status=429;retry-after=7")])
         .matching("storm")
         .times(2);
@@ -162,7 +164,7 @@ async fn a_status_is_answered_in_the_place_of_the_upstream_and_then_it_is_over()
 
 #[tokio::test]
 async fn a_black_hole_takes_everything_and_says_nothing() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let proxy = Proxy::start(ledger.address(), Plan::new([Fault::BlackHole]))
         .await
         .unwrap();
@@ -185,7 +187,7 @@ async fn a_black_hole_takes_everything_and_says_nothing() {
     }
     drop(clients);
     let left = async {
-        while proxy.history().count(|event| *event == Event::Left) < 3 {
+        while proxy.history().count(|event| *event == FaultEvent::Left) < 3 {
             tokio::task::yield_now().await;
         }
     };
@@ -195,7 +197,7 @@ async fn a_black_hole_takes_everything_and_says_nothing() {
 
 #[tokio::test]
 async fn bytes_that_drip_or_wait_arrive_whole_and_not_earlier() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let plan = Plan::new([
         fault("delay:response=40ms"),
         fault("drip:response=16@2ms"),
@@ -212,7 +214,7 @@ async fn bytes_that_drip_or_wait_arrive_whole_and_not_earlier() {
 
 #[tokio::test]
 async fn connections_are_refused_until_the_proxy_is_opened() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let options = ProxyOptions {
         is_closed: true,
         ..ProxyOptions::to(ledger.address())
@@ -229,15 +231,15 @@ async fn connections_are_refused_until_the_proxy_is_opened() {
 
 #[tokio::test]
 async fn a_client_that_leaves_takes_its_connection_to_the_upstream_with_it() {
-    let options = LedgerOptions {
+    let options = ExecutionCounterOptions {
         is_mute: true,
-        ..LedgerOptions::default()
+        ..ExecutionCounterOptions::default()
     };
-    let ledger = Ledger::with(options).await.unwrap();
+    let ledger = ExecutionCounter::with(options).await.unwrap();
     let proxy = Proxy::start(ledger.address(), Plan::nothing()).await.unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     client.write_all(request("a").as_bytes()).await.unwrap();
-    let until = |event: Event| {
+    let until = |event: FaultEvent| {
         let history = ledger.history().clone();
         async move {
             while history.count(|found| *found == event) == 0 {
@@ -245,11 +247,11 @@ async fn a_client_that_leaves_takes_its_connection_to_the_upstream_with_it() {
             }
         }
     };
-    timeout(LONG, until(Event::Executed("a".to_owned())))
+    timeout(LONG, until(FaultEvent::Executed("a".to_owned())))
         .await
         .unwrap();
     drop(client);
-    timeout(LONG, until(Event::Left))
+    timeout(LONG, until(FaultEvent::Left))
         .await
         .expect("the upstream is told");
 }
@@ -290,7 +292,7 @@ async fn plain_tcp_is_one_exchange_for_each_connection() {
 
 #[tokio::test]
 async fn an_upstream_that_is_not_there_closes_the_connection() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     let nobody = Proxy::with(ProxyOptions {
         is_closed: true,
         ..ProxyOptions::to(ledger.address())
@@ -298,12 +300,15 @@ async fn an_upstream_that_is_not_there_closes_the_connection() {
     let nobody = nobody.await.unwrap();
     let proxy = Proxy::start(nobody.address(), Plan::nothing()).await.unwrap();
     assert_eq!(ask(&proxy, "a").await.0, "");
-    assert_eq!(proxy.history().count(|event| *event == Event::Unreachable), 1);
+    assert_eq!(
+        proxy.history().count(|event| *event == FaultEvent::Unreachable),
+        1
+    );
 }
 
 #[tokio::test]
 async fn faults_of_programs_are_refused() {
-    let ledger = Ledger::start().await.unwrap();
+    let ledger = ExecutionCounter::start().await.unwrap();
     for text in ["garbage=x", "exit=1", "crash=1", "stop-reading"] {
         let error = Proxy::start(ledger.address(), Plan::new([fault(text)]))
             .await

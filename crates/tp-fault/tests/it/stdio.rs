@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tp_fault::{Event, Fault, History, Plan, WrapOptions, wrap};
+use tp_fault::{Fault, FaultEvent, History, Plan, WrapOptions, wrap};
 
 /// How long a test may hang before it fails.
 const LONG: Duration = Duration::from_secs(30);
@@ -101,7 +101,7 @@ async fn a_line_that_is_cut_reaches_the_program_so_far() {
         let history = client.history.clone();
         assert_eq!(client.end().await, (String::new(), 3), "cut at {after}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "hello\n"[..after]);
-        assert_eq!(history.count(|event| matches!(event, Event::Cut { .. })), 1);
+        assert_eq!(history.count(|event| matches!(event, FaultEvent::Cut { .. })), 1);
     }
 }
 
@@ -166,7 +166,10 @@ async fn a_black_hole_reads_on_and_a_deaf_program_does_not() {
         n_taken += 1;
     }
     assert!(n_taken < 64, "it is read");
-    assert_eq!(history.count(|event| matches!(event, Event::Request { .. })), 1);
+    assert_eq!(
+        history.count(|event| matches!(event, FaultEvent::Request { .. })),
+        1
+    );
 }
 
 #[tokio::test]

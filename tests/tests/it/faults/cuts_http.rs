@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::json;
-use tp_fault::{Ledger, LedgerOptions, Proxy, ProxyOptions};
+use tp_fault::{ExecutionCounter, ExecutionCounterOptions, Proxy, ProxyOptions};
 
 use super::{arguments, http_tool, outcome, repeatable, with};
 use crate::support::{
@@ -39,7 +39,7 @@ fn broken(
     tool: &str,
     id: &str,
     net: &Net,
-    ledger: &Ledger,
+    ledger: &ExecutionCounter,
     proxy: &Proxy,
 ) -> Option<Broken> {
     proxy.history().clear();
@@ -69,7 +69,7 @@ fn broken(
 #[test]
 fn a_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxy = net.proxy(ledger.address());
     // That it would be tried again changes nothing: nobody said that it may run twice.
     let retry = json!({"retry": {"max_attempts": 3, "initial_delay": "1ms"}});
@@ -126,7 +126,7 @@ fn a_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
 #[test]
 fn a_repeatable_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxies: Vec<_> = (0..80).map(|_| net.proxy(ledger.address())).collect();
     let mut configuration = Configuration::default();
     for (n, proxy) in proxies.iter().enumerate() {
@@ -160,7 +160,7 @@ fn a_repeatable_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
 #[test]
 fn a_call_that_was_surely_not_sent_is_tried_again_whatever_it_does() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let closed = || {
         net.proxy_with(ProxyOptions {
             is_closed: true,

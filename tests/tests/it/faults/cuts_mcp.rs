@@ -1,8 +1,8 @@
 //! An MCP server over HTTP whose connection breaks at every byte of a call there is.
 
-use mcp_mock::{Misbehaviour, MockHttp, MockServer, Reply, Tool};
+use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool};
 use serde_json::json;
-use tp_fault::{Event, Proxy};
+use tp_fault::{FaultEvent, Proxy};
 
 use super::{arguments, outcome, repeatable};
 use crate::support::{Client as _, Configuration, Era, Gateway, Net, is_cut, plan};
@@ -29,7 +29,7 @@ struct Broken {
 }
 
 impl Stage {
-    fn new(era: Era, reply: Reply) -> Self {
+    fn new(era: Era, reply: MockReply) -> Self {
         let net = Net::new();
         let spoken = match era {
             Era::Legacy => mcp_wire::Era::Legacy,
@@ -37,7 +37,7 @@ impl Stage {
         };
         let server = MockServer::builder()
             .era(spoken)
-            .tool(Tool::new("run").reply(reply))
+            .tool(MockTool::new("run").reply(reply))
             .build();
         let http = net.serve(&server);
         let proxy = net.proxy(http.address());
@@ -83,7 +83,9 @@ impl Stage {
 
     /// How often the call was sent of which the plan is, as far as the plan was not over.
     fn n_attempts(&self) -> usize {
-        self.proxy.history().count(|event| matches!(event, Event::Met(_)))
+        self.proxy
+            .history()
+            .count(|event| matches!(event, FaultEvent::Met(_)))
     }
 
     /// Breaks one byte later each time, until nothing breaks any more.
@@ -167,14 +169,14 @@ const N_SERVERS: usize = 160;
 
 #[test]
 fn a_legacy_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
-    let stage = Stage::new(Era::Legacy, Reply::usual());
+    let stage = Stage::new(Era::Legacy, MockReply::usual());
     stage.breaks_once("request");
     stage.breaks_once("response");
 }
 
 #[test]
 fn a_modern_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknown() {
-    let stage = Stage::new(Era::Modern, Reply::usual());
+    let stage = Stage::new(Era::Modern, MockReply::usual());
     stage.breaks_once("request");
     stage.breaks_once("response");
 }
@@ -182,7 +184,7 @@ fn a_modern_call_that_breaks_at_any_byte_is_done_once_at_most_and_told_as_unknow
 #[test]
 fn a_call_answered_in_events_that_break_at_any_byte_is_done_once_and_told_as_unknown() {
     // Another message before the answer makes a stream of events of it.
-    let reply = Reply::usual().misbehave(Misbehaviour::Flood(1));
+    let reply = MockReply::usual().misbehave(Misbehaviour::Flood(1));
     let stage = Stage {
         has_events: true,
         ..Stage::new(Era::Modern, reply)
@@ -192,10 +194,10 @@ fn a_call_answered_in_events_that_break_at_any_byte_is_done_once_and_told_as_unk
 
 #[test]
 fn a_repeatable_legacy_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
-    Stage::new(Era::Legacy, Reply::usual()).breaks_and_is_repeated();
+    Stage::new(Era::Legacy, MockReply::usual()).breaks_and_is_repeated();
 }
 
 #[test]
 fn a_repeatable_modern_call_that_breaks_at_any_byte_is_made_again_and_succeeds() {
-    Stage::new(Era::Modern, Reply::usual()).breaks_and_is_repeated();
+    Stage::new(Era::Modern, MockReply::usual()).breaks_and_is_repeated();
 }

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use mcp_mock::{MockServer, Tool};
+use mcp_mock::{MockServer, MockTool};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use tp_fault::{Fault, LedgerOptions, Plan};
+use tp_fault::{ExecutionCounterOptions, Fault, Plan};
 
 use super::{GRACE, SHORT, arguments, http_tool, outcome, with};
 use crate::support::{
@@ -37,8 +37,8 @@ fn noted(notes: &Path) -> usize {
 #[test]
 fn what_hangs_holds_up_nobody_else_and_has_no_more_calls_than_its_limit() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
-    let server = MockServer::builder().tool(Tool::new("act")).build();
+    let ledger = net.ledger(ExecutionCounterOptions::default());
+    let server = MockServer::builder().tool(MockTool::new("act")).build();
     let http = net.serve(&server);
     // One accepts and never answers, one does so only for calls, one is a process that is stopped.
     let (silent, mute) = (net.proxy(ledger.address()), net.proxy(http.address()));

@@ -1,7 +1,7 @@
 //! Upstreams that take longer than anybody waits for them.
 
 use serde_json::json;
-use tp_fault::{Event, LedgerOptions};
+use tp_fault::{ExecutionCounterOptions, FaultEvent};
 
 use super::{GRACE, SHORT, arguments, http_tool, outcome, repeatable, with};
 use crate::support::{
@@ -21,7 +21,7 @@ const SLOW: [&str; 5] = [
 #[test]
 fn a_call_of_an_api_that_is_too_slow_ends_at_its_limit_and_the_api_is_told() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let limit = json!({"timeout_ms": SHORT.as_millis() as u64});
     let mut configuration = Configuration::default();
     let mut proxies = Vec::new();
@@ -56,7 +56,7 @@ fn a_call_of_an_api_that_is_too_slow_ends_at_its_limit_and_the_api_is_told() {
     assert!(watch.elapsed() < SHORT + GRACE, "{:?}", watch.elapsed());
     for (n, proxy) in proxies.iter().enumerate() {
         eventually("the upstream is told that nobody waits", || {
-            proxy.history().count(|event| *event == Event::Left) == 2
+            proxy.history().count(|event| *event == FaultEvent::Left) == 2
         });
         // Whatever is still on its way belongs to nobody: each of these has its own answer.
         for id in ["after-1", "after-2"] {
@@ -70,15 +70,15 @@ fn a_call_of_an_api_that_is_too_slow_ends_at_its_limit_and_the_api_is_told() {
 #[test]
 fn a_call_that_is_withdrawn_is_withdrawn_from_the_api() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions {
+    let ledger = net.ledger(ExecutionCounterOptions {
         is_mute: true,
-        ..LedgerOptions::default()
+        ..ExecutionCounterOptions::default()
     });
     let tool = http_tool(&ledger.url("/"));
     let mut gateway = Gateway::stdio(&Configuration::default().tool("api", tool));
     let call = gateway.client.begin_call("api", &arguments("gone"));
     eventually("the call arrives", || ledger.executions("gone") == 1);
-    let left = || ledger.history().count(|event| *event == Event::Left);
+    let left = || ledger.history().count(|event| *event == FaultEvent::Left);
     assert_eq!(left(), 0);
     gateway.client.cancel(call);
     eventually("the upstream is told", || left() == 1);
@@ -93,7 +93,7 @@ fn a_call_that_is_withdrawn_is_withdrawn_from_the_api() {
 #[test]
 fn one_deadline_is_above_all_attempts() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxy = net.proxy(ledger.address());
     proxy.set(plan("black-hole")).unwrap();
     let tool = with(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mcp_mock::{MockServer, Tool};
+use mcp_mock::{MockServer, MockTool};
 use serde_json::json;
-use tp_fault::{Event, LedgerOptions, Proxy};
+use tp_fault::{ExecutionCounterOptions, FaultEvent, Proxy};
 
 use super::{GRACE, arguments, http_tool, outcome, repeatable, with};
 use crate::support::{Client as _, Configuration, Gateway, Net, Stopwatch, arrivals, plan};
@@ -15,7 +15,7 @@ const CALLS: usize = 1000;
 #[test]
 fn a_total_outage_sees_a_tenth_more_attempts_than_calls_at_most() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let storms = [
         ("status=503", "unavailable"),
         ("status=429;retry-after=0", "rate_limited"),
@@ -61,7 +61,7 @@ fn a_total_outage_sees_a_tenth_more_attempts_than_calls_at_most() {
 #[test]
 fn a_total_outage_of_an_mcp_server_sees_a_tenth_more_attempts_than_calls_at_most() {
     let net = Net::new();
-    let server = MockServer::builder().tool(Tool::new("run")).build();
+    let server = MockServer::builder().tool(MockTool::new("run")).build();
     let http = net.serve(&server);
     let proxy = net.proxy(http.address());
     let run =
@@ -82,7 +82,7 @@ fn a_total_outage_of_an_mcp_server_sees_a_tenth_more_attempts_than_calls_at_most
     for call in calls {
         assert_eq!(outcome(&gateway.client.wait(call), "storm"), "unavailable");
     }
-    let n_arrivals = proxy.history().count(|event| matches!(event, Event::Met(_)));
+    let n_arrivals = proxy.history().count(|event| matches!(event, FaultEvent::Met(_)));
     assert!(
         (CALLS + 1..=CALLS + CALLS / 10).contains(&n_arrivals),
         "{n_arrivals} attempts of {CALLS} calls"
@@ -95,14 +95,16 @@ fn pause(proxy: &Proxy) -> Duration {
     let entries = proxy.history().entries();
     let met = entries
         .iter()
-        .find(|entry| matches!(entry.event, Event::Met(_)))
+        .find(|entry| matches!(entry.event, FaultEvent::Met(_)))
         .expect("it was met");
     let told = entries
         .iter()
-        .find(|entry| entry.event == Event::Answering && entry.exchange == met.exchange)
+        .find(|entry| entry.event == FaultEvent::Answering && entry.exchange == met.exchange)
         .expect("it was answered");
     let again = entries.iter().find(|entry| {
-        matches!(entry.event, Event::Request { .. }) && entry.at > told.at && entry.exchange > told.exchange
+        matches!(entry.event, FaultEvent::Request { .. })
+            && entry.at > told.at
+            && entry.exchange > told.exchange
     });
     again.expect("it was tried again").at - told.at
 }
@@ -110,8 +112,8 @@ fn pause(proxy: &Proxy) -> Duration {
 #[test]
 fn who_is_told_when_to_come_again_does_not_come_earlier() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
-    let server = MockServer::builder().tool(Tool::new("run")).build();
+    let ledger = net.ledger(ExecutionCounterOptions::default());
+    let server = MockServer::builder().tool(MockTool::new("run")).build();
     let http = net.serve(&server);
     let mut configuration = Configuration::default();
     let mut cases = Vec::new();
@@ -154,7 +156,7 @@ fn who_is_told_when_to_come_again_does_not_come_earlier() {
 #[test]
 fn who_is_told_to_come_again_too_late_does_not_wait() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
+    let ledger = net.ledger(ExecutionCounterOptions::default());
     let proxy = net.proxy(ledger.address());
     let tool = repeatable(http_tool(&proxy.url("/")), 3);
     let mut gateway = Gateway::stdio(&Configuration::default().tool("api", tool));
@@ -197,8 +199,8 @@ fn who_is_told_to_come_again_too_late_does_not_wait() {
 #[test]
 fn a_call_that_may_not_run_twice_is_not_tried_again_in_a_storm() {
     let net = Net::new();
-    let ledger = net.ledger(LedgerOptions::default());
-    let server = MockServer::builder().tool(Tool::new("run")).build();
+    let ledger = net.ledger(ExecutionCounterOptions::default());
+    let server = MockServer::builder().tool(MockTool::new("run")).build();
     let http = net.serve(&server);
     let (api, mcp) = (net.proxy(ledger.address()), net.proxy(http.address()));
     let retry = json!({"retry": {"max_attempts": 3, "initial_delay": "1ms"}});
@@ -219,7 +221,7 @@ fn a_call_that_may_not_run_twice_is_not_tried_again_in_a_storm() {
         proxy.set(plan(&fault).matching("storm")).unwrap();
         let answer = gateway.client.call(tool, &arguments("storm"));
         assert_eq!(outcome(&answer, "storm"), kind, "{tool} {status}");
-        let n_attempts = proxy.history().count(|event| matches!(event, Event::Met(_)));
+        let n_attempts = proxy.history().count(|event| matches!(event, FaultEvent::Met(_)));
         assert_eq!(n_attempts, 1, "{tool} {status}");
     }
     assert_eq!((ledger.total(), server.calls("run").len()), (0, 0));

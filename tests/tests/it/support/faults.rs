@@ -2,7 +2,9 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use mcp_mock::{MockHttp, MockServer};
 use tokio::runtime::{Builder, Runtime};
-use tp_fault::{Event, Fault, History, Ledger, LedgerOptions, Plan, Proxy, ProxyOptions};
+use tp_fault::{
+    ExecutionCounter, ExecutionCounterOptions, Fault, FaultEvent, History, Plan, Proxy, ProxyOptions,
+};
 
 use super::gateway::built;
 
@@ -16,8 +18,8 @@ impl Net {
     }
 
     /// A server that counts what it does.
-    pub(crate) fn ledger(&self, options: LedgerOptions) -> Ledger {
-        self.0.block_on(Ledger::with(options)).unwrap()
+    pub(crate) fn ledger(&self, options: ExecutionCounterOptions) -> ExecutionCounter {
+        self.0.block_on(ExecutionCounter::with(options)).unwrap()
     }
 
     /// A proxy by which nothing goes wrong yet.
@@ -59,10 +61,10 @@ pub(crate) fn plan(fault: &str) -> Plan {
 
 /// How many requests have arrived.
 pub(crate) fn arrivals(history: &History) -> usize {
-    history.count(|event| matches!(event, Event::Request { .. }))
+    history.count(|event| matches!(event, FaultEvent::Request { .. }))
 }
 
 /// Whether something was cut.
 pub(crate) fn is_cut(history: &History) -> bool {
-    history.count(|event| matches!(event, Event::Cut { .. })) > 0
+    history.count(|event| matches!(event, FaultEvent::Cut { .. })) > 0
 }

@@ -247,15 +247,13 @@ async fn a_certificate_of_somebody_else_is_refused() {
             ..Arc::into_inner(other.pool(*speaks, "127.0.0.1")).unwrap()
         };
         let failed = post(&Arc::new(trusting_other), &Bytes::new()).await;
-        assert!(
-            failed
-                .is_err_and(|error| error.unsent && matches!(error.error.kind(), ErrorKind::Unreachable(_)))
-        );
+        assert!(failed.is_err_and(
+            |error| error.unsent && matches!(error.error.kind(), ClientErrorKind::Unreachable(_))
+        ));
         // Its certificate is for the address alone.
         let failed = post(&server.pool(*speaks, "localhost"), &Bytes::new()).await;
-        assert!(
-            failed
-                .is_err_and(|error| error.unsent && matches!(error.error.kind(), ErrorKind::Unreachable(_)))
-        );
+        assert!(failed.is_err_and(
+            |error| error.unsent && matches!(error.error.kind(), ClientErrorKind::Unreachable(_))
+        ));
     }
 }

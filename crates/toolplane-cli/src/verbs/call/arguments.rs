@@ -1,6 +1,6 @@
 //! From `name=value` words to the text of a JSON object.
 
-use raw_json::{Kind, RawJson};
+use raw_json::{JsonKind, RawJson};
 use serde_json::{Value, value::RawValue};
 
 use super::schema::{Types, property, resolved};
@@ -109,10 +109,10 @@ fn scalar(text: &str, types: Types) -> Option<RawJson> {
     let json = RawJson::parse(text.to_owned()).ok()?;
     let fits = match json.kind() {
         // Whether the number is a whole one is the validator's to say: `1.0` is.
-        Kind::Number => types.has("integer") || types.has("number"),
-        Kind::Bool => types.has("boolean"),
-        Kind::Null => types.has("null"),
-        Kind::Object => types.has("object"),
+        JsonKind::Number => types.has("integer") || types.has("number"),
+        JsonKind::Bool => types.has("boolean"),
+        JsonKind::Null => types.has("null"),
+        JsonKind::Object => types.has("object"),
         _ => false,
     };
     fits.then_some(json)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolplane::{
     LAYERS, RawJson,
-    core::{Note, Preview},
+    core::{LayerDecision, Preview},
 };
 
 use super::elapsed;
@@ -15,15 +15,15 @@ use crate::{
 };
 
 /// The notes in the order of their times: attempts that run side by side, as those of a hedge, note theirs in turns.
-fn in_order(notes: &[Note]) -> Vec<&Note> {
-    let mut notes: Vec<&Note> = notes.iter().collect();
+fn in_order(notes: &[LayerDecision]) -> Vec<&LayerDecision> {
+    let mut notes: Vec<&LayerDecision> = notes.iter().collect();
     notes.sort_by_key(|note| note.at);
     notes
 }
 
 /// The notes as a table, in the order in which the layers decided, and the names of those that had nothing to decide or
 /// were not reached.
-pub(super) fn table(notes: &[Note]) -> String {
+pub(super) fn table(notes: &[LayerDecision]) -> String {
     let sorted = in_order(notes);
     let Some(first) = sorted.first().copied() else {
         return "no layer was reached".to_owned();
@@ -47,7 +47,7 @@ pub(super) fn table(notes: &[Note]) -> String {
     )
 }
 
-pub(super) fn json(notes: &[Note]) -> RawJson {
+pub(super) fn json(notes: &[LayerDecision]) -> RawJson {
     let sorted = in_order(notes);
     let rows = sorted.iter().map(|note| {
         let first = sorted.first().unwrap_or(note);
@@ -58,7 +58,11 @@ pub(super) fn json(notes: &[Note]) -> RawJson {
 }
 
 /// Prints what a dry run came to: the request that would be sent, if it can be told, and the notes, which are the data here.
-pub(super) fn dry_run(notes: &[Note], preview: Option<&Preview>, console: Console) -> Result<(), Failure> {
+pub(super) fn dry_run(
+    notes: &[LayerDecision],
+    preview: Option<&Preview>,
+    console: Console,
+) -> Result<(), Failure> {
     if console.format == Format::Table {
         let table = table(notes);
         return match preview {
@@ -82,7 +86,7 @@ mod tests {
 
     #[test]
     fn notes_of_attempts_side_by_side_are_in_the_order_of_their_times() {
-        let note = |layer: &'static str, milliseconds: u64| Note {
+        let note = |layer: &'static str, milliseconds: u64| LayerDecision {
             layer,
             decision: "decided".to_owned(),
             at: Instant::since_start(Duration::from_millis(milliseconds)),

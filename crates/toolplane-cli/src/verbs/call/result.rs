@@ -1,10 +1,10 @@
 //! What a tool answered.
 
-use raw_json::{Kind, Limits};
+use raw_json::{JsonKind, JsonLimits};
 use tool_scan::escape_json;
 use toolplane::{
     RawJson,
-    core::{Body, Note, Reply},
+    core::{Body, LayerDecision, Reply},
 };
 
 use super::explain;
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Prints a reply: for programs exactly as the tool wrote it, for people by what it contains.
-pub(super) fn print(reply: &Reply, notes: Option<&[Note]>, console: Console) -> Result<(), Failure> {
+pub(super) fn print(reply: &Reply, notes: Option<&[LayerDecision]>, console: Console) -> Result<(), Failure> {
     let raw = reply.raw();
     match (console.format, notes) {
         (Format::Table, notes) => {
@@ -39,9 +39,9 @@ pub(super) fn print(reply: &Reply, notes: Option<&[Note]>, console: Console) -> 
 
 fn wrapped(text: String) -> Result<RawJson, Failure> {
     // One level more than the result has.
-    let limits = Limits {
-        depth: Limits::RELAY.depth + 1,
-        ..Limits::RELAY
+    let limits = JsonLimits {
+        depth: JsonLimits::RELAY.depth + 1,
+        ..JsonLimits::RELAY
     };
     RawJson::parse_within(text, limits)
         .map_err(|error| Failure::failed("the result cannot be shown").with_source(&error))
@@ -53,7 +53,7 @@ fn for_people(reply: &Reply) -> String {
         Body::Result(result) => {
             let structured = result
                 .get("structuredContent")
-                .filter(|value| value.kind() != Kind::Null);
+                .filter(|value| value.kind() != JsonKind::Null);
             let blocks = result.get("content").and_then(|content| items(&content));
             if blocks.is_none() && structured.is_none() {
                 return text::lines(&pretty(result)).into_owned();
@@ -80,7 +80,7 @@ fn for_people(reply: &Reply) -> String {
 }
 
 fn items(content: &RawJson) -> Option<Vec<RawJson>> {
-    (content.kind() == Kind::Array).then(|| content.items().collect())
+    (content.kind() == JsonKind::Array).then(|| content.items().collect())
 }
 
 /// A text as it is, anything else as JSON.

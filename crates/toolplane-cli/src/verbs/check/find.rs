@@ -5,7 +5,7 @@ use tool_schema::Schema;
 use toolplane::{
     IdleRule, Toolplane,
     core::{PiiHandling, Secrets, Template},
-    manifest::{Diagnostic, Loaded, Part, ServerSpec, ServerTransport},
+    manifest::{ConfigPart, Diagnostic, Loaded, ServerSpec, ServerTransport},
 };
 
 use crate::text;
@@ -26,7 +26,7 @@ pub(super) fn refused(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Dia
             continue;
         }
         if refused.problems.is_empty() {
-            let place = loaded.locate(&refused.name, Part::Tool, "");
+            let place = loaded.locate(&refused.name, ConfigPart::Tool, "");
             let message = format!("the tool `{}` is not usable: {}", refused.name, refused.reason);
             problems.push(Diagnostic::error(message).with_location(place));
         }
@@ -43,8 +43,8 @@ pub(super) fn inert(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     for tool in &loaded.configuration.tools {
         let metadata = &tool.metadata;
         let place = |keys: [&str; 2]| {
-            let whole = loaded.locate(&tool.name, Part::Tool, "")?;
-            let places = keys.map(|key| loaded.locate(&tool.name, Part::Tool, &format!("/{key}")));
+            let whole = loaded.locate(&tool.name, ConfigPart::Tool, "")?;
+            let places = keys.map(|key| loaded.locate(&tool.name, ConfigPart::Tool, &format!("/{key}")));
             places
                 .into_iter()
                 .flatten()
@@ -123,7 +123,7 @@ fn escaped(name: &str) -> String {
 /// Schemas that cannot be compiled. At run time that is found out by the first call.
 pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     for tool in &loaded.configuration.tools {
-        let mut check = |schema: &RawJson, part: Part, name: &str| match Schema::compile(schema) {
+        let mut check = |schema: &RawJson, part: ConfigPart, name: &str| match Schema::compile(schema) {
             Ok(schema) => problems.extend(schema.warnings().iter().map(|warning| {
                 let place = loaded.locate(&tool.name, part, "");
                 Diagnostic::warning(format!("the {name} of `{}`: {warning}", tool.name)).with_location(place)
@@ -134,13 +134,13 @@ pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
                 problems.push(Diagnostic::error(message).with_location(place));
             }
         };
-        check(&tool.input_schema, Part::InputSchema, "input schema");
+        check(&tool.input_schema, ConfigPart::InputSchema, "input schema");
         if let Some(schema) = &tool.output_schema {
-            check(schema, Part::OutputSchema, "output schema");
+            check(schema, ConfigPart::OutputSchema, "output schema");
         }
         let input = Schema::compile(&tool.input_schema);
         for default in input.iter().flat_map(Schema::unusable_defaults) {
-            let place = loaded.locate(&tool.name, Part::InputSchema, &default.pointer);
+            let place = loaded.locate(&tool.name, ConfigPart::InputSchema, &default.pointer);
             let message = format!("the input schema of `{}`: {default}", tool.name);
             problems.push(Diagnostic::warning(message).with_location(place));
         }

@@ -4,7 +4,7 @@ use tool_scan::{Finding, scan, scan_text};
 use toolplane::{
     Toolplane,
     core::{Descriptor, MAX_NAME, outward_name},
-    manifest::{Diagnostic, Loaded, Part, ServerSpec},
+    manifest::{ConfigPart, Diagnostic, Loaded, ServerSpec},
 };
 
 use crate::text;
@@ -41,7 +41,7 @@ pub(super) fn namespaces(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
                 "the tool `{}` begins with `{prefix}`, the prefix of the server `{}`: it hides a tool of that name there",
                 tool.name, server.name
             );
-            let place = loaded.locate(&tool.name, Part::Tool, "");
+            let place = loaded.locate(&tool.name, ConfigPart::Tool, "");
             problems.push(
                 Diagnostic::warning(message)
                     .with_location(place)
@@ -115,7 +115,7 @@ pub(super) fn prefixed(plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
 /// Suspicious text in the definitions of the configuration's own tools.
 pub(super) fn definitions(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
     for tool in &loaded.configuration.tools {
-        let mut report = |part: Part, what: &str, findings: Vec<Finding>| {
+        let mut report = |part: ConfigPart, what: &str, findings: Vec<Finding>| {
             for finding in findings {
                 let message = format!("the {what} of `{}`: {finding}", tool.name);
                 let place = loaded.locate(&tool.name, part, "");
@@ -126,15 +126,15 @@ pub(super) fn definitions(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
                 );
             }
         };
-        report(Part::Tool, "description", scan_text(&tool.description));
+        report(ConfigPart::Tool, "description", scan_text(&tool.description));
         report(
-            Part::Tool,
+            ConfigPart::Tool,
             "title",
             tool.title.as_deref().map(scan_text).unwrap_or_default(),
         );
-        report(Part::InputSchema, "input schema", scan(&tool.input_schema));
+        report(ConfigPart::InputSchema, "input schema", scan(&tool.input_schema));
         let output = tool.output_schema.as_ref().map(scan).unwrap_or_default();
-        report(Part::OutputSchema, "output schema", output);
+        report(ConfigPart::OutputSchema, "output schema", output);
     }
 }
 
@@ -143,7 +143,7 @@ pub(super) fn listed(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diag
     for (source, warning) in plane.list_warnings() {
         let name = warning.name.as_deref().unwrap_or_default();
         let place = loaded
-            .locate(name, Part::Tool, "")
+            .locate(name, ConfigPart::Tool, "")
             .or_else(|| loaded.locate_server(&source, ""));
         let message = format!("`{}`: {}", text::line(&source), text::line(&warning.to_string()));
         problems.push(Diagnostic::warning(message).with_location(place));

@@ -1,0 +1,145 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, AtomicU32, Ordering},
+};
+
+/// How far an attempt got towards its tool: what decides whether it may be sent again, also when its future was
+/// dropped.
+///
+/// An executor marks [`Dispatch::sent`] right before the first byte leaves, [`Dispatch::answered`] when the answer is
+/// there, and [`Dispatch::not_taken`] when the answer says that the request was not taken. Marks only go forward.
+#[derive(Debug, Default)]
+pub struct Dispatch {
+    mark: AtomicU8,
+    history: Arc<DispatchHistory>,
+}
+
+/// The marks of a [`Dispatch`], in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DispatchState {
+    /// Nothing has left: the tool cannot have run.
+    NotSent,
+    /// At least a byte may have left: the tool may have run.
+    Sent,
+    /// The tool has answered.
+    Answered,
+}
+
+/// Whether a tool that must run at most once may have run, from the best case to the worst.
+///
+/// The side effect of several attempts is the greatest of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum SideEffect {
+    /// No: nothing was sent, or the answer says that it was not taken.
+    #[default]
+    Impossible,
+    /// Yes: it was sent and answered.
+    Possible,
+    /// Yes: it was sent and not answered, so nobody knows.
+    Unknown,
+}
+
+/// Whether an HTTP status says that the request was not taken, so that the tool has not run: 401, 408, 421, 425, 429 and
+/// 503 (RFC 9110, sections 15.5.2, 15.5.9, 15.5.20 and 15.6.4; RFC 8470, section 5.2; RFC 6585, section 4).
+#[must_use]
+pub const fn is_status_not_taken(status: u16) -> bool {
+    matches!(status, 401 | 408 | 421 | 425 | 429 | 503)
+}
+
+/// Counts the marks of all attempts of one call, as they are set.
+///
+/// Calls that wait for the same work share its history, so each of them can tell whether the tool may have run, also
+/// while the work goes on.
+#[derive(Debug, Default)]
+pub struct DispatchHistory {
+    n_sent: AtomicU32,
+    n_answered: AtomicU32,
+    n_not_taken: AtomicU32,
+}
+
+const SENT: u8 = DispatchState::Sent as u8;
+const ANSWERED: u8 = DispatchState::Answered as u8;
+const NOT_TAKEN: u8 = ANSWERED + 1;
+
+impl Dispatch {
+    /// The mark of another attempt of the call that has this history.
+    #[must_use]
+    pub fn within(history: Arc<DispatchHistory>) -> Self {
+        Self {
+            mark: AtomicU8::new(0),
+            history,
+        }
+    }
+
+    /// Marks that the first byte is about to leave.
+    pub fn sent(&self) {
+        self.raise(SENT);
+    }
+
+    /// Marks that the answer has arrived.
+    pub fn answered(&self) {
+        self.raise(ANSWERED);
+    }
+
+    /// Marks that an answer has arrived which says that the request was not taken: the tool has not run, although the
+    /// request was sent.
+    pub fn not_taken(&self) {
+        self.raise(NOT_TAKEN);
+    }
+
+    fn raise(&self, mark: u8) {
+        let before = self.mark.fetch_max(mark, Ordering::AcqRel);
+        let DispatchHistory {
+            n_sent,
+            n_answered,
+            n_not_taken,
+        } = &*self.history;
+        for (reached, counter) in [(SENT, n_sent), (ANSWERED, n_answered), (NOT_TAKEN, n_not_taken)] {
+            if before < reached && reached <= mark {
+                counter.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// How far the attempt got.
+    #[must_use]
+    pub fn state(&self) -> DispatchState {
+        match self.mark.load(Ordering::Acquire) {
+            0 => DispatchState::NotSent,
+            SENT => DispatchState::Sent,
+            _ => DispatchState::Answered,
+        }
+    }
+}
+
+impl DispatchHistory {
+    /// How far any of the attempts got.
+    #[must_use]
+    pub fn max_dispatch_state(&self) -> DispatchState {
+        match (self.sent(), self.answered()) {
+            (0, _) => DispatchState::NotSent,
+            (_, 0) => DispatchState::Sent,
+            _ => DispatchState::Answered,
+        }
+    }
+
+    /// Returns the side effect of the attempts, if the tool must run at most once.
+    #[must_use]
+    pub fn effect(&self) -> SideEffect {
+        if self.sent() > self.answered() {
+            SideEffect::Unknown
+        } else if self.sent() > self.n_not_taken.load(Ordering::Acquire) {
+            SideEffect::Possible
+        } else {
+            SideEffect::Impossible
+        }
+    }
+
+    fn sent(&self) -> u32 {
+        self.n_sent.load(Ordering::Acquire)
+    }
+
+    fn answered(&self) -> u32 {
+        self.n_answered.load(Ordering::Acquire)
+    }
+}

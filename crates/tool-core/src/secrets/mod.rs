@@ -1,0 +1,22 @@
+//! Secrets: where they come from, and how they are hidden.
+
+mod credentials;
+mod forms;
+mod hidden_fields;
+mod sanitize;
+mod search;
+mod secret;
+mod template;
+
+pub use self::{
+    credentials::hide_credentials,
+    forms::{HIDDEN, names_secret},
+    hidden_fields::{
+        hide_fields, hide_fields_in_text, hide_fields_of_question, hide_fields_of_questions,
+        hide_fields_of_report, hide_fields_of_result,
+    },
+    sanitize::sanitised,
+    search::SecretSearch,
+    secret::{Secret, SecretError, Secrets},
+    template::{IfUnset, Provider, Reference, Template, TemplateError},
+};

@@ -1,0 +1,72 @@
+use std::time::Duration;
+
+use crate::RateLimitSettings;
+
+/// How much a tool may be used: how often, and how many times at once. Nothing is limited that is not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// How often.
+    pub rate: Scopes<RateLimitSettings>,
+    /// How many times at once.
+    pub concurrency: Scopes<ConcurrencySettings>,
+}
+
+/// One limit for each of those whose calls are counted together. A call must fit into all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scopes<T> {
+    /// Of each principal, whatever it calls.
+    pub principal: Option<T>,
+    /// Of each tool, whoever calls it.
+    pub tool: Option<T>,
+    /// Of each upstream, whichever of its tools is called: see
+    /// [`UpstreamState`](crate::Upstream).
+    pub upstream: Option<T>,
+    /// Of everything.
+    pub total: Option<T>,
+}
+
+/// How many calls may run at once, and how many more may wait for a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConcurrencySettings {
+    /// How many may run.
+    pub max: u32,
+    /// How many may wait; one more is refused.
+    pub queue: u32,
+    /// How long one may wait; a quarter of the time that it has left if absent.
+    pub wait: Option<Duration>,
+}
+
+impl ConcurrencySettings {
+    /// How many calls may wait where nothing else is said.
+    pub const QUEUE: u32 = 100;
+
+    /// So many at once, with the usual queue.
+    #[must_use]
+    pub const fn new(max: u32) -> Self {
+        Self {
+            max,
+            queue: Self::QUEUE,
+            wait: None,
+        }
+    }
+}
+
+impl<T> Scopes<T> {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.principal.is_none() && self.tool.is_none() && self.upstream.is_none() && self.total.is_none()
+    }
+}
+
+impl<T> Default for Scopes<T> {
+    fn default() -> Self {
+        Self {
+            principal: None,
+            tool: None,
+            upstream: None,
+            total: None,
+        }
+    }
+}

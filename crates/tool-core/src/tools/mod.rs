@@ -1,0 +1,21 @@
+//! Tools: as data, and resolved.
+
+mod descriptor;
+mod executor;
+mod metadata;
+mod name;
+mod pattern;
+mod schema;
+mod state;
+mod tool;
+
+pub use self::{
+    descriptor::{Descriptor, ExecutorSpec, Feature, Origin, Trust},
+    executor::{Executor, PrepareError, Provenance},
+    metadata::{DataClassification, LatencyClass, Metadata, PiiHandling, RateLimitSettings},
+    name::{InvalidName, MAX_NAME, check_name, outward_name},
+    pattern::Pattern,
+    schema::{CheckError, CheckJson, Mismatch, Problem},
+    state::{Disabled, ToolState, UpstreamState},
+    tool::{Settings, Tool, ToolParts},
+};
