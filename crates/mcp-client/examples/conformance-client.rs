@@ -68,11 +68,11 @@ fn handlers(scenario: &str) -> Handlers {
                 ("action", RawJson::from("accept")),
                 ("content", request.defaults()),
             ];
-            Ok(object(&members))
+            Ok(RawJson::from_members(&members))
         })
         .roots(RawJson::object(), |_| async {
             let none = RawJson::from_serialize(&[0; 0]).expect("an empty list is JSON");
-            Ok(object(&[("roots", none)]))
+            Ok(RawJson::from_members(&[("roots", none)]))
         })
 }
 
@@ -94,14 +94,14 @@ async fn call_all_tools(connection: &Connection) -> Result<()> {
 async fn everything(connection: &Connection) -> Result<()> {
     call_all_tools(connection).await?;
     for resource in connection.list_resources().await? {
-        let params = object(&[("uri", RawJson::from(text(&resource, "uri").as_str()))]);
+        let params = RawJson::from_members(&[("uri", RawJson::from(text(&resource, "uri").as_str()))]);
         let options = RequestOptions::default();
         connection
             .request("resources/read", Some(params), options)
             .await?;
     }
     for prompt in connection.list_prompts().await? {
-        let params = object(&[("name", RawJson::from(text(&prompt, "name").as_str()))]);
+        let params = RawJson::from_members(&[("name", RawJson::from(text(&prompt, "name").as_str()))]);
         let options = RequestOptions::default();
         connection.request("prompts/get", Some(params), options).await?;
     }
@@ -124,7 +124,7 @@ async fn calls_of_the_context(connection: &Connection) -> Result<()> {
 async fn echo_a_schema(connection: &Connection) -> Result<()> {
     let tools = connection.list_tools().await?;
     let schema = tools.first().and_then(|tool| tool.get("inputSchema"));
-    let arguments = object(&[("schema", schema.ok_or("the first tool has no schema")?)]);
+    let arguments = RawJson::from_members(&[("schema", schema.ok_or("the first tool has no schema")?)]);
     call(connection, "json_schema_echo", arguments).await
 }
 
@@ -146,7 +146,7 @@ async fn all_at_once(connection: &Connection) -> Result<()> {
 }
 
 async fn call(connection: &Connection, name: &str, arguments: RawJson) -> Result<()> {
-    let params = object(&[("name", RawJson::from(name)), ("arguments", arguments)]);
+    let params = RawJson::from_members(&[("name", RawJson::from(name)), ("arguments", arguments)]);
     let options = RequestOptions::default();
     connection
         .request_with_input("tools/call", Some(params), options)
@@ -156,10 +156,4 @@ async fn call(connection: &Connection, name: &str, arguments: RawJson) -> Result
 
 fn text(value: &RawJson, key: &str) -> String {
     value.get(key).and_then(|text| text.string()).unwrap_or_default()
-}
-
-fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }

@@ -3,10 +3,11 @@ use std::{
     collections::BTreeSet,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use mcp_wire::{Era, Params, code, meta_key, method, with_meta};
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
@@ -226,7 +227,7 @@ impl Connection {
     }
 
     pub(crate) fn subscribed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.subscribed.lock()
     }
 
     pub(crate) fn options(&self) -> &ConnectionOptions {

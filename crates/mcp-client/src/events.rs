@@ -1,12 +1,13 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use mcp_wire::Notification;
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::sync::Notify;
 
@@ -83,7 +84,7 @@ struct Waiting {
 
 impl Queue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     fn push(&self, event: ConnectionEvent) {
@@ -149,7 +150,7 @@ impl EventHub {
 
 impl Hub {
     fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock()
     }
 }
 

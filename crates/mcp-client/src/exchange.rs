@@ -1,12 +1,10 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use mcp_wire::{Notification, method};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::time::Instant;
 
@@ -59,7 +57,7 @@ impl Exchange {
     }
 
     pub(crate) fn progress(&self, params: RawJson) {
-        *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.last_progress.lock() = Some(Instant::now());
         if let Some(on_progress) = &self.options.on_progress {
             guarded(|| on_progress(params));
         }
@@ -93,7 +91,7 @@ impl Exchange {
 
     /// When the request's time is up, as far as is known now: progress moves it, up to the hard limit.
     pub(crate) fn deadline(&self) -> Instant {
-        let last = *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last_progress.lock();
         (last.unwrap_or(self.started) + self.options.timeout).min(self.started + self.options.max_total)
     }
 

@@ -105,7 +105,7 @@ impl Connection {
             let detail = "a modern server reads the log level in `_meta` of each request";
             return Err(ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())));
         }
-        let params = object(&[("level", RawJson::from(level))]);
+        let params = RawJson::from_members(&[("level", RawJson::from(level))]);
         self.request(method::LOGGING_SET_LEVEL, Some(params), options)
             .await?;
         Ok(())
@@ -132,15 +132,12 @@ pub(crate) fn listen_filter(server: &ServerInfo, resources: &BTreeSet<String>) -
     if members.is_empty() {
         return None;
     }
-    Some(object(&[("notifications", object(&members))]))
+    Some(RawJson::from_members(&[(
+        "notifications",
+        RawJson::from_members(&members),
+    )]))
 }
 
 fn uri_params(uri: &str) -> RawJson {
-    object(&[("uri", RawJson::from(uri))])
-}
-
-fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
+    RawJson::from_members(&[("uri", RawJson::from(uri))])
 }

@@ -40,9 +40,7 @@ impl ServerRequest {
             .iter()
             .map(|(name, value)| (&**name, value.clone()))
             .collect();
-        RawJson::object()
-            .with_members(&members)
-            .expect("an empty object is an object")
+        RawJson::from_members(&members)
     }
 }
 
@@ -176,9 +174,7 @@ impl Handlers {
             .iter()
             .map(|handler| (handler.capability, handler.declared.clone()))
             .collect();
-        RawJson::object()
-            .with_members(&members)
-            .expect("an empty object is an object")
+        RawJson::from_members(&members)
     }
 
     /// Begins to answer a request; nothing when there is no handler for it.

@@ -2,13 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread,
 };
 
 use mcp_wire::{
     Id, Notification, Request, RpcError, code, id_in_head, integer, meta, meta_key, method, with_meta,
 };
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::task::AbortHandle;
 
@@ -132,7 +133,7 @@ impl Incoming {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 

@@ -126,11 +126,7 @@ impl Connection {
             else {
                 break None;
             };
-            params = Some(
-                RawJson::object()
-                    .with_members(&[("cursor", cursor.clone())])
-                    .expect("an object"),
-            );
+            params = Some(RawJson::from_members(&[("cursor", cursor.clone())]));
             if !seen.insert(cursor) {
                 break Some(ListCut::RepeatedCursor);
             }

@@ -140,7 +140,7 @@ fn short(text: &str) -> String {
 
 /// What we say of ourselves.
 pub(crate) fn client_info(options: &ConnectionOptions) -> RawJson {
-    object(&[
+    RawJson::from_members(&[
         ("name", RawJson::from(options.client_name.as_str())),
         ("version", RawJson::from(options.client_version.as_str())),
     ])
@@ -148,7 +148,7 @@ pub(crate) fn client_info(options: &ConnectionOptions) -> RawJson {
 
 /// The parameters of `initialize`.
 pub(crate) fn initialize_params(options: &ConnectionOptions) -> RawJson {
-    object(&[
+    RawJson::from_members(&[
         ("protocolVersion", RawJson::from(Revision::LATEST_LEGACY.as_str())),
         ("capabilities", options.handlers.capabilities()),
         ("clientInfo", client_info(options)),
@@ -162,10 +162,4 @@ pub(crate) fn modern_meta(options: &ConnectionOptions, revision: Revision) -> Ve
         (meta_key::CLIENT_CAPABILITIES, options.handlers.capabilities()),
         (meta_key::CLIENT_INFO, client_info(options)),
     ]
-}
-
-fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }

@@ -1,10 +1,6 @@
-use std::{
-    collections::VecDeque,
-    future::poll_fn,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, future::poll_fn, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     io::AsyncRead,
     sync::watch,
@@ -46,7 +42,7 @@ impl StderrTail {
             suppressed: 0,
         };
         let mut take = |chunk: &[u8]| {
-            let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tail = self.tail.lock();
             tail.extend(chunk);
             let excess = tail.len().saturating_sub(KEPT);
             tail.drain(..excess);
@@ -61,7 +57,7 @@ impl StderrTail {
 
     /// What is kept, as text.
     pub(crate) fn text(&self) -> String {
-        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.tail.lock();
         let (front, back) = tail.as_slices();
         String::from_utf8_lossy(&[front, back].concat()).trim().to_owned()
     }

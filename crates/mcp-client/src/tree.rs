@@ -7,12 +7,11 @@ use std::{
     fs,
     hash::{BuildHasher as _, RandomState},
     os::fd::OwnedFd,
-    process,
-    sync::{Mutex, MutexGuard, PoisonError},
-    thread,
+    process, thread,
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, getpid, pidfd_open, pidfd_send_signal};
 
 use crate::command::outer_mark;
@@ -205,5 +204,5 @@ impl Stat {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -7,7 +7,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use http_body_util::{BodyExt, BodyStream, Full, Limited, StreamBody, combinators
 use hyper::body::{Body, Frame};
 use mcp_server::{HttpServerOptions, HttpService, RequestBody, ResponseBody, ServeOptions, serve_http};
 use mcp_wire::{Message, RpcError, SseDecoder, SseItem, code, header, method, sse_event};
+use parking_lot::Mutex;
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, yield_now},
@@ -311,8 +312,8 @@ impl Inner {
         })
     }
 
-    fn dropped(&self) -> std::sync::MutexGuard<'_, HashSet<HeaderValue>> {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    fn dropped(&self) -> parking_lot::MutexGuard<'_, HashSet<HeaderValue>> {
+        self.dropped.lock()
     }
 }
 

@@ -1,10 +1,8 @@
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::VecDeque;
 
 use http::HeaderMap;
 use mcp_wire::method;
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::watch;
 
@@ -62,7 +60,7 @@ impl Log {
     pub(crate) fn add(&self, received: Received) {
         tracing::info!(method = received.method, name = received.name(), "received");
         {
-            let mut all = self.lock();
+            let mut all = self.received.lock();
             if all.len() >= KEPT {
                 all.pop_front();
             }
@@ -72,11 +70,11 @@ impl Log {
     }
 
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        self.received.lock().clear();
     }
 
     pub(crate) fn matching(&self, is_wanted: impl Fn(&Received) -> bool) -> Vec<Received> {
-        let all = self.lock();
+        let all = self.received.lock();
         all.iter()
             .filter(|received| is_wanted(received))
             .cloned()
@@ -96,10 +94,6 @@ impl Log {
             // The sender lives as long as this borrow of it.
             let _ = changes.changed().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Received>> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

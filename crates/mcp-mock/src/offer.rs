@@ -1,7 +1,8 @@
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use mcp_wire::MirroredParams;
 use mcp_wire::method;
+use parking_lot::RwLock;
 use raw_json::RawJson;
 
 use crate::{MockPrompt, MockReply, MockResource, MockTool, item::Item, script::Script, template};
@@ -92,7 +93,7 @@ impl From<MockResource> for Entry {
 impl Offer {
     /// Adds an entry, in the place of the one with its key if there is one.
     pub(crate) fn put(&self, entry: Entry) {
-        let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.write();
         let place = entries
             .iter()
             .position(|old| old.kind == entry.kind && old.key == entry.key);
@@ -104,7 +105,7 @@ impl Offer {
 
     /// Takes entries with this key away; tells whether there were any.
     pub(crate) fn remove(&self, kinds: &[Kind], key: &str) -> bool {
-        let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.write();
         let before = entries.len();
         entries.retain(|entry| !kinds.contains(&entry.kind) || entry.key != key);
         entries.len() < before
@@ -112,7 +113,7 @@ impl Offer {
 
     /// Gives a tool another script, from its start; gives the replies back when there is no such tool.
     pub(crate) fn set_replies(&self, tool: &str, replies: Vec<MockReply>) -> Result<(), Vec<MockReply>> {
-        let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.write();
         let entry = entries
             .iter_mut()
             .find(|entry| entry.kind == Kind::Tool && entry.key == tool);
@@ -153,6 +154,6 @@ impl Offer {
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 }

@@ -6,7 +6,7 @@ use std::{
     future,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use mcp_wire::{Line, LineDecoder, sse_event};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split},
     sync::Mutex as AsyncMutex,
@@ -74,7 +75,7 @@ impl OldClients {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Writer>> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writers.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -9,6 +9,7 @@ use std::{
 
 use http::HeaderMap;
 use mcp_wire::{Era, Id, Message, Notification, Request, Revision, RpcError, meta_key, method};
+use parking_lot::Mutex;
 use raw_json::{JsonKind, RawJson};
 use serde_json::json;
 
@@ -271,18 +272,14 @@ pub(crate) struct Plans(Mutex<HashMap<RawJson, Arc<Plan>>>);
 
 impl Plans {
     pub(crate) fn put(&self, plan: Arc<Plan>) {
-        self.lock().insert(plan.id.as_raw().clone(), plan);
+        self.0.lock().insert(plan.id.as_raw().clone(), plan);
     }
 
     pub(crate) fn get(&self, id: &Id) -> Option<Arc<Plan>> {
-        self.lock().get(id.as_raw()).cloned()
+        self.0.lock().get(id.as_raw()).cloned()
     }
 
     pub(crate) fn take(&self, id: &RawJson) -> Option<Arc<Plan>> {
-        self.lock().remove(id)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<RawJson, Arc<Plan>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(id)
     }
 }

@@ -184,12 +184,10 @@ impl MockReply {
     /// Adds a question to the user with a form of this schema.
     #[must_use]
     pub fn elicit(self, key: impl Into<String>, message: &str, schema: &RawJson) -> Self {
-        let params = RawJson::object()
-            .with_members(&[
-                ("message", RawJson::from(message)),
-                ("requestedSchema", schema.clone()),
-            ])
-            .expect("an empty object is an object");
+        let params = RawJson::from_members(&[
+            ("message", RawJson::from(message)),
+            ("requestedSchema", schema.clone()),
+        ]);
         self.ask(key, method::ELICITATION_CREATE, Some(params))
     }
 

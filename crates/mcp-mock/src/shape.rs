@@ -67,10 +67,7 @@ pub(crate) fn failure(method: &str, text: &str) -> Result<Answer, RpcError> {
 /// A tool's structured content with its text beside it.
 pub(crate) fn structured(content: &RawJson) -> Answer {
     let text = RawJson::from(json!([{"type": "text", "text": content.as_str()}]));
-    RawJson::object()
-        .with_members(&[("content", text), ("structuredContent", content.clone())])
-        .expect("an empty object is an object")
-        .into()
+    RawJson::from_members(&[("content", text), ("structuredContent", content.clone())]).into()
 }
 
 /// What the parts of a template of URIs stand for.

@@ -1,12 +1,10 @@
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use mcp_wire::{Response, RpcError, method};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::oneshot;
 
@@ -59,7 +57,7 @@ impl Asked {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, answered) = oneshot::channel();
         {
-            let mut open = self.lock();
+            let mut open = self.open.lock();
             if open.len() >= MAX_OPEN {
                 return Err(ClientRequestError::Busy);
             }
@@ -80,15 +78,11 @@ impl Asked {
     /// Takes an answer. One to nothing that is open may be late, and is none of our business.
     pub(crate) fn answer(&self, response: Response) {
         let id = response.id.as_ref().and_then(mcp_wire::integer);
-        let question = id.and_then(|id| self.lock().remove(&id));
+        let question = id.and_then(|id| self.open.lock().remove(&id));
         if let Some(question) = question {
             // Nobody waits any more when the request was cancelled right now.
             let _ = question.send(response.outcome);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Outcome>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,7 +95,7 @@ struct Question<'a> {
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        if self.asked.lock().remove(&self.id).is_some() {
+        if self.asked.open.lock().remove(&self.id).is_some() {
             let params = mcp_wire::cancelled_params(&RawJson::from(self.id), None);
             let _ = self
                 .way

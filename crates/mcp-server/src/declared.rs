@@ -3,8 +3,6 @@
 use mcp_wire::{RpcError, code, method};
 use raw_json::{JsonKind, RawJson};
 
-use crate::protocol::object;
-
 /// Whether a client that declared this can be asked anything at all.
 pub(crate) fn is_askable(capabilities: &RawJson) -> bool {
     let mut declared = capabilities.parts();
@@ -34,10 +32,13 @@ pub(crate) fn check(
         return Ok(());
     }
     let inner = match feature {
-        Some(feature) if feature != "form" => object(&[(feature, RawJson::object())]),
+        Some(feature) if feature != "form" => RawJson::from_members(&[(feature, RawJson::object())]),
         _ => RawJson::object(),
     };
-    let required = object(&[("requiredCapabilities", object(&[(capability, inner)]))]);
+    let required = RawJson::from_members(&[(
+        "requiredCapabilities",
+        RawJson::from_members(&[(capability, inner)]),
+    )]);
     let name = match feature {
         Some(feature) => format!("{capability}.{feature}"),
         None => capability.to_owned(),
@@ -57,10 +58,11 @@ pub(crate) fn check_extension(capabilities: Option<&RawJson>, name: &str) -> Res
     if has_extension(capabilities, name) {
         return Ok(());
     }
-    let required = object(&[("extensions", object(&[(name, RawJson::object())]))]);
+    let required =
+        RawJson::from_members(&[("extensions", RawJson::from_members(&[(name, RawJson::object())]))]);
     let message = format!("this needs the extension `{name}`, which the client did not declare");
     Err(RpcError::new(code::MISSING_CLIENT_CAPABILITY, message)
-        .with_data(object(&[("requiredCapabilities", required)])))
+        .with_data(RawJson::from_members(&[("requiredCapabilities", required)])))
 }
 
 /// The capability that a question needs, and which part of it.

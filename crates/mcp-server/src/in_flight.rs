@@ -1,11 +1,12 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use foldhash::fast::RandomState;
 use futures_util::future::{AbortHandle, AbortRegistration};
 use mcp_wire::Id;
+use parking_lot::Mutex;
 use raw_json::RawJson;
 
 /// The requests of one connection or session that have no answer yet: an id names one of them, and a client may
@@ -29,7 +30,7 @@ impl InFlight {
     /// Takes an id; nothing when a request with this id is in flight already.
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<(Taken, AbortRegistration)> {
         let (handle, registration) = AbortHandle::new_pair();
-        match self.lock().entry(id.clone()) {
+        match self.0.lock().entry(id.clone()) {
             Entry::Occupied(_) => return None,
             Entry::Vacant(entry) => entry.insert(handle),
         };
@@ -42,7 +43,7 @@ impl InFlight {
 
     /// Cancels a request. One that is not in flight, or never was, is none of our business.
     pub(crate) fn cancel(&self, id: &RawJson) {
-        let handle = Id::new(id).and_then(|id| self.lock().get(&id).cloned());
+        let handle = Id::new(id).and_then(|id| self.0.lock().get(&id).cloned());
         if let Some(handle) = handle {
             handle.abort();
         }
@@ -50,22 +51,18 @@ impl InFlight {
 
     /// Cancels every request.
     pub(crate) fn cancel_all(&self) {
-        for handle in self.lock().values() {
+        for handle in self.0.lock().values() {
             handle.abort();
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Requests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().is_empty()
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.in_flight.lock().remove(&self.id);
+        self.in_flight.0.lock().remove(&self.id);
     }
 }

@@ -1,7 +1,7 @@
 use mcp_wire::{Era, Request, RpcError, code, method};
 use raw_json::RawJson;
 
-use crate::{Answer, RequestContext, protocol::object};
+use crate::{Answer, RequestContext};
 
 /// The answer to a modern request that cannot be completed before its client has given something: what it is asked
 /// for, and a state that it gives back when it tries again.
@@ -80,17 +80,17 @@ impl InputRequired {
             cx.check_askable(method, params.as_ref())?;
             let mut members = vec![("method", RawJson::from(method.as_str()))];
             members.extend(params.clone().map(|params| ("params", params)));
-            questions.push((key.as_str(), object(&members)));
+            questions.push((key.as_str(), RawJson::from_members(&members)));
         }
         let mut result = vec![("resultType", RawJson::from("input_required"))];
         if !questions.is_empty() {
-            result.push(("inputRequests", object(&questions)));
+            result.push(("inputRequests", RawJson::from_members(&questions)));
         }
         result.extend(
             self.state
                 .as_deref()
                 .map(|state| ("requestState", RawJson::from(state))),
         );
-        Ok(Answer::verbatim(object(&result)))
+        Ok(Answer::verbatim(RawJson::from_members(&result)))
     }
 }

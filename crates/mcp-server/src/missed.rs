@@ -1,11 +1,11 @@
 use std::{
     collections::VecDeque,
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use mcp_wire::method;
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 
 /// What a client could not be told at once, since as much waited for it already: of each list, resource and task the
@@ -74,7 +74,7 @@ impl Notice {
 impl Missed {
     /// What waits, while nothing can be added or taken.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

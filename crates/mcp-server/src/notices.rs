@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::mpsc;
 
@@ -62,7 +63,7 @@ impl Notices {
     }
 
     fn send_where(&self, method: &str, params: Option<&RawJson>, is_for: impl Fn(&Listener, &Wants) -> bool) {
-        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.0.lock();
         listeners.retain(|listener| {
             let Some(wants) = listener.wants.upgrade() else {
                 return false;
@@ -89,7 +90,7 @@ impl Notices {
     /// hear of itself.
     #[must_use]
     pub fn watched(&self) -> Vec<String> {
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.lock();
         let wants = listeners.iter().filter_map(|listener| listener.wants.upgrade());
         let mut watched: Vec<String> = wants.flat_map(|wants| wants.resources.all()).collect();
         watched.sort_unstable();
@@ -100,7 +101,7 @@ impl Notices {
     /// Returns the URIs of the resources that are watched, each with a client that watches it.
     #[must_use]
     pub fn watchers(&self) -> Vec<(String, Peer)> {
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.lock();
         let there = listeners
             .iter()
             .filter_map(|listener| Some((listener.wants.upgrade()?, listener)));
@@ -114,7 +115,7 @@ impl Notices {
     /// Whether a client watches this task: what a service that follows tasks for its clients needs to know.
     #[must_use]
     pub fn is_task_watched(&self, id: &str) -> bool {
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.lock();
         let mut wants = listeners.iter().filter_map(|listener| listener.wants.upgrade());
         wants.any(|wants| wants.tasks.has(id))
     }
@@ -146,7 +147,7 @@ impl Notices {
     }
 
     fn add(&self, listener: Listener) {
-        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.0.lock();
         listeners.retain(|listener| listener.out.is_there() && listener.wants.strong_count() > 0);
         listeners.push(listener);
     }

@@ -73,7 +73,7 @@ impl<S: Service> Core<S> {
             ("serverInfo", self.info.clone()),
         ];
         members.extend(self.instructions());
-        Ok((client, object(&members)))
+        Ok((client, RawJson::from_members(&members)))
     }
 
     /// Answers what is not the service's business; nothing for a request that is.
@@ -141,9 +141,12 @@ impl<S: Service> Core<S> {
             // What is offered may differ with who asks, and a restart may change it.
             ("ttlMs", RawJson::from(0_u64)),
             ("cacheScope", RawJson::from("private")),
-            ("_meta", object(&[(meta_key::SERVER_INFO, self.info.clone())])),
+            (
+                "_meta",
+                RawJson::from_members(&[(meta_key::SERVER_INFO, self.info.clone())]),
+            ),
         ]);
-        object(&members)
+        RawJson::from_members(&members)
     }
 
     /// Lets the service answer, and ends the request's progress before its answer. A service that panics fails the
@@ -251,7 +254,7 @@ pub(crate) fn unsupported_version(requested: &str) -> RpcError {
         code::UNSUPPORTED_PROTOCOL_VERSION,
         format!("unsupported protocol version `{requested}`"),
     )
-    .with_data(object(&data))
+    .with_data(RawJson::from_members(&data))
 }
 
 pub(crate) fn duplicate_id(id: &Id) -> RpcError {
@@ -307,11 +310,5 @@ fn implementation(info: &ServerIdentity) -> RawJson {
     let mut members = vec![("name", RawJson::from(&*info.name))];
     members.extend(info.title.as_deref().map(|title| ("title", RawJson::from(title))));
     members.push(("version", RawJson::from(&*info.version)));
-    object(&members)
-}
-
-pub(crate) fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
+    RawJson::from_members(&members)
 }

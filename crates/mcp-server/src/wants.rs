@@ -1,18 +1,15 @@
 use std::{
     collections::BTreeSet,
     future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
 };
 
 use mcp_wire::{Id, Request, RpcError, code, extension, meta_key, method};
+use parking_lot::Mutex;
 use raw_json::{JsonKind, RawJson};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::{
-    missed::{Missed, Notice},
-    protocol::object,
-};
+use crate::missed::{Missed, Notice};
 
 /// What a listening client wants to be told.
 #[derive(Debug)]
@@ -127,15 +124,15 @@ impl Wants {
                 ));
             }
         }
-        let params = object(&[("notifications", object(&filter))]);
+        let params = RawJson::from_members(&[("notifications", RawJson::from_members(&filter))]);
         self.frame(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&params))
     }
 
     /// The answer to a subscription that the server ends.
     pub(crate) fn end(&self) -> Option<Vec<u8>> {
         let id = self.subscription.as_ref()?;
-        let meta = object(&[(meta_key::SUBSCRIPTION_ID, id.as_raw().clone())]);
-        let result = object(&[("resultType", RawJson::from("complete")), ("_meta", meta)]);
+        let meta = RawJson::from_members(&[(meta_key::SUBSCRIPTION_ID, id.as_raw().clone())]);
+        let result = RawJson::from_members(&[("resultType", RawJson::from("complete")), ("_meta", meta)]);
         Some(mcp_wire::result(id, &result))
     }
 
@@ -217,7 +214,7 @@ impl Wants {
         match notice {
             Notice::List(method) => self.frame(&method, None),
             Notice::Resource(uri) => {
-                let params = object(&[("uri", RawJson::from(&*uri))]);
+                let params = RawJson::from_members(&[("uri", RawJson::from(&*uri))]);
                 self.frame(method::RESOURCES_UPDATED, Some(&params))
             }
             Notice::Task(_, frame) => frame,
@@ -228,7 +225,7 @@ impl Wants {
 impl Watched {
     /// Begins to watch this.
     pub(crate) fn add(&self, key: String) -> Result<(), RpcError> {
-        let mut watched = self.lock();
+        let mut watched = self.0.lock();
         if key.len() > MAX_KEY || watched.len() >= MAX_WATCHED && !watched.contains(&key) {
             let message = format!("at most {MAX_WATCHED} with names of {MAX_KEY} bytes can be watched");
             return Err(RpcError::new(code::INVALID_PARAMS, message));
@@ -239,34 +236,30 @@ impl Watched {
 
     /// Watches none but these.
     pub(crate) fn keep_only(&self, keys: &[String]) {
-        self.lock().retain(|key| keys.contains(key));
+        self.0.lock().retain(|key| keys.contains(key));
     }
 
     /// Watches this no longer.
     pub(crate) fn remove(&self, key: &str) {
-        self.lock().remove(key);
+        self.0.lock().remove(key);
     }
 
     pub(crate) fn all(&self) -> Vec<String> {
-        self.lock().iter().cloned().collect()
+        self.0.lock().iter().cloned().collect()
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.lock().contains(key)
+        self.0.lock().contains(key)
     }
 
     /// Whether a resource is watched, or one that it is part of.
     fn has_part(&self, uri: &str) -> bool {
-        let watched = self.lock();
+        let watched = self.0.lock();
         watched.contains(uri)
             || watched.iter().any(|whole| {
                 let rest = uri.strip_prefix(whole.as_str());
                 rest.is_some_and(|rest| whole.ends_with('/') || rest.starts_with(['/', '?', '#']))
             })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::mpsc;
 
@@ -45,7 +46,7 @@ impl Way {
     /// Sends a message, unless the request is answered.
     pub(crate) fn send(&self, frame: Vec<u8>) -> Result<(), Blocked> {
         // Sent under the lock: after `close` has had it, nothing of this request can follow the answer.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         let out = state.out.as_ref().ok_or(Blocked::Closed)?;
         out.try_send(frame).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Blocked::Full,
@@ -55,7 +56,7 @@ impl Way {
 
     /// Sends a report of progress if it moves forward.
     pub(crate) fn report(&self, amount: f64, frame: impl FnOnce() -> Vec<u8>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if amount <= state.last {
             return;
         }
@@ -69,7 +70,7 @@ impl Way {
     /// Waits until nobody is there any more to read what is sent.
     pub(crate) async fn lost(&self) {
         let out = {
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.lock();
             state.out.as_ref().map(mpsc::Sender::downgrade)
         };
         // A strong sender would keep the way open after the answer.
@@ -81,6 +82,6 @@ impl Way {
 
     /// Ends the way: called right before the answer is sent.
     pub(crate) fn close(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).out = None;
+        self.state.lock().out = None;
     }
 }

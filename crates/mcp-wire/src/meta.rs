@@ -50,7 +50,5 @@ pub fn without_progress_token(params: &RawJson) -> RawJson {
 pub fn cancelled_params(request: &RawJson, reason: Option<&str>) -> RawJson {
     let mut members = vec![("requestId", request.clone())];
     members.extend(reason.map(|reason| ("reason", RawJson::from(reason))));
-    RawJson::object()
-        .with_members(&members)
-        .expect("an empty object is an object")
+    RawJson::from_members(&members)
 }

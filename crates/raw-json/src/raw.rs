@@ -144,6 +144,20 @@ impl RawJson {
         Self::plain(ByteString::from_static("{}"))
     }
 
+    /// Creates an object with these members, in this order. Of two members with equal keys, the last one counts.
+    ///
+    /// ```
+    /// # use raw_json::RawJson;
+    /// let object = RawJson::from_members(&[("name", RawJson::from("add")), ("ok", RawJson::from(true))]);
+    /// assert_eq!(object.as_str(), r#"{"name":"add","ok":true}"#);
+    /// ```
+    #[must_use]
+    pub fn from_members(members: &[(&str, Self)]) -> Self {
+        Self::object()
+            .with_members(members)
+            .expect("an empty object is an object")
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -2,7 +2,7 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
     header::{CONTENT_ENCODING, LOCATION},
 };
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use reqwest::{Client, Response};
 use tokio::{
@@ -200,7 +201,7 @@ impl HttpTool {
     }
 
     fn refused(&self) -> MutexGuard<'_, Option<u64>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refused.lock()
     }
 
     /// Whether the present values are others than those of this digest.

@@ -1,9 +1,6 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use reqwest::{Certificate, Client, ClientBuilder, redirect, retry};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
@@ -57,13 +54,13 @@ impl Clients {
 
     /// The client for a key, if it is made already.
     pub(crate) fn made(&self, key: ClientKey) -> Option<Client> {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.made.lock();
         made.get(&key).cloned()
     }
 
     /// The client for a key. Making one reads the CA store, which blocks.
     pub(crate) fn make(&self, key: ClientKey) -> Result<Client, reqwest::Error> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         if let Some(client) = made.get(&key) {
             return Ok(client.clone());
         }

@@ -1,9 +1,6 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;

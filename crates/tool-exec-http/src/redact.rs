@@ -1,9 +1,10 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{Reference, Secret, SecretSearch};
 
@@ -66,7 +67,7 @@ impl Masks {
 impl LastMasks {
     /// The masks of these values.
     pub(crate) fn of(&self, values: &HashMap<Reference, Secret>, secret: &HashSet<Reference>) -> Arc<Masks> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let is_same = |before: &HashMap<Reference, Secret>| {
             let same = |(reference, value): (&Reference, &Secret)| {
                 before

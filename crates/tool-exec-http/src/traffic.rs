@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
 };
 
+use parking_lot::Mutex;
 use tool_core::BoxFuture;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -75,7 +76,7 @@ impl Traffic {
     /// connection included, until the last byte of its answer is there.
     #[must_use]
     pub fn n_running(&self) -> Vec<(Arc<str>, u64)> {
-        let mut flows = self.0.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.0.flows.lock();
         // The tools are gone, and so are their requests.
         flows.retain(|_, flow| Arc::strong_count(flow) > 1);
         let flows = flows.iter();
@@ -86,7 +87,7 @@ impl Traffic {
 
     /// The requests to this upstream, or to one that only a call says.
     pub(crate) fn flow(&self, upstream: Option<Arc<str>>) -> Arc<Flow> {
-        let mut flows = self.0.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.0.flows.lock();
         let name = upstream.unwrap_or_else(|| OTHER.into());
         if let Some(known) = flows.get(&name) {
             return known.clone();

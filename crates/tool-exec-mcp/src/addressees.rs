@@ -1,9 +1,10 @@
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use mcp_wire::{RpcError, code, method};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{ClientKey, DynBackend, Question, Task, Update};
 
@@ -27,12 +28,12 @@ const LONGEST_ID: usize = 1024;
 impl Addressees {
     /// Notes a task that a caller follows.
     pub(crate) fn follow(&self, id: &Arc<str>, runner: &Arc<dyn DynBackend>) {
-        self.lock().tasks.insert(Arc::clone(id), Arc::downgrade(runner));
+        self.0.lock().tasks.insert(Arc::clone(id), Arc::downgrade(runner));
     }
 
     /// Nobody follows a task any more, unless another one has its id by now.
     pub(crate) fn forget(&self, id: &str) {
-        let tasks = &mut self.lock().tasks;
+        let tasks = &mut self.0.lock().tasks;
         if tasks.get(id).is_some_and(|runner| runner.strong_count() == 0) {
             tasks.remove(id);
         }
@@ -63,7 +64,7 @@ impl Addressees {
         let Some(id) = id.filter(|id| id.len() <= LONGEST_ID) else {
             return;
         };
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         if known.pages.len() >= MOST_PAGES {
             known.pages.pop_front();
         }
@@ -75,7 +76,7 @@ impl Addressees {
         match method {
             method::TASKS_STATUS => {
                 let id = params.get("taskId")?.string()?;
-                let known = self.lock();
+                let known = self.0.lock();
                 let (id, runner) = known.tasks.get_key_value(&*id)?;
                 let task = Task {
                     id: Arc::clone(id),
@@ -90,7 +91,7 @@ impl Addressees {
             }
             method::ELICITATION_COMPLETE => {
                 let id = params.get("elicitationId")?.string()?;
-                let mut known = self.lock();
+                let mut known = self.0.lock();
                 let place = known.pages.iter().position(|(page, _)| *page == id)?;
                 let (_, client) = known.pages.remove(place)?;
                 let params = params.clone();
@@ -98,9 +99,5 @@ impl Addressees {
             }
             _ => None,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

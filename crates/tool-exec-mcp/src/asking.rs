@@ -1,9 +1,10 @@
 //! What a server asks of the client of a call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mcp_client::{Handlers, ServerRequest};
 use mcp_wire::{RpcError, code, method};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{AskError, Asker, Question};
 
@@ -109,11 +110,11 @@ impl Asking {
     }
 
     fn roots(&self) -> Option<Roots> {
-        self.roots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.roots.lock().clone()
     }
 
     fn keep(&self, answer: RawJson, during: u64) {
-        *self.roots.lock().unwrap_or_else(PoisonError::into_inner) = Some(Roots { answer, during });
+        *self.roots.lock() = Some(Roots { answer, during });
     }
 }
 

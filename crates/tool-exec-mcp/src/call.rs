@@ -140,7 +140,7 @@ impl McpCall {
             Feature::Prompt => ("ref/prompt", "name"),
             _ => ("ref/resource", "uri"),
         };
-        let reference = object(&[("type", RawJson::from(kind)), (key, self.own.clone())]);
+        let reference = RawJson::from_members(&[("type", RawJson::from(kind)), (key, self.own.clone())]);
         let rest: Vec<(Cow<'_, str>, RawJson)> = cx.arguments.raw().members().collect();
         let rest = rest.iter().filter(|(key, _)| key != "ref" && key != "_meta");
         let mut members = vec![("ref", reference)];
@@ -453,10 +453,4 @@ fn add_meta(params: &mut Params, cx: &CallContext) {
     } else {
         params.add_to_meta(&said.collect::<Vec<_>>());
     }
-}
-
-fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }

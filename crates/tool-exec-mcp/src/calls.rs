@@ -1,9 +1,10 @@
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use mcp_wire::LogLevel;
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{sync::Notify, time::Instant};
 use tool_core::{Asker, CallContext, Caller, ClientKey};
@@ -241,7 +242,7 @@ impl Calls {
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 

@@ -352,9 +352,7 @@ fn listing_only() -> Handlers {
     };
     let declared = |members: &[&str]| {
         let members: Vec<_> = members.iter().map(|key| (*key, RawJson::object())).collect();
-        RawJson::object()
-            .with_members(&members)
-            .expect("an empty object is an object")
+        RawJson::from_members(&members)
     };
     Handlers::new()
         .elicitation(declared(&["form", "url"]), refuse)

@@ -18,7 +18,7 @@ use crate::{
     calls::Open,
     connections::Checkout,
     fault::{call_error, cut, rpc_error, tool_error},
-    task::{self, State, object},
+    task::{self, State},
     task_progress::{TaskReports, Telling},
 };
 
@@ -214,7 +214,7 @@ impl Running<'_> {
             .iter()
             .map(|(key, answer)| (&**key, answer.clone()))
             .collect();
-        let responses = [("inputResponses", object(&responses))];
+        let responses = [("inputResponses", RawJson::from_members(&responses))];
         let params = task::params(&self.id)
             .with_members(&responses)
             .expect("an object");

@@ -140,12 +140,10 @@ fn kind_of_code(code: i64) -> Option<ErrorKind> {
 }
 
 fn told(server: &str, rpc: &RpcError, kind: ErrorKind) -> ToolError {
-    let detail = RawJson::object()
-        .with_members(&[
-            ("code", RawJson::from(serde_json::Value::from(rpc.code))),
-            ("message", RawJson::from(rpc.message.as_str())),
-        ])
-        .expect("an empty object is an object");
+    let detail = RawJson::from_members(&[
+        ("code", RawJson::from(serde_json::Value::from(rpc.code))),
+        ("message", RawJson::from(rpc.message.as_str())),
+    ]);
     let data = rpc.data.iter().map(|data| ("data", data.clone()));
     let more = rpc
         .more

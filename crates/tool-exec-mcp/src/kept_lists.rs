@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread::available_parallelism,
     time::Duration,
 };
 
 use mcp_client::ServerInfo;
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
     sync::{OnceCell, watch},
@@ -188,7 +189,7 @@ impl Recall {
 
 impl ListKeeper {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

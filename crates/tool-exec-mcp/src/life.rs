@@ -1,13 +1,14 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use mcp_client::{State, Status};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, watch},
@@ -151,7 +152,7 @@ impl Life {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let untold = self.untold.lock().take();
         let Some(mut untold) = untold else { return };
         self.is_told.store(true, Ordering::Relaxed);
         let updates = self.updates.clone();
@@ -167,7 +168,7 @@ impl Life {
     }
 
     fn facts(&self) -> MutexGuard<'_, Facts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc, Mutex as SyncMutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use mcp_client::{
     UpstreamOptions,
 };
 use mcp_wire::{Era, LogLevel, Params, meta, meta_key, method};
+use parking_lot::Mutex as SyncMutex;
 use raw_json::RawJson;
 use tokio::{sync::Mutex, time::timeout};
 use tool_core::{Asker, ClientGroup, Update};
@@ -195,7 +196,7 @@ impl Line {
         }
         {
             let openings = self.upstream.changes().borrow().openings;
-            let mut set = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut set = self.level.lock();
             if set
                 .as_ref()
                 .is_some_and(|(told, set)| *told == openings && *set <= level)

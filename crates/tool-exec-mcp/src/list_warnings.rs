@@ -1,11 +1,9 @@
 //! Warnings about what a server lists, found once for each list.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use mcp_client::ServerInfo;
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{Catalogue, Descriptor, ListWarning};
 use tool_scan::{Finding, escape_line, scan, scan_text};
@@ -56,8 +54,8 @@ impl ListWarnings {
         warnings
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> parking_lot::MutexGuard<'_, Known> {
+        self.0.lock()
     }
 }
 

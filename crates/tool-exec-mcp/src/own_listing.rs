@@ -1,10 +1,11 @@
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use mcp_client::{Changes, Listed, OnStatus, State};
+use parking_lot::Mutex;
 use tokio::{
     join,
     sync::watch,
@@ -55,7 +56,7 @@ impl OwnListing {
 
     /// Returns `true` if the connection is known to list this.
     pub(crate) fn has(&self, entry: &Entry) -> bool {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         entries.as_ref().is_some_and(|entries| entries.contains(entry))
     }
 
@@ -81,7 +82,7 @@ impl OwnListing {
 
     fn set_entries(&self, entries: Option<HashSet<Entry>>) {
         let entries = entries.map(Arc::new);
-        *self.entries.lock().unwrap_or_else(PoisonError::into_inner) = entries;
+        *self.entries.lock() = entries;
     }
 
     /// Notes that these lists were read after so many changes.

@@ -1,8 +1,9 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tool_core::{Catalogue, Descriptor, Feature, Update};
 
@@ -124,7 +125,7 @@ impl OwnLists {
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<Client, ClientLists>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clients.lock()
     }
 }
 

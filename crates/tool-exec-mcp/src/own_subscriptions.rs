@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::future::join_all;
 use mcp_client::{Connection, RequestOptions};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::time::Instant;
 use tool_core::{ClientGroup, ClientKey, ToolError, Update};
@@ -33,14 +34,14 @@ struct Wanted {
 impl OwnSubscriptions {
     /// Returns `true` if a connection of the client's own gives news of anything.
     pub(crate) fn serves(&self, client: &Client) -> bool {
-        let clients = self.lock();
+        let clients = self.0.lock();
         let wanted = clients.get(client);
         wanted.is_some_and(|wanted| wanted.values().any(|wanted| wanted.is_own))
     }
 
     /// Notes that a client wants news of a resource.
     fn note(&self, client: &Client, uri: &str) {
-        let (mut clients, since) = (self.lock(), Instant::now());
+        let (mut clients, since) = (self.0.lock(), Instant::now());
         let wanted = clients.entry(client.clone()).or_default();
         let new = || Wanted { since, is_own: false };
         wanted.entry(uri.to_owned()).or_insert_with(new).since = since;
@@ -48,14 +49,14 @@ impl OwnSubscriptions {
 
     /// Notes which connection gives the news, if they are still wanted.
     fn set_own(&self, client: &Client, uri: &str, is_own: bool) {
-        let mut clients = self.lock();
+        let mut clients = self.0.lock();
         if let Some(wanted) = clients.get_mut(client).and_then(|wanted| wanted.get_mut(uri)) {
             wanted.is_own = is_own;
         }
     }
 
     fn remove(&self, client: &Client, uri: &str) {
-        let mut clients = self.lock();
+        let mut clients = self.0.lock();
         if let Some(wanted) = clients.get_mut(client) {
             wanted.remove(uri);
         }
@@ -64,19 +65,19 @@ impl OwnSubscriptions {
 
     /// Forgets the resources of a client that is gone.
     pub(crate) fn forget(&self, key: &ClientKey) {
-        self.lock().retain(|client, _| client.identity.key != *key);
+        self.0.lock().retain(|client, _| client.identity.key != *key);
     }
 
     /// The resources of which a client wants news.
     fn wanted_by(&self, client: &Client) -> Vec<String> {
-        let clients = self.lock();
+        let clients = self.0.lock();
         let wanted = clients.get(client);
         wanted.map_or_else(Vec::new, |wanted| wanted.keys().cloned().collect())
     }
 
     /// The resources of which no connection of the client's own gives news any more.
     fn lose(&self, client: &Client) -> Vec<String> {
-        let mut clients = self.lock();
+        let mut clients = self.0.lock();
         let Some(wanted) = clients.get_mut(client) else {
             return Vec::new();
         };
@@ -95,7 +96,7 @@ impl OwnSubscriptions {
         is_watched: &dyn Fn(&str, &ClientGroup) -> bool,
     ) -> Vec<(Client, String)> {
         let mut own = Vec::new();
-        self.lock().retain(|client, wanted| {
+        self.0.lock().retain(|client, wanted| {
             let group = client.group();
             let over = wanted.extract_if(.., |uri, wanted| {
                 wanted.since.elapsed() >= grace && !is_watched(uri, &group)
@@ -105,10 +106,6 @@ impl OwnSubscriptions {
             !wanted.is_empty()
         });
         own
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Client, BTreeMap<String, Wanted>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

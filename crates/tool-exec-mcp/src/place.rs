@@ -1,12 +1,10 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{
-        Mutex as SyncMutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use mcp_client::Endpoint;
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 use tool_core::{BoxFuture, Reference, Refresh, Secret, SecretError, Secrets};
 
@@ -92,7 +90,7 @@ async fn resolve(target: &ServerTarget, secrets: &dyn Secrets) -> Result<(Endpoi
         hasher: SyncMutex::default(),
     };
     let endpoint = target.resolve(&seen).await?;
-    let hasher = seen.hasher.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let hasher = seen.hasher.into_inner();
     Ok((endpoint, hasher.finish()))
 }
 
@@ -106,7 +104,7 @@ impl Secrets for Seen<'_> {
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
             let value = self.secrets.get(reference).await?;
-            let mut hasher = self.hasher.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut hasher = self.hasher.lock();
             value.as_ref().map(Secret::expose).hash(&mut *hasher);
             Ok(value)
         })

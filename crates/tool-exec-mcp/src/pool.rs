@@ -3,10 +3,11 @@ use std::{
     mem,
     pin::pin,
     ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::Notify,
     task::JoinSet,
@@ -225,7 +226,7 @@ impl Pool {
     }
 
     pub(crate) fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 
     fn is_closed(&self) {

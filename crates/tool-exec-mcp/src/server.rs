@@ -2,13 +2,14 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex as SyncMutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use mcp_client::{Changes, Listed, RequestOptions, StartLimit, State, Status, Upstream};
+use parking_lot::{Mutex as SyncMutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
     runtime::Handle,
@@ -198,7 +199,7 @@ impl McpServer {
     /// configuration leaves out. `None` unless all of its lists were read, in this run or an earlier one.
     #[must_use]
     pub fn own_names(&self) -> Option<Vec<(Feature, String)>> {
-        let known = self.own_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.own_names.lock();
         let of = |feature| {
             let names = known.get(&feature)?.iter();
             Some(names.map(move |name| (feature, name.clone())))
@@ -215,7 +216,7 @@ impl McpServer {
             _ => "uriTemplate",
         };
         let names = entries.iter().filter_map(|entry| entry.get(key)?.string());
-        let mut known = self.own_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.own_names.lock();
         known.insert(feature, names.collect());
     }
 
@@ -407,7 +408,7 @@ impl McpServer {
     }
 
     fn freshness(&self) -> MutexGuard<'_, Freshness> {
-        self.freshness.lock().unwrap_or_else(PoisonError::into_inner)
+        self.freshness.lock()
     }
 
     /// The lists that have been left alone for long enough. A server that does not run is not started for them: it tells of

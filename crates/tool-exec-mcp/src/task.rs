@@ -63,7 +63,7 @@ pub(crate) fn id(task: &RawJson) -> Option<RawJson> {
 
 /// The parameters of a request about a task.
 pub(crate) fn params(id: &RawJson) -> RawJson {
-    object(&[("taskId", id.clone())])
+    RawJson::from_members(&[("taskId", id.clone())])
 }
 
 /// Whether a server runs calls of tools as tasks.
@@ -110,12 +110,6 @@ pub(crate) fn is_insisted_on(error: &ClientError) -> bool {
                 .try_fold(data.clone(), |required, key| required.get(key))
                 .is_some()
         })
-}
-
-pub(crate) fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 use std::{
     convert::Infallible,
     future::pending,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use mcp_client::{Connection, Events};
 use mcp_wire::{meta_key, method};
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tool_core::Progress;
 
@@ -46,8 +44,7 @@ impl<'a> TaskReports<'a> {
             ("progress", RawJson::from(told.n_messages)),
             ("message", message.clone()),
         ];
-        self.progress
-            .report(RawJson::object().with_members(&report).expect("an object"));
+        self.progress.report(RawJson::from_members(&report));
     }
 
     /// Passes on what the server reports.
@@ -57,7 +54,7 @@ impl<'a> TaskReports<'a> {
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

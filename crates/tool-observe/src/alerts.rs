@@ -1,9 +1,6 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, CheckReport, HealthReport, Instant, format_duration,
 };
@@ -103,16 +100,16 @@ impl AlertMonitor {
     /// Goes by these thresholds from the next look on. What fires goes on until the figures are well by the new ones, and
     /// what is quiet stays so for the new cooldown.
     pub fn adopt(&self, settings: AlertSettings) {
-        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.settings.lock() = settings;
     }
 
     /// Looks at everything that the book knows of, and returns what an operator is to be told now. To be called every
     /// few seconds.
     pub fn check(&self, book: &HealthBook) -> Vec<Alert> {
         let now = book.clock().now();
-        let settings = *self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = *self.settings.lock();
         let reports = book.reports();
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.states.lock();
         let mut alerts = resolve_what_is_gone(&mut states, &reports, book);
         // Upstreams first: what they raise quietens their tools.
         let (upstreams, tools): (Vec<_>, Vec<_>) = reports

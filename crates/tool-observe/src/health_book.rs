@@ -2,12 +2,13 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use tool_core::{
     AlertSubject, Asker, CallContext, Clock, Event, Health, HealthReport, HealthSignal, HealthSignals,
     Instant, Observe, Outcome, Target, ToolError, UpstreamState,
@@ -94,7 +95,7 @@ impl HealthBook {
     #[must_use]
     pub fn reports(&self) -> Vec<(AlertSubject, Option<Arc<str>>, HealthReport)> {
         let (now, window) = (self.clock.now(), self.window());
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         entries.retain(|_, entry| entry.vitals.strong_count() > 0);
         let known: Vec<_> = entries
             .iter()
@@ -129,7 +130,7 @@ impl HealthBook {
     }
 
     fn vitals(&self, subject: &AlertSubject) -> Option<Arc<Vitals>> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.read();
         entries.get(subject)?.vitals.upgrade()
     }
 
@@ -153,7 +154,7 @@ impl HealthBook {
 
     fn enter(&self, subject: AlertSubject, vitals: &Arc<Vitals>, upstream: Option<Arc<str>>) {
         let vitals = Arc::downgrade(vitals);
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         entries.insert(subject, Entry { vitals, upstream });
     }
 

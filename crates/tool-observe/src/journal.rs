@@ -1,8 +1,6 @@
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tool_core::{CallContext, Event, Instant, Observe};
 
 use crate::{
@@ -60,7 +58,7 @@ impl Journal {
 
     /// What has happened, and how much of it was not kept; nothing is kept any more from now on.
     pub(crate) fn close(&self) -> (Vec<SpanEvent>, u32) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self.kept.lock().take();
         let Kept { events, n_more } = kept.unwrap_or_default();
         (events, n_more)
     }
@@ -71,7 +69,7 @@ impl Observe for Journal {
         let Some((cx, name, attributes)) = described(event) else {
             return;
         };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let Some(kept) = kept.as_mut() else { return };
         if kept.events.len() < MAX_EVENTS {
             let after = cx.clock.now().since(self.start);

@@ -2,11 +2,12 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, RwLock};
 use tool_core::{
     AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, Event, Observe, Scope, Target, UpstreamState,
 };
@@ -64,10 +65,10 @@ impl<T> Default for Named<T> {
 
 impl<T: Default> Named<T> {
     fn with(&self, name: &str, act: impl FnOnce(&T)) {
-        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some(known) = self.0.read().get(name) {
             return act(known);
         }
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.write();
         let name = if all.len() < MAX_NAMES || all.contains_key(name) {
             name
         } else {
@@ -78,7 +79,7 @@ impl<T: Default> Named<T> {
 
     /// All of them, in the order of their names.
     pub(crate) fn all(&self) -> Vec<(Arc<str>, Arc<T>)> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.read();
         all.iter()
             .map(|(name, one)| (name.clone(), one.clone()))
             .collect()
@@ -94,10 +95,7 @@ impl Metrics {
 
     /// Shows a figure as well, which is read whenever somebody looks.
     pub fn gauge(&self, gauge: Gauge) {
-        self.gauges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(gauge);
+        self.gauges.lock().push(gauge);
     }
 
     /// Everything as Prometheus reads it: the text format, version 0.0.4.
@@ -124,7 +122,7 @@ impl Metrics {
 
     /// Reads the figures of others, without the first `n_known`.
     pub(crate) fn read_gauges(&self, page: &mut Page, n_known: usize) {
-        let gauges = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        let gauges = self.gauges.lock();
         for gauge in gauges.iter().skip(n_known) {
             page.gauge(gauge);
         }
@@ -132,7 +130,7 @@ impl Metrics {
 
     #[cfg(feature = "otel")]
     pub(crate) fn n_gauges(&self) -> usize {
-        self.gauges.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.gauges.lock().len()
     }
 
     fn count(&self, cx: &CallContext, event: &Event<'_>) {

@@ -1,12 +1,13 @@
 use std::{
     any::Any,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tool_core::{
     Alert, AlertKind, AlertPhase, BreakerState, CacheOutcome, CallContext, DegradedStep, ErrorKind, Event,
     Outcome, Scope, SourceChange, SourceState, Target, ToolError, ToolState,
@@ -155,7 +156,7 @@ impl Breaker {
     }
 
     fn owner(&self) -> MutexGuard<'_, Option<Owner>> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owner.lock()
     }
 
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&'static str, u64)> {

@@ -1,11 +1,9 @@
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tool_core::{CheckReport, HealthReport, Instant};
 
 use crate::times::Times;
@@ -120,7 +118,7 @@ impl Vitals {
     }
 
     fn lock<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
-        act(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.inner.lock())
     }
 }
 

@@ -70,9 +70,7 @@ pub fn approval_json(approval: &ApprovalRecord) -> RawJson {
         }
         _ => {}
     }
-    RawJson::object()
-        .with_members(&members)
-        .expect("an empty object is an object")
+    RawJson::from_members(&members)
 }
 
 /// JSON with a line for each member and item, in which every character is one that can be seen for what it is: the

@@ -426,9 +426,9 @@ fn heard(answer: &RawJson) -> Result<(), Unapproved> {
 fn state(handle: &str, round: Option<u32>, inner: Option<RawJson>) -> RawJson {
     let mut ours = vec![("handle", RawJson::from(handle))];
     ours.extend(round.map(|round| ("round", RawJson::from(u64::from(round)))));
-    let mut members = vec![(ApprovalLayer::META_KEY, object(&ours))];
+    let mut members = vec![(ApprovalLayer::META_KEY, RawJson::from_members(&ours))];
     members.extend(inner.map(|inner| ("state", inner)));
-    object(&members)
+    RawJson::from_members(&members)
 }
 
 /// The handle that a caller comes with. It is ours: whoever runs the tool may ask for approvals of its own.
@@ -506,12 +506,12 @@ fn form(message: &str) -> RawJson {
 
 /// The outcome that has the client ask the person and call again.
 fn asked(approval: &ApprovalRecord, params: RawJson) -> Outcome {
-    let request = object(&[
+    let request = RawJson::from_members(&[
         ("method", RawJson::from("elicitation/create")),
         ("params", params),
     ]);
     Outcome::NeedsInput(Box::new(InputRequest {
-        requests: object(&[(QUESTION, request)]),
+        requests: RawJson::from_members(&[(QUESTION, request)]),
         state: Some(state(&approval.handle, None, None)),
     }))
 }
@@ -561,10 +561,4 @@ fn not_kept(error: ApprovalsError) -> Unapproved {
         error: ToolError::new(kind, message).with_source(error),
         reason: "not_kept",
     }
-}
-
-fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }

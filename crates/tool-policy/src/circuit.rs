@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tool_core::{BreakerChange, BreakerSettings, BreakerState, Instant, Jitter};
 
-use crate::sync::{Mutex, PoisonError};
+use crate::sync::Mutex;
 
 /// The state of one circuit breaker. It decides and counts; what a failure is, its users say.
 ///
@@ -145,7 +145,7 @@ impl Circuit {
     }
 
     fn lock<T>(&self, act: impl FnOnce(&mut Machine) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.0.lock())
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{
     num::NonZeroU32,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use governor::{
     middleware::NoOpMiddleware,
     state::{InMemoryState, NotKeyed, keyed::DashMapStateStore},
 };
+use parking_lot::Mutex;
 use tool_core::{Caller, Clock, Instant, RateLimitSettings};
 
 /// What was used of a limit, kept while the limit stays what it is.
@@ -67,7 +68,7 @@ impl Used {
         counts: Counts,
         clock: &Arc<dyn Clock>,
     ) -> Arc<Limiter> {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.0.lock();
         match &*used {
             Some(limiter) if limiter.limit == limit => limiter.clone(),
             _ => used

@@ -1,5 +1,4 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tool_core::{ApprovalRecord, ApprovalState, Approvals, ApprovalsError, BoxFuture, Instant};
 
 /// Approvals that are kept in memory: they are gone with the process, and so are the calls that wait for them.
@@ -24,12 +23,8 @@ impl MemoryApprovals {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<ApprovalRecord>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ask_now(&self, approval: ApprovalRecord, now: Instant) -> Result<ApprovalRecord, ApprovalsError> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.retain(|known| known.expiry > now && known.state != ApprovalState::Ended);
         let is_same = |known: &&ApprovalRecord| known.state.is_open() && known.call.is_same(&approval.call);
         if let Some(known) = kept.iter().find(is_same) {
@@ -53,7 +48,7 @@ impl MemoryApprovals {
     }
 
     fn replace_now(&self, state: &ApprovalState, new: ApprovalRecord) -> bool {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let known = kept.iter().position(|known| known.handle == new.handle);
         let Some(at) = known.filter(|at| kept[*at].state == *state) else {
             return false;
@@ -84,11 +79,18 @@ impl Approvals for MemoryApprovals {
     }
 
     fn get<'a>(&'a self, handle: &'a str) -> BoxFuture<'a, Result<Option<ApprovalRecord>, ApprovalsError>> {
-        Box::pin(async move { Ok(self.lock().iter().find(|known| *known.handle == *handle).cloned()) })
+        Box::pin(async move {
+            Ok(self
+                .kept
+                .lock()
+                .iter()
+                .find(|known| *known.handle == *handle)
+                .cloned())
+        })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, ApprovalsError>> {
-        Box::pin(async move { Ok(self.lock().clone()) })
+        Box::pin(async move { Ok(self.kept.lock().clone()) })
     }
 
     fn replace<'a>(

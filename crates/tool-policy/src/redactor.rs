@@ -4,12 +4,13 @@ use std::{
     fmt,
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{
     BoxFuture, Provider, Reference, Secret, SecretError, SecretSearch, Secrets, hide_credentials,
@@ -72,7 +73,7 @@ impl Redactor {
         if value.len() < MIN_LENGTH || self.0.seen.load().contains(&hash) {
             return;
         }
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.known.lock();
         if known.iter().any(|other| other == value) {
             return;
         }
@@ -131,7 +132,7 @@ impl Redactor {
             return Some(searches);
         }
         // Whoever learns meanwhile waits, so that what is stored here knows all.
-        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.known.lock();
         let long = known.iter().filter(|value| value.len() >= MIN_LENGTH_IN_RESULTS);
         let searches = Arc::new(Searches {
             in_text: SecretSearch::new(known.iter()),

@@ -1,11 +1,7 @@
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{
     Alert, AlertKind, AlertPhase, AlertSubject, CallContext, ErrorKind, ErrorPolicySettings, Event, Instant,
@@ -117,7 +113,7 @@ const QUIET: Duration = Duration::from_secs(5 * 60);
 
 impl Told {
     fn is_new(&self, kind: ErrorKind, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         let is_new = told.get(&kind).is_none_or(|last| now.since(*last) >= QUIET);
         if is_new {
             told.insert(kind, now);

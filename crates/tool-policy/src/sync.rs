@@ -1,4 +1,4 @@
-//! What guards a circuit. A module of its own, so that the model of the breaker (`tests/model`) can compile the very same
-//! source with locks in their place whose every order a scheduler tries.
+//! The lock of a circuit, in a module of its own: the model of the breaker (`tests/model`) compiles the same source with a
+//! lock whose scheduler tries every interleaving.
 
-pub(crate) use std::sync::{Mutex, PoisonError};
+pub(crate) use parking_lot::Mutex;

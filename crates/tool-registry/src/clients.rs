@@ -3,13 +3,14 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use tool_core::{Catalogue, ClientIdentity, Feature, Source, Tool, ToolState};
 
 use crate::{
@@ -109,7 +110,7 @@ fn tools(snapshot: &Snapshot) -> impl Iterator<Item = ((Feature, Arc<str>), &Arc
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Registry {
@@ -229,7 +230,7 @@ impl Registry {
     /// Resolves the lists that `list` gives for each source into a snapshot beside the present one, and returns both.
     fn resolve_with(&self, list: impl Fn(&Arc<dyn Source>) -> Arc<Catalogue>) -> (Arc<Snapshot>, Snapshot) {
         let shared = &*self.0;
-        let _guard = shared.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = shared.resolving.lock();
         let parts = shared.parts.load_full();
         let before = shared.snapshot.load_full();
         let sources = parts.sources.iter();

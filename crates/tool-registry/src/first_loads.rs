@@ -1,10 +1,11 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
@@ -29,7 +30,7 @@ impl FirstLoads {
     /// Begins to load a source unless it is being loaded. A load goes on when nobody waits for it. Returns when the source
     /// was first loaded, and what tells that the load is over.
     fn begin(&self, source: &Arc<dyn Source>, registry: &Arc<Shared>) -> (Instant, watch::Receiver<bool>) {
-        let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loads = self.0.lock();
         let known = loads.get(source.name());
         let known = known.filter(|known| Weak::ptr_eq(&known.source, &Arc::downgrade(source)));
         let begun = known.map_or_else(Instant::now, |known| known.begun);

@@ -2,13 +2,14 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tool_core::{
     Catalogue, ClientIdentity, Descriptor, Executor, Feature, ListWarning, OnUpdate, PrepareError, Settings,
@@ -155,7 +156,7 @@ impl Registry {
         let before = self.0.parts.swap(parts.clone());
         let is_new = |source: &&Arc<dyn Source>| !before.has(source);
         for source in parts.sources.iter().filter(is_new) {
-            for tell in &*self.0.tell.lock().unwrap_or_else(PoisonError::into_inner) {
+            for tell in &*self.0.tell.lock() {
                 source.on_update(Arc::clone(tell));
             }
         }
@@ -405,7 +406,7 @@ impl Registry {
     /// Hands what every source tells of its own accord to this, also those that [`Registry::replace`] adds later: see
     /// [`Source::on_update`].
     pub fn on_update(&self, tell: &OnUpdate) {
-        let mut all = self.0.tell.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.tell.lock();
         all.push(Arc::clone(tell));
         for source in &self.0.parts.load().sources {
             source.on_update(Arc::clone(tell));
@@ -455,7 +456,7 @@ impl Registry {
 
     fn resolve(&self, cause: Cause) {
         let shared = &*self.0;
-        let _guard = shared.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = shared.resolving.lock();
         let parts = shared.parts.load_full();
         let catalogues: Vec<_> = parts
             .sources
@@ -508,13 +509,13 @@ impl Shared {
             .map(|upstream| &**upstream.name())
             .collect();
         names.extend(parts.sources.iter().map(|source| source.name()));
-        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upstreams = self.upstreams.lock();
         upstreams.retain(|name, _| names.contains(&**name));
     }
 
     /// What is known of the upstream of this name.
     pub(crate) fn upstream(&self, name: Arc<str>) -> Arc<UpstreamState> {
-        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upstreams = self.upstreams.lock();
         upstreams
             .entry(name)
             .or_insert_with_key(|name| Arc::new(UpstreamState::new(name.clone())))

@@ -1,9 +1,6 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
+use parking_lot::Mutex;
 use tool_core::Instant;
 
 /// How many calls one upstream may be tried again for: a tenth of its calls, or one a second if that is more.
@@ -64,7 +61,7 @@ impl RetryBudget {
     }
 
     fn at<T>(&self, now: Instant, act: impl FnOnce(&mut Window) -> T) -> T {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.0.lock();
         window.advance(second(now));
         act(&mut window)
     }

@@ -1,11 +1,6 @@
-use std::{
-    collections::HashMap,
-    fmt,
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tool_core::{
     CallContext, Caller, ConcurrencySettings, ErrorKind, Event, Invoke, Layer, Outcome, Scope, ToolError,
@@ -166,7 +161,7 @@ const MIN_SWEEP: usize = 1024;
 
 impl Shared {
     fn gate_of(&self, caller: &Caller) -> Arc<Gate> {
-        let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut principals = self.principals.lock();
         if principals.gates.len() >= principals.sweep_at.max(MIN_SWEEP) {
             // A call holds its gate: a gate that nobody else holds has none.
             principals.gates.retain(|_, gate| Arc::strong_count(gate) > 1);

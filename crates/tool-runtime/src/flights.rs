@@ -10,7 +10,7 @@ use tool_core::{DispatchHistory, Progress, Reply, ToolError};
 
 use crate::{
     answers::{Answer, Key},
-    sync::{AbortHandle, Mutex, MutexGuard, PoisonError, spawn},
+    sync::{AbortHandle, Mutex, MutexGuard, spawn},
 };
 
 /// The calls that others may join: at most one of each key.
@@ -156,7 +156,7 @@ impl Flights {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -239,7 +239,7 @@ impl Listeners {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, Arc<dyn Progress>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
 use tool_core::ConcurrencySettings;
 
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Lets in so many calls at once; more wait in the order in which they came, and those that find the queue full are
 /// told so.
@@ -56,7 +56,7 @@ const MAX_HINT: Duration = Duration::from_secs(60);
 impl Gate {
     /// Asks for a place.
     pub(crate) fn enter(self: &Arc<Self>, limit: &ConcurrencySettings) -> Entry {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.max = limit.max;
         // There are some if the limit was raised since.
         let next = state.next();
@@ -88,11 +88,11 @@ impl Gate {
 
     /// When someone who has waited in vain may come again.
     pub(crate) fn hint(&self) -> Duration {
-        self.lock().hint()
+        self.0.lock().hint()
     }
 
     fn leave(self: &Arc<Self>, held: Option<Duration>) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.n_running -= 1;
         if let Some(held) = held {
             state.hold = Some(state.hold.map_or(held, |hold| (hold * 7 + held) / 8));
@@ -110,10 +110,6 @@ impl Gate {
                 since: None,
             });
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,7 +172,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let ours = self.gate.lock().waiting.remove(&self.ticket);
+        let ours = self.gate.0.lock().waiting.remove(&self.ticket);
         drop(ours);
     }
 }

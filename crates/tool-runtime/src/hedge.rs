@@ -2,11 +2,12 @@ use std::{
     fmt,
     future::poll_fn,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::{Instant as Timer, sleep};
 use tool_core::{
     Asker, CallContext, Event, Health, HedgeAfter, HedgePercent, HedgeSettings, Instant, Invoke, Layer,
@@ -105,7 +106,7 @@ impl HedgeLayer {
         let health = self.health.as_ref()?;
         let usual = cx.tool().state().get_or_init(Usual::default);
         let now = cx.clock.now();
-        let mut known = usual.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = usual.0.lock();
         if let Some((at, usual)) = *known
             && now.since(at) < READ_EVERY
         {

@@ -4,10 +4,11 @@ use std::{
     fmt,
     future::ready,
     mem::size_of,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::sync::watch;
 use tool_core::{
@@ -90,21 +91,17 @@ impl MemoryLedger {
     /// How many calls are remembered now.
     #[must_use]
     pub fn n_entries(&self) -> usize {
-        self.lock().entries.len()
+        self.state.lock().entries.len()
     }
 
     /// About how many bytes that takes.
     #[must_use]
     pub fn n_bytes(&self) -> usize {
-        self.lock().n_bytes
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().n_bytes
     }
 
     fn take(&self, claim: &Claim) -> Result<Claimed, ToolError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.expire(self.clock.now());
         let known = key(claim).and_then(|key| state.by_key.get(&key).copied());
         let Some(id) = known else {
@@ -291,7 +288,7 @@ impl Ledger for MemoryLedger {
     fn settle(&self, id: CorrelationId, end: Settled) {
         let end = match end {
             Settled::Free => {
-                self.lock().remove(id);
+                self.state.lock().remove(id);
                 return;
             }
             Settled::Open => LedgerState::Open,
@@ -299,13 +296,13 @@ impl Ledger for MemoryLedger {
             Settled::Failed(error) => LedgerState::Failed(error),
             Settled::Unknown(error) => LedgerState::Unknown(error),
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.settle(id, end, self.clock.now());
         state.shrink(&self.limits);
     }
 
     fn record(&self, claim: Claim, unknown: ToolError) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let now = self.clock.now();
         state.expire(now);
         // Where everything is under way there is no place for this one.
@@ -320,13 +317,13 @@ impl Ledger for MemoryLedger {
     }
 
     fn find(&self, id: CorrelationId) -> BoxFuture<'_, Option<LedgerEntry>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.expire(self.clock.now());
         Box::pin(ready(state.entries.get(&id).map(Entry::view)))
     }
 
     fn unknown(&self, limit: usize) -> BoxFuture<'_, Vec<LedgerEntry>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.expire(self.clock.now());
         let entries = state.entries.values().filter(|entry| entry.is_unknown());
         let mut unknown: Vec<_> = entries.map(Entry::view).collect();

@@ -1,6 +1,6 @@
-//! What guards gates and flights, and begins the work of flights. A module of its own, so that the model (`tests/model`) can
-//! compile the very same source with locks and tasks in their place whose every order a scheduler tries.
+//! The locks of semaphores and single flights and the spawn function of flights, in a module of its own: the model
+//! (`tests/model`) compiles the same source with locks and tasks whose scheduler tries every interleaving.
 
-pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use tokio::{spawn, task::AbortHandle};

@@ -1,9 +1,6 @@
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::time::{Instant, sleep, sleep_until};
 use tool_core::{Asker, Progress};
@@ -63,14 +60,14 @@ impl Heard {
     }
 
     fn last(&self) -> Option<(Instant, Duration)> {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last.lock()
     }
 }
 
 impl Progress for Heard {
     fn report(&self, report: RawJson) {
         let now = (Instant::now(), waited(self.ask.as_ref()));
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *self.last.lock() = Some(now);
         self.progress.report(report);
     }
 }

@@ -1,12 +1,13 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tool_core::{
     CallContext, Descriptor, DynBackend, Executor, InProcess, Invoke, Outcome, PrepareError, Reply, ToolError,
@@ -73,7 +74,7 @@ impl Script {
     }
 
     fn next(&self) -> Step {
-        let mut steps = self.0.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.0.steps.lock();
         if steps.len() > 1 {
             steps.pop()
         } else {

@@ -4,10 +4,7 @@ use http::{Method, StatusCode};
 use raw_json::RawJson;
 use toolplane::policy::{ApprovalDesk, ApprovalVerdict, DecideError, approval_json};
 
-use crate::{
-    operator::{Answered, fault, no_such_method},
-    render::object,
-};
+use crate::operator::{Answered, fault, no_such_method};
 
 /// Who decided, where a decision does not say.
 const SOMEBODY: &str = "operator";
@@ -19,7 +16,7 @@ pub(crate) async fn answer(desk: &ApprovalDesk, method: &Method, path: &[&str], 
             let all = desk.list().await.map_err(|error| failure(&error.into()))?;
             let all: Vec<RawJson> = all.iter().map(approval_json).collect();
             let all = RawJson::from_serialize(&all).expect("JSON can be written");
-            Ok(object(&[("approvals", all)]))
+            Ok(RawJson::from_members(&[("approvals", all)]))
         }
         (&Method::GET, [handle]) => {
             let found = desk.get(handle).await.map_err(|error| failure(&error))?;

@@ -8,8 +8,6 @@ use raw_json::RawJson;
 use tokio::time::timeout;
 use toolplane::core::{Ask, AskError, BoxFuture, ClientCapabilities, ClientKey, Question};
 
-use crate::render::object;
-
 /// How long a client may take to answer a question: 10 min. A person is asked, who may have to look something up.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10 * 60);
 /// What a client may declare that it can be asked.
@@ -106,7 +104,7 @@ pub(crate) fn askable(capabilities: Option<&RawJson>) -> RawJson {
         .iter()
         .filter_map(|key| Some((*key, capabilities?.get(key)?)))
         .collect();
-    object(&members)
+    RawJson::from_members(&members)
 }
 
 /// Passes on a server's log message under the level that it has.
@@ -128,7 +126,7 @@ fn refused(error: &RpcError) -> RawJson {
         ("message", RawJson::from(error.message.as_str())),
     ];
     members.extend(error.data.clone().map(|data| ("data", data)));
-    object(&members)
+    RawJson::from_members(&members)
 }
 
 fn why_not(error: ClientRequestError) -> AskError {

@@ -1,9 +1,7 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use mcp_server::{ClientHandle, RequestContext};
+use parking_lot::Mutex;
 use raw_json::{JsonKind, RawJson};
 use tokio::{
     sync::{Notify, oneshot},
@@ -59,7 +57,7 @@ impl Dialogue {
     /// Goes on with another request, which brings what the client gave by the keys of its questions. A question that it
     /// gave nothing for is put again.
     pub(crate) fn go_on(&self, request: ClientHandle, given: Option<&RawJson>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.request = request;
         for open in std::mem::take(&mut state.open) {
             let answer = given.and_then(|given| given.get(&open.key()));
@@ -81,14 +79,14 @@ impl Dialogue {
 
     /// Waits until there is a question to put.
     pub(crate) async fn asked(&self) {
-        while !self.lock().open.iter().any(|open| !open.is_put) {
+        while !self.state.lock().open.iter().any(|open| !open.is_put) {
             self.news.notified().await;
         }
     }
 
     /// The questions to be put now, by their keys: every open one that was not put yet.
     pub(crate) fn put(&self) -> Vec<(String, Question)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let new = state.open.iter_mut().filter(|open| !open.is_put);
         new.map(|open| {
             open.is_put = true;
@@ -99,7 +97,7 @@ impl Dialogue {
 
     /// Tells whoever asks that there is no way to put the questions.
     pub(crate) fn refuse(&self, why: &str) {
-        let open = std::mem::take(&mut self.lock().open);
+        let open = std::mem::take(&mut self.state.lock().open);
         for open in open {
             let _ = open.answer.send(Err(AskError::Impossible(why.to_owned())));
         }
@@ -107,7 +105,7 @@ impl Dialogue {
 
     /// Opens a question, unless the client cannot be asked this.
     fn open(&self, question: Question) -> Result<Asking<'_>, AskError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state
             .request
             .check_askable(&question.method, question.params.as_ref())
@@ -135,11 +133,7 @@ impl Dialogue {
     }
 
     fn request(&self) -> ClientHandle {
-        self.lock().request.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().request.clone()
     }
 }
 
@@ -160,7 +154,11 @@ struct Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let number = self.number;
-        self.dialogue.lock().open.retain(|open| open.number != number);
+        self.dialogue
+            .state
+            .lock()
+            .open
+            .retain(|open| open.number != number);
     }
 }
 

@@ -4,8 +4,6 @@ use mcp_wire::{Era, RpcError, code};
 use raw_json::{JsonKind, RawJson};
 use toolplane::core::{ErrorKind, PendingCall, ToolError};
 
-use crate::render::object;
-
 /// Under which key a client finds why a call failed: in `_meta` of a result, in `data` of an error.
 pub(crate) const ERROR: &str = "dev.toolplane/error";
 /// Under which key a client finds what a call waits for, in the same places.
@@ -64,13 +62,13 @@ pub(crate) fn why(error: &ToolError) -> RawJson {
     if let Some(detail) = error.detail().filter(|detail| detail.len() <= MAX_DETAIL) {
         why.push(("detail", detail.clone()));
     }
-    object(&why)
+    RawJson::from_members(&why)
 }
 
 /// What a call waits for, for programs.
 pub(crate) fn waits_for(pending: &PendingCall) -> RawJson {
     pending.detail.clone().unwrap_or_else(|| {
-        object(&[
+        RawJson::from_members(&[
             ("handle", RawJson::from(&*pending.handle)),
             ("reason", RawJson::from(pending.reason.as_str())),
         ])
@@ -83,7 +81,8 @@ pub(crate) fn pending(pending: &PendingCall) -> RpcError {
         "the call waits for {}, asked for as `{}`",
         pending.reason, pending.handle
     );
-    RpcError::new(code::INVALID_REQUEST, message).with_data(object(&[(PENDING, waits_for(pending))]))
+    RpcError::new(code::INVALID_REQUEST, message)
+        .with_data(RawJson::from_members(&[(PENDING, waits_for(pending))]))
 }
 
 /// Whether there is no such tool: what a server behind us does not know has what that said with it.
@@ -124,7 +123,7 @@ pub(crate) fn rpc_error(error: &ToolError, era: Era, uri: Option<&str>) -> RpcEr
     let mut data = Vec::new();
     data.extend(uri.map(|uri| ("uri", RawJson::from(uri))));
     data.push((ERROR, why(error)));
-    RpcError::new(code, error.message()).with_data(object(&data))
+    RpcError::new(code, error.message()).with_data(RawJson::from_members(&data))
 }
 
 /// The error of a server that cannot go on without something that the client did not declare: in the modern era the

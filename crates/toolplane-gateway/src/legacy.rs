@@ -16,7 +16,6 @@ use crate::{
     call::FEW_ROUNDS,
     client::ANSWER,
     fault::{self, Failure},
-    render::object,
 };
 
 /// How long to wait before another round that brings nothing new: the server wants to be asked again later.
@@ -64,7 +63,7 @@ async fn answers(cx: &RequestContext, input: &InputRequest) -> Result<RawJson, T
         .iter()
         .map(|(key, answer)| (&**key, answer.clone()))
         .collect();
-    Ok(object(&members))
+    Ok(RawJson::from_members(&members))
 }
 
 /// What is asked, and with which parameters.
@@ -119,7 +118,7 @@ pub(crate) fn cannot_visit(error: &ToolError, cx: &RequestContext) -> Option<Too
 }
 
 fn by_url() -> RawJson {
-    object(&[("mode", RawJson::from("url"))])
+    RawJson::from_members(&[("mode", RawJson::from("url"))])
 }
 
 /// The error of a server that wants the user to visit a page first, for a client that knows what to do about it.

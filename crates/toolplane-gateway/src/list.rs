@@ -1,9 +1,7 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use mcp_wire::{Era, RpcError, code, method};
+use parking_lot::Mutex;
 use raw_json::{JsonKind, JsonLimits, RawJson};
 use toolplane::{
     Toolplane, View,
@@ -53,7 +51,7 @@ impl Lists {
     /// Takes note of a client that may have the lists as they are now, from whoever served it before: changes from here
     /// on are news to it.
     pub(crate) fn assume_seen(&self, view: &View) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         for feature in Feature::ALL {
             state.oldest.entry(feature).or_insert(view.revision_of(feature));
         }
@@ -89,7 +87,7 @@ impl Lists {
             start,
             secrets: plane.secrets_generation(),
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let oldest = state.oldest.entry(feature).or_insert(key.revision);
         *oldest = key.revision.min(*oldest);
         if view.scope() != 0 {
@@ -127,7 +125,7 @@ impl Lists {
     ///
     /// Servers that start when a list is first asked for are no news to the client that waits for it.
     pub(crate) fn news(&self, view: &View) -> Vec<&'static str> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let mut news = Vec::new();
         for feature in Feature::ALL {
             let revision = view.revision_of(feature);
@@ -195,5 +193,5 @@ fn render(feature: Feature, items: &[Arc<Tool>], page_size: usize, era: Era) -> 
         members.push(("ttlMs", RawJson::from(0_u64)));
         members.push(("cacheScope", RawJson::from("private")));
     }
-    crate::render::object(&members)
+    RawJson::from_members(&members)
 }

@@ -1,10 +1,8 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 use mcp_wire::MirroredParams;
+use parking_lot::RwLock;
 use toolplane::core::Tool;
 
 /// Which arguments clients mirror in headers, by the digest of their tool: read once for each definition. Digests are
@@ -19,14 +17,14 @@ impl Mirrors {
     pub(crate) fn of(&self, tool: &Tool) -> Option<Arc<MirroredParams>> {
         let digest = tool.digest();
         {
-            let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.0.read();
             if let Some(mirrored) = known.get(digest) {
                 return mirrored.clone();
             }
         }
         let mirrored = MirroredParams::read(&tool.descriptor().input_schema);
         let mirrored = (!mirrored.params().is_empty()).then(|| Arc::new(mirrored));
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         if known.len() >= MAX {
             known.clear();
         }

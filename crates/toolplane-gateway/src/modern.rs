@@ -19,7 +19,6 @@ use crate::{
     fault::{self, Failure},
     legacy::question,
     parked::{Next, OpenCall},
-    render::object,
 };
 
 /// The requests whose answers may ask for something.
@@ -173,7 +172,7 @@ fn relay(
         let message = "the tool asks for input in a way that cannot be passed on";
         return Err(ToolError::new(ErrorKind::Protocol, message).into());
     }
-    Ok(Answer::verbatim(object(&members)))
+    Ok(Answer::verbatim(RawJson::from_members(&members)))
 }
 
 /// Asks the user to visit the pages without which a legacy server does not answer, if that is what it said.

@@ -16,7 +16,7 @@ use tokio::{
 };
 use toolplane::Toolplane;
 
-use crate::{Gateway, approvals, render::object};
+use crate::{Gateway, approvals};
 
 /// How many bytes a request may have.
 const MAX_BODY: usize = 16 * 1024;
@@ -113,18 +113,18 @@ async fn answer(plane: &Toolplane, request: Request<Incoming>) -> Answered {
     match (&parts.method, &path[..]) {
         (&Method::GET, ["servers"]) => {
             let servers = RawJson::from(serde_json::Value::from(plane.server_records()));
-            Ok(object(&[("servers", servers)]))
+            Ok(RawJson::from_members(&[("servers", servers)]))
         }
         (&Method::GET, ["disabled"]) => {
             let tools = RawJson::from(serde_json::Value::from(plane.disabled_records()));
-            Ok(object(&[("tools", tools)]))
+            Ok(RawJson::from_members(&[("tools", tools)]))
         }
         (&Method::POST, ["enable"]) => enable(plane, &read(body).await?),
         (&Method::POST, ["disable"]) => disable(plane, &read(body).await?).await,
         (&Method::GET, ["ledger"]) => {
             let calls = plane.unknown_outcomes(MAX_CALLS).await;
             let calls: Vec<_> = calls.iter().map(|call| plane.ledger_record(call)).collect();
-            Ok(object(&[(
+            Ok(RawJson::from_members(&[(
                 "calls",
                 RawJson::from(serde_json::Value::from(calls)),
             )]))
@@ -165,7 +165,7 @@ async fn disable(plane: &Toolplane, said: &RawJson) -> Answered {
     let tool = named(said)?;
     let reason = said.get("reason").and_then(|reason| reason.string());
     match plane.disable(&tool, reason.as_deref()).await {
-        Ok(()) => Ok(object(&[("tool", RawJson::from(tool.as_str()))])),
+        Ok(()) => Ok(RawJson::from_members(&[("tool", RawJson::from(tool.as_str()))])),
         Err(error) => Err(fault(StatusCode::NOT_FOUND, "not_found", error.message())),
     }
 }
@@ -173,7 +173,7 @@ async fn disable(plane: &Toolplane, said: &RawJson) -> Answered {
 fn enable(plane: &Toolplane, said: &RawJson) -> Answered {
     let tool = named(said)?;
     if plane.enable(&tool) {
-        return Ok(object(&[("tool", RawJson::from(tool.as_str()))]));
+        return Ok(RawJson::from_members(&[("tool", RawJson::from(tool.as_str()))]));
     }
     let message = format!("the tool `{tool}` is not switched off");
     Err(fault(StatusCode::NOT_FOUND, "not_found", &message))
@@ -203,6 +203,6 @@ pub(crate) fn no_such_method() -> (StatusCode, RawJson) {
 }
 
 pub(crate) fn fault(status: StatusCode, kind: &str, message: &str) -> (StatusCode, RawJson) {
-    let error = object(&[("kind", RawJson::from(kind)), ("message", RawJson::from(message))]);
-    (status, object(&[("error", error)]))
+    let error = RawJson::from_members(&[("kind", RawJson::from(kind)), ("message", RawJson::from(message))]);
+    (status, RawJson::from_members(&[("error", error)]))
 }

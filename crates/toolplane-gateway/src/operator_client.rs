@@ -9,8 +9,6 @@ use raw_json::RawJson;
 use tokio::net::UnixStream;
 use toolplane::core::CorrelationId;
 
-use crate::render::object;
-
 /// The way to a gateway over the socket of its operators: see [`Gateway::serve_operator`](crate::Gateway::serve_operator).
 #[derive(Debug)]
 pub struct OperatorClient(UnixStream);
@@ -69,7 +67,7 @@ impl OperatorClient {
     pub async fn disable(self, tool: &str, reason: Option<&str>) -> Result<(), OperatorClientError> {
         let mut said = vec![("tool", RawJson::from(tool))];
         said.extend(reason.map(|reason| ("reason", RawJson::from(reason))));
-        self.send(Method::POST, "/disable", Some(object(&said)))
+        self.send(Method::POST, "/disable", Some(RawJson::from_members(&said)))
             .await
             .map(drop)
     }
@@ -79,7 +77,7 @@ impl OperatorClient {
     /// # Errors
     /// When it is not switched off.
     pub async fn enable(self, tool: &str) -> Result<(), OperatorClientError> {
-        let said = object(&[("tool", RawJson::from(tool))]);
+        let said = RawJson::from_members(&[("tool", RawJson::from(tool))]);
         self.send(Method::POST, "/enable", Some(said)).await.map(drop)
     }
 
@@ -126,7 +124,8 @@ impl OperatorClient {
         let mut said = vec![("by", RawJson::from(by))];
         said.extend(reason.map(|reason| ("reason", RawJson::from(reason))));
         let path = format!("/approvals/{handle}/{verdict}");
-        self.send(Method::POST, &path, Some(object(&said))).await
+        self.send(Method::POST, &path, Some(RawJson::from_members(&said)))
+            .await
     }
 
     async fn send(

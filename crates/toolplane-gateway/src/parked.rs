@@ -1,11 +1,7 @@
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use mcp_server::Principal;
+use parking_lot::Mutex;
 use tokio::{task::JoinHandle, time::sleep};
 use toolplane::core::{BoxFuture, ErrorKind, Outcome, ToolError};
 
@@ -40,13 +36,13 @@ const MAX_OF_PRINCIPAL: usize = 8;
 impl Parked {
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
-        self.lock().by_number.len()
+        self.0.lock().by_number.len()
     }
 
     /// Takes a call whose client was asked, under a number that is good for one time. Gives it back when there is no
     /// room for it.
     pub(crate) fn park(self: &Arc<Self>, call: OpenCall, principal: &Principal) -> Result<u64, OpenCall> {
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         let waiting = calls.by_number.values();
         let n_own = waiting.filter(|waiting| waiting.principal == *principal).count();
         if calls.by_number.len() >= MAX_PARKED || n_own >= MAX_OF_PRINCIPAL {
@@ -72,20 +68,16 @@ impl Parked {
 
     /// The call that was parked under this number, for the one who comes back for it.
     pub(crate) fn take(&self, number: u64) -> Option<OpenCall> {
-        let waiting = self.lock().by_number.remove(&number)?;
+        let waiting = self.0.lock().by_number.remove(&number)?;
         Some(waiting.call)
     }
 
     /// Cancels all that wait, and returns when they have ended.
     pub(crate) async fn cancel_all(&self) {
-        let waiting: Vec<_> = self.lock().by_number.drain().collect();
+        let waiting: Vec<_> = self.0.lock().by_number.drain().collect();
         for (_, waiting) in waiting {
             waiting.call.cancel().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

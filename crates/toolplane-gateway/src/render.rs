@@ -107,9 +107,9 @@ fn value(value: &RawJson, reply: &Reply, era: Era) -> Answer {
         members.push(("isError", RawJson::from(true)));
     }
     if !reply.meta().is_empty() {
-        members.push(("_meta", object(reply.meta())));
+        members.push(("_meta", RawJson::from_members(reply.meta())));
     }
-    Answer::untyped(object(&members))
+    Answer::untyped(RawJson::from_members(&members))
 }
 
 /// A call that failed: in words for the model, and in `_meta` for programs.
@@ -123,11 +123,14 @@ pub(crate) fn pending(pending: &PendingCall) -> Answer {
         "pending: nothing was done yet; the call waits for {}, asked for as `{}`. Tell the user; when it is given, make the same call again, unchanged",
         pending.reason, pending.handle
     );
-    Answer::untyped(object(&[
+    Answer::untyped(RawJson::from_members(&[
         ("content", content(&text)),
         // Nothing was done: a client must not look for what the output schema promises.
         ("isError", RawJson::from(true)),
-        ("_meta", object(&[(fault::PENDING, fault::waits_for(pending))])),
+        (
+            "_meta",
+            RawJson::from_members(&[(fault::PENDING, fault::waits_for(pending))]),
+        ),
     ]))
 }
 
@@ -135,10 +138,13 @@ pub(crate) fn pending(pending: &PendingCall) -> Answer {
 pub(crate) fn failure(error: &ToolError) -> Reply {
     let kind = error.kind();
     let text = format!("{kind}: {}; {}", error.message(), error.advice());
-    let result = object(&[
+    let result = RawJson::from_members(&[
         ("content", content(&text)),
         ("isError", RawJson::from(true)),
-        ("_meta", object(&[(fault::ERROR, fault::why(error))])),
+        (
+            "_meta",
+            RawJson::from_members(&[(fault::ERROR, fault::why(error))]),
+        ),
     ]);
     Reply::result(result, true)
 }
@@ -146,10 +152,4 @@ pub(crate) fn failure(error: &ToolError) -> Reply {
 fn content(text: &str) -> RawJson {
     let block = Text { r#type: "text", text };
     RawJson::from_serialize(&[block]).expect("text can be written")
-}
-
-pub(crate) fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }

@@ -5,7 +5,7 @@ use mcp_wire::{Request, RpcError, code, method};
 use raw_json::{JsonKind, RawJson};
 use toolplane::CallRequest;
 
-use crate::{fault::Failure, render::object};
+use crate::fault::Failure;
 
 /// What a request is about, so far as its answer depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn completion(request: &Request) -> Result<CallRequest, Failure> {
     if !arguments.iter().any(is_argument) {
         return Err(invalid("`argument` must be an object").into());
     }
-    Ok(call.checked(object(&arguments))?)
+    Ok(call.checked(RawJson::from_members(&arguments))?)
 }
 
 #[cfg(test)]

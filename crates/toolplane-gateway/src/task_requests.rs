@@ -20,7 +20,7 @@ use crate::{
     client::{self, Direct},
     fault::{self, Failure},
     legacy::question,
-    render::{self, object},
+    render::{self},
     tasks::{Known, LONGEST, Owner, Tasks},
 };
 
@@ -282,7 +282,7 @@ async fn list(gateway: &Gateway, request: &Request, cx: &RequestContext) -> Resu
     if let Some(last) = last.filter(|_| has_more) {
         members.push(("nextCursor", RawJson::from(&*format!("{CURSOR}{last}"))));
     }
-    Ok(Answer::untyped(object(&members)))
+    Ok(Answer::untyped(RawJson::from_members(&members)))
 }
 
 /// The same for a task of somebody else as for one that never was.
@@ -338,7 +338,7 @@ fn milliseconds(task: &RawJson, keys: [&str; 2]) -> Option<Duration> {
 }
 
 fn related_to(id: &str) -> RawJson {
-    object(&[("taskId", RawJson::from(id))])
+    RawJson::from_members(&[("taskId", RawJson::from(id))])
 }
 
 /// The way back to a client that waits for the result of a task: questions say which task they are about.

@@ -1,11 +1,8 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use mcp_server::{Principal, RequestContext};
 use mcp_wire::Era;
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
     task::JoinHandle,
@@ -202,7 +199,7 @@ impl Tasks {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

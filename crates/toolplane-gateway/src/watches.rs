@@ -1,11 +1,8 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use mcp_server::{Notices, Peer};
 use mcp_wire::method;
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::time::{Instant, sleep};
 use toolplane::{
@@ -53,14 +50,14 @@ impl Watches {
         let is_new = self.enter(uri, caller)?;
         let subscribed = plane.subscribe_for(uri, caller, client).await;
         if subscribed.is_err() && is_new {
-            self.lock().watched.remove(uri);
+            self.0.lock().watched.remove(uri);
         }
         subscribed
     }
 
     /// Notes that somebody asks for a resource, and tells whether nobody did before.
     fn enter(&self, uri: &str, caller: &Arc<Caller>) -> Result<bool, ToolError> {
-        let watched = &mut self.lock().watched;
+        let watched = &mut self.0.lock().watched;
         let is_new = !watched.contains_key(uri);
         if is_new && watched.len() >= MAX_WATCHED {
             let message = format!("{MAX_WATCHED} resources are watched already");
@@ -78,7 +75,7 @@ impl Watches {
 
     /// Passes on what a server says of a resource that has changed.
     pub(crate) fn tell(&self, update: &RawJson) {
-        let notices = self.lock().notices.clone();
+        let notices = self.0.lock().notices.clone();
         for (_, notices) in notices {
             notices.send(method::RESOURCES_UPDATED, Some(update));
         }
@@ -89,7 +86,7 @@ impl Watches {
         let Some(connection) = client::connection_of(client) else {
             return;
         };
-        let notices = self.lock().notices.clone();
+        let notices = self.0.lock().notices.clone();
         for (_, notices) in notices {
             notices.send_to(connection, method, Some(params));
         }
@@ -102,7 +99,7 @@ impl Watches {
         method: &str,
         params: Option<&RawJson>,
     ) {
-        let notices = self.lock().notices.clone();
+        let notices = self.0.lock().notices.clone();
         for (_, notices) in notices {
             notices.send_to_those(is_for, method, params);
         }
@@ -110,7 +107,7 @@ impl Watches {
 
     /// Tells those who watch a task how it is now.
     pub(crate) fn tell_task(&self, state: &RawJson) {
-        let notices = self.lock().notices.clone();
+        let notices = self.0.lock().notices.clone();
         for (_, notices) in notices {
             notices.send(method::TASKS_CHANGED, Some(state));
         }
@@ -118,13 +115,13 @@ impl Watches {
 
     /// Whether anyone watches a task.
     pub(crate) fn is_task_watched(&self, id: &str) -> bool {
-        let notices = self.lock().notices.clone();
+        let notices = self.0.lock().notices.clone();
         notices.iter().any(|(_, notices)| notices.is_task_watched(id))
     }
 
     /// Tells those who listen to these notices from now on, until the guard is dropped.
     pub(crate) fn announce(&self, notices: &Notices) -> Announced<'_> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.last += 1;
         let number = state.last;
         state.notices.push((number, notices.clone()));
@@ -145,6 +142,7 @@ impl Watches {
                 }
                 // Somebody may have come meanwhile, whose request for news was ended with the others'.
                 let caller = self
+                    .0
                     .lock()
                     .watched
                     .get(&uri)
@@ -158,7 +156,7 @@ impl Watches {
 
     /// Gives up what servers tell single clients that do not watch it any more.
     fn end_unwatched(&self, plane: &Toolplane, identities: &Identities) {
-        let notices = self.lock().notices.clone();
+        let notices = self.0.lock().notices.clone();
         let mut watchers: HashMap<String, Vec<Peer>> = HashMap::new();
         for (uri, peer) in notices.iter().flat_map(|(_, notices)| notices.watchers()) {
             watchers.entry(uri).or_default().push(peer);
@@ -171,7 +169,7 @@ impl Watches {
 
     /// Takes out the resources that nobody watches.
     fn take_left(&self) -> Vec<String> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let State { watched, notices, .. } = &mut *state;
         if watched.is_empty() {
             return Vec::new();
@@ -186,10 +184,6 @@ impl Watches {
         };
         watched.extract_if(is_left).map(|(uri, _)| uri).collect()
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Notices that are told as long as this lives.
@@ -201,6 +195,10 @@ pub(crate) struct Announced<'a> {
 impl Drop for Announced<'_> {
     fn drop(&mut self) {
         let number = self.number;
-        self.watches.lock().notices.retain(|(known, _)| *known != number);
+        self.watches
+            .0
+            .lock()
+            .notices
+            .retain(|(known, _)| *known != number);
     }
 }

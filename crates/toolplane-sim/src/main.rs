@@ -3,14 +3,12 @@
 use std::{
     io::{self, Write},
     process::ExitCode,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     thread,
 };
 
 use clap::Parser;
+use parking_lot::Mutex;
 
 /// Simulates the standard stack in worlds of seeded faults, and checks what came of it.
 #[derive(Debug, Parser)]
@@ -45,16 +43,13 @@ fn main() -> ExitCode {
                     }
                     let run = toolplane_sim::run(seed);
                     if !run.violations.is_empty() || (arguments.history && arguments.seeds == 1) {
-                        wrong
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push((seed, run));
+                        wrong.lock().push((seed, run));
                     }
                 }
             });
         }
     });
-    let mut wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut wrong = wrong.into_inner();
     wrong.sort_by_key(|(seed, _)| *seed);
     let n_wrong = wrong.iter().filter(|(_, run)| !run.violations.is_empty()).count();
     match report(&arguments, &wrong, n_wrong) {

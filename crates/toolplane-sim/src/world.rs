@@ -1,12 +1,13 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
@@ -94,7 +95,7 @@ impl World {
     }
 
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
-        self.0.record.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.record.lock()
     }
 
     /// Ends all faults.

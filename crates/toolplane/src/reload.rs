@@ -1,11 +1,9 @@
 //! Another configuration in the place of the present one, while calls are made.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tool_core::{BoxFuture, Reference, Secret, SecretError, Secrets};
 use tool_manifest::{Configuration, Loaded};
@@ -72,7 +70,7 @@ impl Reloading {
 
     /// Ends all servers: those that run for the present configuration and those that were let go.
     pub(crate) async fn shutdown(&self, running: &Running) {
-        let let_go = std::mem::take(&mut *self.let_go.lock().unwrap_or_else(PoisonError::into_inner));
+        let let_go = std::mem::take(&mut *self.let_go.lock());
         futures_util::future::join(running.servers.shutdown(), let_go.shutdown()).await;
     }
 }
@@ -98,7 +96,7 @@ impl Toolplane {
     pub fn reload(&self, loaded: &Loaded) -> Result<(), BuildError> {
         let inner = &*self.0;
         let reloading = &inner.reloading;
-        let mut let_go = reloading.let_go.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut let_go = reloading.let_go.lock();
         let configuration = &loaded.configuration;
         let before = inner.running.load_full();
         let (parts, running) = reloading.parts(configuration, &before)?;
@@ -165,7 +163,7 @@ impl Secrets for SharedSecrets {
 impl SharedSecrets {
     /// Whose holder renews a value.
     fn turn(&self, reference: &Reference) -> Arc<AsyncMutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         Arc::clone(turns.entry(reference.clone()).or_default())
     }
 }

@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tool_core::Caller;
 use tool_policy::Rules;
 use tool_registry::Snapshot;
@@ -16,7 +17,7 @@ const MAX_VIEWS: usize = 64;
 impl Views {
     /// Forgets all: with them, what they hold of tools that are gone.
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 
     pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &Rules, caller: &Caller) -> View {
@@ -24,7 +25,7 @@ impl Views {
         if snapshot.scope() != 0 {
             return View::new(snapshot, rules, caller);
         }
-        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.0.lock();
         // Nobody asks for an older one again.
         views.retain(|(_, view)| view.revision() >= snapshot.revision());
         let known = views

@@ -4,10 +4,11 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -133,7 +134,7 @@ impl History {
         if let Some(file) = &self.0.file {
             // One write, so that what several programs write stays apart.
             let line = format!("{}\n", entry.to_json());
-            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut file = file.lock();
             // A full disk is no reason to change what happens.
             let _ = file.write_all(line.as_bytes());
         }
@@ -145,7 +146,7 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
-        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.entries.lock()
     }
 }
 

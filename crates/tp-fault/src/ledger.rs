@@ -1,12 +1,7 @@
-use std::{
-    collections::BTreeMap,
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -127,7 +122,7 @@ impl Drop for ExecutionCounter {
 
 impl Book {
     fn executions(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
-        self.executions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.executions.lock()
     }
 
     /// Does what a request asks for; returns the number of the execution and the answer.

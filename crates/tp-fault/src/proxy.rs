@@ -2,11 +2,12 @@ use std::{
     io,
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::watch,
@@ -129,10 +130,10 @@ impl Proxy {
     /// # Errors
     /// When the socket cannot listen.
     pub fn open(&self) -> io::Result<()> {
-        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let closed = self.closed.lock().take();
         if let Some(socket) = closed {
             let task = tokio::spawn(accept(self.shared.clone(), socket.listen(BACKLOG)?));
-            *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+            *self.task.lock() = Some(task);
         }
         Ok(())
     }
@@ -155,7 +156,7 @@ impl Proxy {
     /// When the plan holds a fault that connections do not have.
     pub fn set(&self, plan: Plan) -> io::Result<()> {
         plan.check(face(self.shared.is_tcp))?;
-        *self.shared.planned.lock().unwrap_or_else(PoisonError::into_inner) = Planned::new(plan);
+        *self.shared.planned.lock() = Planned::new(plan);
         Ok(())
     }
 
@@ -186,7 +187,7 @@ const BACKLOG: u32 = 1024;
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let task = self.task.get_mut();
         if let Some(task) = task.take() {
             task.abort();
         }
@@ -199,11 +200,7 @@ impl Shared {
         let exchange = self.next.fetch_add(1, Ordering::Relaxed);
         let bytes = request.len();
         self.history.add(exchange, FaultEvent::Request { bytes });
-        let course = self
-            .planned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .course(request);
+        let course = self.planned.lock().course(request);
         for fault in &course.faults {
             self.history.add(exchange, FaultEvent::Met(fault.clone()));
         }

@@ -1,12 +1,10 @@
 //! Headers that mirror a tool's arguments (`x-mcp-header`, 2026-07-28).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use http::{HeaderName, HeaderValue};
 use mcp_wire::{MirroredParam, MirroredParams, Params, header};
+use parking_lot::RwLock;
 use raw_json::RawJson;
 
 use super::pool::Headers;
@@ -47,13 +45,13 @@ impl MirroredTools {
                 }
             }
         }
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(mirrored);
+        *self.0.write() = Arc::new(mirrored);
         kept
     }
 
     /// Adds the headers that the call of a tool needs.
     pub(super) fn add(&self, headers: &mut Headers, params: &Params) {
-        let tools = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        let tools = Arc::clone(&self.0.read());
         if tools.is_empty() {
             return;
         }

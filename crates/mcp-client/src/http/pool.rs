@@ -10,7 +10,7 @@
 use std::{
     error::Error as StdError,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use hyper_util::{
     client::legacy::connect::HttpConnector,
     rt::{TokioExecutor, TokioIo},
 };
+use parking_lot::{Mutex, MutexGuard};
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     runtime::{self, Handle},
@@ -327,7 +328,7 @@ async fn sweep(pool: Weak<Pool>) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// The error of a request for which no connection was made.

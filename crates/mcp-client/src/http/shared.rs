@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc, OnceLock, PoisonError, RwLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use mcp_wire::{Era, Message, Params, ParseError, ParseErrorKind, Request, Revision, header, method};
+use parking_lot::RwLock;
 use raw_json::RawJson;
 use tokio::{
     sync::{Mutex, mpsc, watch},
@@ -107,10 +108,7 @@ impl HttpShared {
     }
 
     pub(super) fn session(&self) -> Session {
-        self.session
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.session.read().clone()
     }
 
     pub(super) fn era(&self) -> Era {
@@ -135,10 +133,7 @@ impl HttpShared {
 
     /// Notes what was agreed on, and how to agree on it again.
     pub(super) fn opened(&self, server: &ServerInfo, initialize: RawJson) {
-        self.session
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .revision = Some(server.revision);
+        self.session.write().revision = Some(server.revision);
         self.initialize.get_or_init(|| initialize);
     }
 
@@ -191,7 +186,7 @@ impl HttpShared {
 
     fn note_session(&self, answer: &HttpAnswer) {
         if (200..300).contains(&answer.status()) {
-            let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+            let mut session = self.session.write();
             session.id = answer.header_value(header::SESSION_ID);
             session.generation += 1;
         }
@@ -231,7 +226,7 @@ impl HttpShared {
         };
         let initialized = mcp_wire::notification(method::INITIALIZED, None).into();
         self.notify_in(&opened, initialized, method::INITIALIZED).await?;
-        *self.session.write().unwrap_or_else(PoisonError::into_inner) = opened;
+        *self.session.write() = opened;
         self.incoming.changes.opened_anew();
         Ok(())
     }

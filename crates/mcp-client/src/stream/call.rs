@@ -1,5 +1,4 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::sync::oneshot;
 
@@ -77,6 +76,6 @@ impl Call {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

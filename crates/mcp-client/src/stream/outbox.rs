@@ -3,10 +3,11 @@
 use std::{
     mem,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{io::AsyncWrite, sync::Notify, task::yield_now};
 
 use super::{call::Call, shared::Shared};
@@ -167,7 +168,7 @@ impl Outbox {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,11 +2,12 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
@@ -161,7 +162,7 @@ impl Shared {
 
     /// The subscription that is open.
     pub(super) fn listening(&self) -> MutexGuard<'_, Listening> {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listening.lock()
     }
 
     pub(super) fn note_written(&self, id: u64) {
@@ -219,7 +220,7 @@ impl Shared {
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 

@@ -1,9 +1,6 @@
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
@@ -132,7 +129,7 @@ impl StartBudget {
     }
 
     fn spent(&self) -> MutexGuard<'_, Spent> {
-        self.0.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.spent.lock()
     }
 }
 
@@ -156,7 +153,7 @@ pub(super) struct Turn(Arc<Shared>);
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut spent = self.0.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = self.0.spent.lock();
         spent.n_starting -= 1;
         drop(spent);
         self.0.freed.notify_waiters();
@@ -179,7 +176,7 @@ mod tests {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
                     };
-                    *n_starts.lock().unwrap() += 1;
+                    *n_starts.lock() += 1;
                     let start = Instant::now();
                     tokio::time::sleep(lives).await;
                     let ended = ClientError::closed("the end");
@@ -193,7 +190,7 @@ mod tests {
         for task in wanting {
             task.abort();
         }
-        *n_starts.lock().unwrap()
+        *n_starts.lock()
     }
 
     #[tokio::test(start_paused = true)]

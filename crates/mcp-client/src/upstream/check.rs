@@ -31,12 +31,10 @@ impl HealthCheck {
         let Self::Tool { name, arguments } = self else {
             return connection.ping(options).await;
         };
-        let params = RawJson::object()
-            .with_members(&[
-                ("name", RawJson::from(name.as_str())),
-                ("arguments", arguments.clone()),
-            ])
-            .expect("an empty object is an object");
+        let params = RawJson::from_members(&[
+            ("name", RawJson::from(name.as_str())),
+            ("arguments", arguments.clone()),
+        ]);
         let result = connection.request(method::TOOLS_CALL, Some(params), options);
         match result.await {
             Ok(result) => verdict(name, &result),

@@ -7,13 +7,10 @@ mod start_limit;
 mod status;
 mod supervision;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use mcp_wire::{Era, Params};
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::{
     sync::{Mutex as AsyncMutex, watch},
@@ -315,7 +312,7 @@ impl Upstream {
     /// Reaches the server in another way from now on, such as with other credentials: the next who needs it opens a
     /// connection anew, without a pause. Requests under way on the one before are answered there.
     pub fn move_to(&self, endpoint: Endpoint) {
-        *self.0.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = endpoint;
+        *self.0.endpoint.lock() = endpoint;
         let mut supervision = self.0.supervision();
         match supervision.phase() {
             Phase::Stopped => return,
@@ -362,14 +359,11 @@ impl fmt::Debug for Upstream {
 
 impl Inner {
     fn supervision(&self) -> MutexGuard<'_, Supervision> {
-        self.supervision.lock().unwrap_or_else(PoisonError::into_inner)
+        self.supervision.lock()
     }
 
     fn endpoint(&self) -> Endpoint {
-        self.endpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.endpoint.lock().clone()
     }
 
     async fn connect(&self) -> Result<Connection, ClientError> {

@@ -1,10 +1,6 @@
-use std::{
-    collections::VecDeque,
-    future::pending,
-    num::NonZeroUsize,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, future::pending, num::NonZeroUsize, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Bounds how many servers are started at the same time. Cloning shares it: give the same limit to all of them.
@@ -110,7 +106,7 @@ impl StartLimit {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -169,7 +165,7 @@ impl Ticket {
     }
 
     fn ticketed(&self) -> MutexGuard<'_, Ticketed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use mcp_server::{Answer, InputRequired, RequestContext};
 use mcp_wire::{Era, Request, RpcError, code, extension, method};
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -159,7 +159,7 @@ impl Tasks {
             },
         };
         if follows {
-            let mut table = self.lock();
+            let mut table = self.0.lock();
             let id = format!("task-{}", table.len() + 1);
             let mut made = task.state(&id);
             // What has come of it is told when somebody looks.
@@ -184,7 +184,7 @@ impl Tasks {
     pub(crate) fn answer(&self, request: &Request, cx: &RequestContext) -> Result<Answer, RpcError> {
         cx.check_extension(extension::TASKS)?;
         let id = cx.task_id().and_then(RawJson::string).unwrap_or_default();
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let task = table
             .get_mut(&id)
             .ok_or_else(|| invalid(format!("there is no task `{id}`")))?;
@@ -200,10 +200,6 @@ impl Tasks {
             _ => {}
         }
         Ok(RawJson::object().into())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Task>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

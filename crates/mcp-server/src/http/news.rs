@@ -3,18 +3,19 @@
 use std::{
     collections::VecDeque,
     fmt, mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
     vec,
 };
 
 use bytes::Bytes;
 use mcp_wire::{method, sse_event};
+use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::time::Instant;
 
 use super::{resumable::Budget, seats::Seat};
-use crate::{protocol::object, wants::Wants};
+use crate::wants::Wants;
 
 /// The news of one session, under ids that count up: of each list and each resource the latest alone.
 ///
@@ -179,7 +180,7 @@ impl News {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -287,7 +288,7 @@ impl NewsStream {
             self.unsure = None;
             last = Some(id(self.at));
         }
-        let params = object(&[("uri", RawJson::from(&*uri?))]);
+        let params = RawJson::from_members(&[("uri", RawJson::from(&*uri?))]);
         let message = self.news.wants.frame(method::RESOURCES_UPDATED, Some(&params));
         Some(sse_event(&message, None, last.as_deref()).into())
     }

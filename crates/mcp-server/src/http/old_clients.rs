@@ -5,12 +5,13 @@ use std::{
     collections::HashMap,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use bytes::{Bytes, BytesMut};
 use mcp_wire::{Line, LineDecoder, sse_event};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, DuplexStream, ReadBuf, duplex},
     sync::{Semaphore, mpsc},
@@ -96,7 +97,7 @@ impl OldClients {
             input,
         };
         {
-            let mut by_id = self.lock();
+            let mut by_id = self.by_id.lock();
             if by_id.len() >= self.max || self.ending.is_closed() {
                 return None;
             }
@@ -124,17 +125,13 @@ impl OldClients {
 
     /// The client with this id, if it is this principal's.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<OldClient>> {
-        let client = self.lock().get(id).cloned();
+        let client = self.by_id.lock().get(id).cloned();
         client.filter(|client| client.principal == *principal)
     }
 
     /// Lets every connection end once what is in flight is answered, and opens no more.
     pub(super) fn end(&self) {
         self.ending.close();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<OldClient>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,7 +188,7 @@ impl OldStream {
 
 impl Drop for OldStream {
     fn drop(&mut self) {
-        self.clients.lock().remove(&self.id);
+        self.clients.by_id.lock().remove(&self.id);
         // Without its stream nothing can be answered.
         self.connection.abort();
     }

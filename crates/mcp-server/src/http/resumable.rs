@@ -2,7 +2,7 @@ use std::{
     collections::VecDeque,
     mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use mcp_wire::sse_event;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 /// The streams of a session on which calls are answered, so that a client that lost one can come back for the rest.
@@ -114,7 +115,7 @@ impl Resumables {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 
@@ -177,7 +178,7 @@ impl Resumable {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,9 +1,8 @@
 //! How many streams may stand open without a call, so that there are connections left for calls.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 use crate::Principal;
 
@@ -46,7 +45,7 @@ impl Seats {
     }
 
     pub(super) fn take(self: &Arc<Self>, principal: &Principal) -> Result<Seat, NoSeat> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let of_principal = taken.by_principal.get(principal).copied().unwrap_or_default();
         if of_principal >= self.max_each {
             return Err(NoSeat::ForPrincipal);
@@ -61,15 +60,11 @@ impl Seats {
             principal: principal.clone(),
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut taken = self.seats.lock();
+        let mut taken = self.seats.taken.lock();
         taken.total -= 1;
         if let Some(of_principal) = taken.by_principal.get_mut(&self.principal) {
             *of_principal -= 1;

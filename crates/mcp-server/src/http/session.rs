@@ -1,11 +1,7 @@
-use std::{
-    cmp::Reverse,
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{cmp::Reverse, collections::HashMap, sync::Arc, time::Duration};
 
 use foldhash::fast::RandomState;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -81,7 +77,7 @@ impl Sessions {
             principal,
             last_used: Mutex::new(Instant::now()),
         });
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let mut left = None;
         if open.by_id.len() >= self.max {
             let id = Arc::clone(&open.to_leave(&session.principal)?.id);
@@ -106,7 +102,7 @@ impl Sessions {
 
     /// The session with this id, if it is this principal's. Another's looks as if it did not exist.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let session = self.lock().by_id.get(id).cloned();
+        let session = self.open.lock().by_id.get(id).cloned();
         let session = session.filter(|session| session.principal == *principal)?;
         if session.is_over(Instant::now(), self.idle) {
             self.close(&session);
@@ -118,7 +114,7 @@ impl Sessions {
 
     /// Ends a session: what is in flight is cancelled, its stream ends.
     pub(super) fn close(&self, session: &Session) {
-        let closed = self.lock().by_id.remove(&session.id);
+        let closed = self.open.lock().by_id.remove(&session.id);
         session.in_flight.cancel_all();
         session.news.end();
         drop(closed);
@@ -126,12 +122,12 @@ impl Sessions {
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.lock().by_id.len()
+        self.open.lock().by_id.len()
     }
 
     /// Ends every stream on which clients listen, so that connections can close.
     pub(super) fn end_streams(&self) {
-        for session in self.lock().by_id.values() {
+        for session in self.open.lock().by_id.values() {
             session.news.end();
         }
     }
@@ -149,7 +145,7 @@ impl Sessions {
     /// Ends those that are over, and tells when the next one may be; nothing when none is left.
     fn sweep(&self) -> Option<Duration> {
         let now = Instant::now();
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let over: Vec<_> = open
             .by_id
             .extract_if(|_, session| session.is_over(now, self.idle))
@@ -171,10 +167,6 @@ impl Sessions {
         // Not under the lock: the service is told of their end.
         drop(over);
         pause.map(|pause| pause.max(SHORTEST_PAUSE))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,11 +194,11 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 impl Session {
     /// Notes that the client is there.
     pub(super) fn touch(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     fn last_used(&self) -> Instant {
-        let used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *self.last_used.lock();
         self.news.left().map_or(used, |left| left.max(used))
     }
 

@@ -1,9 +1,10 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::{Notices, Peer, wants::Wants};
@@ -45,7 +46,7 @@ impl Subscriptions {
         let (sender, receiver) = mpsc::channel(NOTICES);
         let wants = Arc::new(wants);
         let number = {
-            let mut open = self.lock();
+            let mut open = self.0.lock();
             if open.is_ended {
                 return None;
             }
@@ -67,13 +68,9 @@ impl Subscriptions {
 
     /// Ends all subscriptions, and opens no more.
     pub(super) fn end(&self) {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         open.is_ended = true;
         open.by_number.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,6 +93,6 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.subscriptions.lock().by_number.remove(&self.number);
+        self.subscriptions.0.lock().by_number.remove(&self.number);
     }
 }

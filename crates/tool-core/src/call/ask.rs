@@ -1,9 +1,6 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 
 use crate::{BoxFuture, Clock, Instant};
@@ -128,7 +125,7 @@ impl Asker {
     /// How long the call has waited for the caller until now.
     #[must_use]
     pub fn waited(&self) -> Duration {
-        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = self.waits.lock();
         let open = waits
             .since
             .map_or(Duration::ZERO, |since| self.clock.now().since(since));
@@ -138,16 +135,13 @@ impl Asker {
     /// Whether the caller was asked anything yet.
     #[must_use]
     pub fn has_asked(&self) -> bool {
-        self.waits
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .has_asked
+        self.waits.lock().has_asked
     }
 
     /// Whether a question is open.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).n_open > 0
+        self.waits.lock().n_open > 0
     }
 }
 
@@ -163,7 +157,7 @@ struct Waiting<'a>(&'a Asker);
 impl<'a> Waiting<'a> {
     fn begin(asker: &'a Asker) -> Self {
         let now = asker.clock.now();
-        let mut waits = asker.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = asker.waits.lock();
         waits.n_open += 1;
         waits.has_asked = true;
         waits.since.get_or_insert(now);
@@ -175,7 +169,7 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let now = self.0.clock.now();
-        let mut waits = self.0.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = self.0.waits.lock();
         waits.n_open -= 1;
         if waits.n_open == 0
             && let Some(since) = waits.since.take()

@@ -85,17 +85,11 @@ impl ClientCapabilities {
                 })
                 .collect();
             if is_declared {
-                declared.push((key, object(&members)));
+                declared.push((key, RawJson::from_members(&members)));
             }
         }
-        object(&declared)
+        RawJson::from_members(&declared)
     }
-}
-
-fn object(members: &[(&str, RawJson)]) -> RawJson {
-    RawJson::object()
-        .with_members(members)
-        .expect("an empty object is an object")
 }
 
 impl ClientIdentity {

@@ -20,9 +20,7 @@ impl Preview {
             ("request", self.request.clone()),
             ("text", RawJson::from(self.text.as_str())),
         ];
-        RawJson::object()
-            .with_members(&members)
-            .expect("an empty object is an object")
+        RawJson::from_members(&members)
     }
 
     /// Reads what [`Preview::to_json`] wrote.

@@ -1,9 +1,6 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use raw_json::RawJson;
 use serde_json::{Map, Value, json};
 
@@ -175,7 +172,7 @@ impl FallbackOf {
     /// Takes note that this tool is tried; false if it was before.
     #[must_use]
     pub fn adds(&self, tool: &Arc<str>) -> bool {
-        let mut others = self.0.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.0.others.lock();
         let is_new = *tool != self.0.first && !others.contains(tool);
         if is_new {
             others.push(tool.clone());

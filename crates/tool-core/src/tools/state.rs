@@ -2,11 +2,13 @@ use std::{
     any::{Any, TypeId},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
 };
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::Instant;
 
@@ -110,7 +112,7 @@ impl ToolState {
     #[must_use]
     pub fn disabled(&self) -> Option<Disabled> {
         if self.is_disabled.load(Ordering::Acquire) {
-            self.lock().clone()
+            self.disabled.lock().clone()
         } else {
             None
         }
@@ -118,7 +120,7 @@ impl ToolState {
 
     /// Switches the tool off; true if it was not already, whose reason and time then stay.
     pub fn disable(&self, disabled: Disabled) -> bool {
-        let mut slot = self.lock();
+        let mut slot = self.disabled.lock();
         self.is_disabled.store(true, Ordering::Release);
         if let Some(before) = &mut *slot {
             before.until = disabled.until;
@@ -130,7 +132,7 @@ impl ToolState {
 
     /// Lets one call try whether a tool works again whose time is over, and the next one only after another `pause`.
     pub fn try_out(&self, now: Instant, pause: Duration) -> bool {
-        match &mut *self.lock() {
+        match &mut *self.disabled.lock() {
             Some(disabled) if now < disabled.until => false,
             Some(disabled) => {
                 disabled.until = now + pause;
@@ -142,13 +144,9 @@ impl ToolState {
 
     /// Switches the tool on again; true if it was off.
     pub fn enable(&self) -> bool {
-        let mut slot = self.lock();
+        let mut slot = self.disabled.lock();
         self.is_disabled.store(false, Ordering::Release);
         slot.take().is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Disabled>> {
-        self.disabled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the tool has in common with others, if anything.
@@ -194,13 +192,13 @@ impl UpstreamState {
 
 impl Slots {
     fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let slots = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.0.read();
         find(&slots)
     }
 
     fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.get().unwrap_or_else(|| {
-            let mut slots = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = self.0.write();
             // Another caller may have been here first.
             find(&slots).unwrap_or_else(|| {
                 let made = Arc::new(make());
@@ -219,7 +217,7 @@ fn find<T: Send + Sync + 'static>(slots: &[(TypeId, Slot)]) -> Option<Arc<T>> {
 
 impl fmt::Debug for Slots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n_slots = self.0.read().unwrap_or_else(PoisonError::into_inner).len();
+        let n_slots = self.0.read().len();
         write!(f, "{n_slots} slots")
     }
 }

@@ -1,10 +1,6 @@
-use std::{
-    collections::HashMap,
-    future::ready,
-    io,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, future::ready, io};
 
+use parking_lot::{Mutex, MutexGuard};
 use tool_core::BoxFuture;
 
 use super::{KeptLists, ListKey, ListStore};
@@ -15,7 +11,7 @@ pub struct MemoryListStore(Mutex<HashMap<ListKey, KeptLists>>);
 
 impl MemoryListStore {
     fn entries(&self) -> MutexGuard<'_, HashMap<ListKey, KeptLists>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

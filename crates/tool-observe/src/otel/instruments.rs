@@ -1,7 +1,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -11,6 +11,7 @@ use opentelemetry::{
     KeyValue, global,
     metrics::{Histogram, Meter, MeterProvider},
 };
+use parking_lot::{Mutex, RwLock};
 use tool_core::{CallContext, Event, Observe, Outcome, SourceState, Target};
 
 use super::scope;
@@ -96,15 +97,14 @@ impl OtelMetrics {
         for family in page.families() {
             observe(&meter, &family, Arc::downgrade(&self.metrics));
         }
-        *self.instruments.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Arc::new(Recorder::new(meter)));
+        *self.instruments.write() = Some(Arc::new(Recorder::new(meter)));
     }
 
     /// Makes instruments of what was added since the last look: a provider, or figures of others.
     fn look(&self) {
         if let Provider::Global(known) = &self.provider {
             let provider = global::meter_provider();
-            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = known.lock();
             if !known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &provider)) {
                 *known = Some(provider.clone());
                 drop(known);
@@ -135,10 +135,7 @@ impl OtelMetrics {
     }
 
     fn recorder(&self) -> Option<Arc<Recorder>> {
-        self.instruments
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.instruments.read().clone()
     }
 }
 

@@ -3,7 +3,7 @@ use std::{
     cell::Cell,
     fmt,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -17,6 +17,7 @@ use opentelemetry::{
         TraceState, Tracer as _, TracerProvider,
     },
 };
+use parking_lot::RwLock;
 use tool_core::{CallContext, Outcome, ToolError, TraceContext};
 
 use super::scope;
@@ -112,7 +113,7 @@ impl ApiTracer {
 
 impl GlobalTracer {
     fn begin(&self, cx: &CallContext, kind: SpanKind) -> Option<ApiSpan> {
-        let known = self.tracer.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.tracer.read().clone();
         if let Some(tracer) = known {
             return begin(&tracer, cx, kind);
         }
@@ -125,7 +126,7 @@ impl GlobalTracer {
         self.next_look.store(next, Ordering::Relaxed);
         let tracer = global::tracer_with_scope(scope());
         let begun = begin(&tracer, cx, kind)?;
-        *self.tracer.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tracer));
+        *self.tracer.write() = Some(Arc::new(tracer));
         Some(begun)
     }
 }

@@ -8,9 +8,23 @@ mod breaker;
 #[path = "../../src/circuit.rs"]
 mod circuit;
 
-/// In the place of `src/sync.rs`.
+/// Replaces `src/sync.rs`.
 mod sync {
-    pub(crate) use shuttle::sync::{Mutex, PoisonError};
+    use shuttle::sync::{MutexGuard, PoisonError};
+
+    /// A lock of shuttle with the interface of `parking_lot`.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
 }
 
 mod world;

@@ -11,12 +11,27 @@ mod flights;
 #[path = "../../src/gate.rs"]
 mod gate;
 
-/// In the place of `src/sync.rs`.
+/// Replaces `src/sync.rs`.
 mod sync {
+    use shuttle::sync::PoisonError;
     pub(crate) use shuttle::{
         future::{AbortHandle, spawn},
-        sync::{Mutex, MutexGuard, PoisonError},
+        sync::MutexGuard,
     };
+
+    /// A lock of shuttle with the interface of `parking_lot`.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
 }
 
 mod places;

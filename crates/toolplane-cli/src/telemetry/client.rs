@@ -1,12 +1,9 @@
-use std::{
-    error::Error,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
+use parking_lot::Mutex;
 use reqwest::{Certificate, Client, redirect, retry};
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
@@ -32,11 +29,11 @@ pub(super) struct Reason(Arc<Mutex<Option<String>>>);
 
 impl Reason {
     pub(super) fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 
     fn set(&self, reason: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.0.lock() = Some(reason);
     }
 }
 

@@ -1,8 +1,4 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use opentelemetry_sdk::{
@@ -10,6 +6,7 @@ use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{SpanData, SpanExporter},
 };
+use parking_lot::Mutex;
 
 use super::span_encoder::encode;
 
@@ -19,11 +16,11 @@ pub(super) struct RequestBody(Arc<Mutex<Option<Bytes>>>);
 
 impl RequestBody {
     pub(super) fn get(&self) -> Option<Bytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, body: Option<Bytes>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = body;
+        *self.0.lock() = body;
     }
 }
 
