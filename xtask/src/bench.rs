@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::console::say;
-use crate::members::WorkspaceMembers;
-use crate::process::{cargo, run};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::members::WorkspaceMembers;
+use crate::support::process::{cargo, run};
+use crate::support::repository::Repository;
 
 /// The programs that the whole-process benchmark measures.
 const MEASURED: [&[&str]; 2] = [

@@ -6,11 +6,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use tool_core::{Category, ErrorKind};
 
-use crate::build::{build, executable};
-use crate::console::{Violation, refuse, say};
-use crate::members::WorkspaceMembers;
-use crate::process::{find, run};
-use crate::repository::Repository;
+use crate::build::program::{build, executable};
+use crate::support::console::{Violation, refuse, say};
+use crate::support::members::WorkspaceMembers;
+use crate::support::process::{find, run};
+use crate::support::repository::Repository;
 
 /// Writes one generated part of one file.
 struct Generator {

@@ -43,6 +43,8 @@ enum Command {
     Layers,
     /// Checks the rules of the house.
     Tidy,
+    /// Measures the form of the code: openings of doc blocks, names of public types, sizes, folders.
+    Form,
     /// Runs the benchmarks.
     Bench {
         /// Only benchmarks whose name contains this.
@@ -107,6 +109,10 @@ fn run(command: Command) -> Result<()> {
         Command::Test { filter } => xtask::test(&repository, &TestOptions { filter }),
         Command::Layers => refuse("layers", xtask::check_layers(repository.root())?),
         Command::Tidy => refuse("tidy", xtask::check_tidy(&repository)?),
+        Command::Form => {
+            say(xtask::measure_form(&repository));
+            Ok(())
+        }
         Command::Bench { filter, harness } => {
             xtask::bench(&repository, filter.as_deref(), harness.as_deref())
         }

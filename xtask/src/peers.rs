@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::console::say;
-use crate::process::{find, output, run_quietly, succeeds};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::process::{find, output, run_quietly, succeeds};
+use crate::support::repository::Repository;
 
 /// A part of the peers, and why it is missing if it is.
 #[derive(Clone, Debug)]

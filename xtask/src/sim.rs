@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::process::{cargo, run};
-use crate::repository::Repository;
+use crate::support::process::{cargo, run};
+use crate::support::repository::Repository;
 
 /// With more seeds than this, building with optimizations takes less time than it saves.
 const FEW: u64 = 1_000;

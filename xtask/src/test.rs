@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::console::say;
 use crate::peers::{DocPart, folder, install_peers};
-use crate::process::{cargo, run, run_quietly, succeeds};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::process::{cargo, run, run_quietly, succeeds};
+use crate::support::repository::Repository;
 
 /// What to test.
 #[derive(Clone, Debug, Default)]

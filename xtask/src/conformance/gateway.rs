@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::build::{build, executable};
-use crate::console::say;
-use crate::repository::Repository;
+use crate::build::program::{build, executable};
+use crate::support::console::say;
+use crate::support::repository::Repository;
 
 use super::suite::{Run, Side, Suite, Upstream};
 use super::{REVISIONS, folder, start};

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::build::{build, executable};
-use crate::console::{Violation, refuse, say};
+use crate::build::program::{build, executable};
 use crate::docs::replace_part;
 use crate::peers;
-use crate::repository::Repository;
+use crate::support::console::{Violation, refuse, say};
+use crate::support::repository::Repository;
 
 use self::report::{is_beyond, summary, tables};
 use self::suite::{Run, Side, Suite, lost_checks};

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::peers;
-use crate::process::output;
-use crate::repository::Repository;
+use crate::support::process::output;
+use crate::support::repository::Repository;
 
 /// The installed suite.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ mod tour;
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::console::say;
 use crate::peers;
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::repository::Repository;
 
 use self::processes::Processes;
 use self::programs::Programs;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::build::{build, executable};
-use crate::console::say;
+use crate::build::program::{build, executable};
 use crate::peers;
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::repository::Repository;
 
 /// Where the programs are.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use tokio::process::Command;
 
 use super::processes::Processes;
 use super::programs::Programs;
-use crate::console::say;
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::repository::Repository;
 
 /// The configuration that is served, relative to the root.
 const CONFIGURATION: &str = "examples/toolplane.yaml";

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::{Asker, Caller, ClientCapabilities, ClientIdentity, ClientKey, Progress};
 
@@ -36,5 +36,14 @@ impl CallOrigin {
     pub fn client_identity(&self) -> ClientIdentity {
         let ask = self.ask.as_ref().map(|asker| &**asker.client());
         ClientIdentity::new(ask, self.client.as_ref(), self.client_capabilities, &self.caller)
+    }
+}
+
+impl fmt::Debug for CallOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallOrigin")
+            .field("caller", &self.caller)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
     }
 }

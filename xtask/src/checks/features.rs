@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 
-use crate::console::say;
-use crate::members::{Package, WorkspaceMembers};
-use crate::process::{cargo, run};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::members::{Package, WorkspaceMembers};
+use crate::support::process::{cargo, run};
+use crate::support::repository::Repository;
 
 /// The crate whose features users choose.
 const FACADE: &str = "toolplane";

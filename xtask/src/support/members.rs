@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::process::{cargo, output};
+use crate::support::process::{cargo, output};
 
 /// The packages of the workspace.
 #[derive(Clone, Debug, Deserialize)]

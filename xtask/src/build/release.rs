@@ -14,11 +14,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::build::{build, build_by, executable};
-use crate::console::say;
+use crate::build::program::{build, build_by, executable};
 use crate::peers::install_package;
-use crate::process::{cargo, find, output, run};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::process::{cargo, find, output, run};
+use crate::support::repository::Repository;
 
 /// What is shipped.
 const PROGRAM: &str = "toolplane";

@@ -49,6 +49,11 @@ impl SourceFile {
         &self.uncommented
     }
 
+    /// Returns `true` if a comment begins at this offset.
+    pub(crate) fn is_comment(&self, offset: usize) -> bool {
+        self.uncommented[offset..].starts_with(' ')
+    }
+
     /// Returns the line of an offset, counted from 1.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::is_test_file;
-use crate::console::Violation;
-use crate::source::{SourceFile, words};
+use crate::checks::source::{SourceFile, words};
+use crate::support::console::Violation;
 
 /// A file longer than this cannot be held in mind.
 const MAX_FILE_LINES: usize = 800;

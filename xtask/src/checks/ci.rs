@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::console::{refuse, say};
-use crate::process::{cargo, run};
-use crate::repository::Repository;
+use super::{deny, examples, features, layers, tidy};
+use crate::support::console::{refuse, say};
+use crate::support::process::{cargo, run};
+use crate::support::repository::Repository;
 use crate::test::{TestOptions, test, tested_commit};
-use crate::{conformance, deny, docs, examples, features, layers, tidy};
+use crate::{conformance, docs};
 
 /// Which steps to run.
 #[derive(Clone, Debug, Default)]

@@ -13,10 +13,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::console::Violation;
-use crate::members::WorkspaceMembers;
-use crate::repository::Repository;
-use crate::source::SourceFile;
+use crate::checks::form::measure_form;
+use crate::checks::source::SourceFile;
+use crate::support::console::Violation;
+use crate::support::members::WorkspaceMembers;
+use crate::support::repository::Repository;
 
 /// Checks every file of the repository, and what only shows across files.
 ///
@@ -29,6 +30,7 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
             problems.extend(tidy_file(file, &text));
         }
     }
+    problems.extend(measure_form(repository).violations());
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
     problems.extend(layers::check(repository));

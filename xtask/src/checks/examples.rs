@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 
-use crate::console::say;
-use crate::members::{Package, WorkspaceMembers};
-use crate::process::{cargo, run};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::members::{Package, WorkspaceMembers};
+use crate::support::process::{cargo, run};
+use crate::support::repository::Repository;
 
 /// Builds every example and runs those that their package names in `package.metadata.toolplane.run`.
 pub(crate) fn examples(repository: &Repository) -> Result<()> {

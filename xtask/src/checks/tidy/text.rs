@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::is_fixture;
-use crate::console::Violation;
+use crate::support::console::Violation;
 
 /// Lock files are written by their tools.
 const LOCK_FILES: [&str; 2] = ["Cargo.lock", "package-lock.json"];

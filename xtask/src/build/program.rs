@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::process::cargo;
-use crate::repository::Repository;
+use crate::support::process::cargo;
+use crate::support::repository::Repository;
 
 /// A line of what `cargo build --message-format json` says.
 #[derive(Deserialize)]

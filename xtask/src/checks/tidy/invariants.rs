@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::is_test_file;
-use crate::console::Violation;
-use crate::source::{SourceFile, words};
+use crate::checks::source::{SourceFile, words};
+use crate::support::console::Violation;
 
 /// Words of the transports, which the contract does not know.
 const TRANSPORT_WORDS: [&str; 8] = [

@@ -1,7 +1,7 @@
 //! The page about the way of a call names the layers that there are, in their order.
 
-use crate::console::Violation;
-use crate::repository::Repository;
+use crate::support::console::Violation;
+use crate::support::repository::Repository;
 
 const PAGE: &str = "docs/src/explanation/the-way-of-a-call.md";
 const STACK: &str = "crates/toolplane/src/stack.rs";

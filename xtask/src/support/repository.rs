@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::process::output;
+use crate::support::process::output;
 
 /// The root of the checkout and the files in it that are not ignored.
 #[derive(Clone, Debug)]

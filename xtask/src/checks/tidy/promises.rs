@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::console::Violation;
-use crate::repository::Repository;
-use crate::source::SourceFile;
+use crate::checks::source::SourceFile;
+use crate::support::console::Violation;
+use crate::support::repository::Repository;
 
 const PAGE: &str = "docs/src/reference/promises.md";
 

@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::console::Violation;
-use crate::repository::Repository;
+use crate::support::console::Violation;
+use crate::support::repository::Repository;
 
 pub(super) fn check(repository: &Repository) -> Vec<Violation> {
     let pages = repository.files().iter().filter(|file| {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::console::Violation;
-use crate::members::{DependencyKind, Package, WorkspaceMembers, member_lines};
-use crate::process::{cargo, output};
+use crate::support::console::Violation;
+use crate::support::members::{DependencyKind, Package, WorkspaceMembers, member_lines};
+use crate::support::process::{cargo, output};
 
 /// The layers in the order of the member list, and what each may depend on.
 const LAYERS: [(&str, &[&str]); 10] = [

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::console::say;
-use crate::process::{cargo, find, output, run};
-use crate::repository::Repository;
+use crate::support::console::say;
+use crate::support::process::{cargo, find, output, run};
+use crate::support::repository::Repository;
 
 /// The version that is installed where there is none; it decides what `deny.toml` may say.
 const VERSION: &str = "0.20.2";

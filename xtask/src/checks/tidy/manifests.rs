@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::console::Violation;
-use crate::members::{Package, WorkspaceMembers};
-use crate::repository::Repository;
+use crate::support::console::Violation;
+use crate::support::members::{Package, WorkspaceMembers};
+use crate::support::repository::Repository;
 
 pub(super) fn check(repository: &Repository, members: &WorkspaceMembers) -> Vec<Violation> {
     let mut problems: Vec<_> = members

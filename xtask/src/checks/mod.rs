@@ -1,0 +1,10 @@
+//! Checks of the repository: what CI refuses.
+
+pub(crate) mod ci;
+pub(crate) mod deny;
+pub(crate) mod examples;
+pub(crate) mod features;
+pub(crate) mod form;
+pub(crate) mod layers;
+pub(crate) mod source;
+pub(crate) mod tidy;
