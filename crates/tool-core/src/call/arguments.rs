@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::{ErrorKind, ToolError};
 
-/// The arguments of a call: an object as the caller wrote it, parsed at most once and digested at most once.
+/// Arguments of a call: an object as the caller wrote it, parsed at most once and digested at most once.
 ///
-/// An object with a duplicate key at any depth is refused, since a policy and an upstream could read different
-/// values from it.
+/// An object with a duplicate key at any depth is refused, since a policy and an upstream could read different values
+/// from it.
 #[derive(Debug)]
 pub struct Arguments {
     raw: RawJson,
@@ -19,33 +19,33 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Takes the arguments as text.
+    /// Parses arguments from text.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] when the text is no JSON object, is nested deeper than 128 levels or has a
+    /// [`ErrorKind::InvalidArguments`] if the text is not a JSON object, is nested deeper than 128 levels or has a
     /// duplicate key.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, ToolError> {
         Self::checked(RawJson::parse_within(text, JsonLimits::STRICT))
     }
 
-    /// Takes arguments that were cut out of a message.
+    /// Checks arguments that were cut out of a message.
     ///
     /// # Errors
-    /// As [`Arguments::parse`].
+    /// The errors of [`Arguments::parse`].
     pub fn from_raw(raw: RawJson) -> Result<Self, ToolError> {
         Self::checked(raw_json::check(raw.as_str(), JsonLimits::STRICT).map(|()| raw))
     }
 
-    /// Takes arguments cut out of a message that was checked as a whole within [`JsonLimits::STRICT`], so that they are
+    /// Creates arguments from a value whose message was checked as a whole within [`JsonLimits::STRICT`]. They are
     /// not checked again.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] when the value is no object.
+    /// [`ErrorKind::InvalidArguments`] if the value is not an object.
     pub fn from_checked(raw: RawJson) -> Result<Self, ToolError> {
         Self::checked(Ok(raw))
     }
 
-    /// No arguments at all: the empty object.
+    /// Returns the arguments of a call without any: the empty object.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -54,10 +54,10 @@ impl Arguments {
         }
     }
 
-    /// Takes arguments that were built here and so need no check.
+    /// Creates arguments from a tree. A tree needs no check.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] when the value is no object.
+    /// [`ErrorKind::InvalidArguments`] if the value is not an object.
     pub fn from_value(value: Value) -> Result<Self, ToolError> {
         let arguments = Self::checked(Ok(RawJson::from(&value)))?;
         let _ = arguments.parsed.set(value);
@@ -91,20 +91,21 @@ impl Arguments {
         }
     }
 
-    /// Whether the caller gave any, if only the empty object: protocols may tell that from nothing.
+    /// Returns `true` if the caller sent arguments, even if only the empty object. Protocols may distinguish that
+    /// from no arguments.
     #[must_use]
     pub fn are_given(&self) -> bool {
         self.given
     }
 
-    /// The text as the caller wrote it.
+    /// Returns the text as the caller wrote it.
     #[must_use]
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
 
-    /// The arguments as a tree, parsed when first asked for. For judging, not for relaying: numbers beyond a double
-    /// are rounded in it.
+    /// Returns the arguments as a tree, parsed on first use. Use it for decisions, not for relaying: it rounds
+    /// numbers that no double represents.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.parsed.get_or_init(|| {
@@ -114,7 +115,8 @@ impl Arguments {
         })
     }
 
-    /// The SHA-256 of the canonical form, computed when first asked for: equal for arguments that mean the same.
+    /// Returns the SHA-256 of the canonical form (RFC 8785), computed on first use. Arguments with equal meaning have
+    /// equal digests.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| raw_json::digest(&self.raw))

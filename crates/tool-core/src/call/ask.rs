@@ -5,63 +5,64 @@ use raw_json::RawJson;
 
 use crate::{BoxFuture, Clock, Instant};
 
-/// The way back to the caller's client while a call runs: what it can be asked, and what it is told.
+/// Port to the caller's client while a call runs: questions, and log messages.
 ///
-/// Questions are asked in the words of the server that asks, such as `elicitation/create`.
+/// A question uses the method of the asking server's protocol, such as `elicitation/create`.
 pub trait Ask: Send + Sync {
-    /// Which client this is, so that a connection can be kept for it alone.
+    /// Returns the key of the client, so that a connection can be reserved for it.
     fn client(&self) -> ClientKey;
 
-    /// What the client declared that it can be asked: an object with `elicitation`, `sampling` and `roots` as the
-    /// client wrote them, and nothing else. Empty when it can be asked nothing.
+    /// Returns the capabilities that the client declared for questions: an object with only `elicitation`, `sampling`
+    /// and `roots`, as the client wrote them. Empty if the client cannot be asked anything.
     fn capabilities(&self) -> RawJson;
 
-    /// Asks for something and waits for the answer. Dropping the future takes the question back.
+    /// Asks a question and waits for the answer. Dropping the future withdraws the question.
     ///
     /// # Errors
-    /// When the client cannot be asked this, does not answer, or answers with an error.
+    /// If the client does not support the question, does not answer, or answers with an error.
     fn ask(&self, question: Question) -> BoxFuture<'_, Result<RawJson, AskError>>;
 
-    /// Whether the client rather takes what a call needs as the answer to it, and makes the call again: see
-    /// [`Outcome::NeedsInput`](crate::Outcome::NeedsInput). Then nothing has to wait for it here.
+    /// Returns `true` if the client prefers to receive questions as the outcome of the call and to repeat the call
+    /// with the answers: see [`Outcome::NeedsInput`](crate::Outcome::NeedsInput). Such a call does not wait for
+    /// answers.
     fn takes_rounds(&self) -> bool {
         false
     }
 
-    /// The lowest level of log messages that the client wants with this call, such as `info`; nothing if it wants
-    /// none.
+    /// Returns the lowest level of log messages that the client wants with this call, such as `info`, or `None` if it
+    /// wants no messages.
     fn log_level(&self) -> Option<Arc<str>>;
 
-    /// Passes on a log message of the server: an object with `level`, `data` and perhaps `logger`. It never blocks.
+    /// Forwards a log message of the server: an object with `level`, `data` and optionally `logger`. Never blocks.
     fn log(&self, message: &RawJson);
 }
 
-/// Which client calls.
+/// Identifies the client that calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ClientKey {
-    /// One client, by something that it alone has, such as its session.
+    /// One client, by a value that no other client has, such as its session id.
     Session(Arc<str>),
-    /// Any of a principal's clients: which one cannot be told from one call to the next.
+    /// Any client of a principal. Calls of its clients cannot be told apart.
     Principal(Arc<str>),
 }
 
-/// What a server asks of the caller's client.
+/// Question of a server to the caller's client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked, such as `elicitation/create`.
+    /// Method of the question, such as `elicitation/create`.
     pub method: String,
-    /// The parameters as the server wrote them.
+    /// Parameters as the server wrote them.
     pub params: Option<RawJson>,
 }
 
-/// Why a client did not give what it was asked for.
+/// Reason why a client did not answer a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The client did not declare that it can be asked this, or there is no way to ask it.
+    /// The client did not declare the capability, or there is no connection to ask it over.
     #[error("the client cannot be asked this: {0}")]
     Impossible(String),
-    /// The client answered with an error: `code`, `message` and perhaps `data` as it wrote them.
+    /// The client answered with an error: `code`, `message` and optionally `data`, as the client wrote them.
     #[error("the client answered with an error")]
     Refused(RawJson),
     /// The client is gone, or took too long.
@@ -69,7 +70,7 @@ pub enum AskError {
     Unanswered,
 }
 
-/// The [`Ask`] of one call, which keeps count of the time that the caller took: it is not the tool's.
+/// [`Ask`] of one call. Measures the time that the client takes to answer, which does not count for the tool.
 #[derive(Clone)]
 pub struct Asker {
     ask: Arc<dyn Ask>,
@@ -77,7 +78,7 @@ pub struct Asker {
     waits: Arc<Mutex<Waits>>,
 }
 
-/// How long was waited for the caller. Questions may be open at the same time; the time counts once.
+/// Time waited for answers. Questions that are open at the same time count once.
 #[derive(Debug, Default)]
 struct Waits {
     n_open: usize,
@@ -87,7 +88,7 @@ struct Waits {
 }
 
 impl Asker {
-    /// The way back over this, measured by this clock.
+    /// Creates the asker of a call, which measures time by `clock`.
     #[must_use]
     pub fn new(ask: Arc<dyn Ask>, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -97,7 +98,8 @@ impl Asker {
         }
     }
 
-    /// The same way back over another [`Ask`], which stands in front of this one's: what is waited for counts for both.
+    /// Returns an asker that sends its questions through another [`Ask`], for example one that checks them first.
+    /// Both share the measured time.
     #[must_use]
     pub fn through(&self, ask: Arc<dyn Ask>) -> Self {
         Self {
@@ -107,22 +109,22 @@ impl Asker {
         }
     }
 
-    /// Asks, see [`Ask::ask`].
+    /// Asks a question: see [`Ask::ask`].
     ///
     /// # Errors
-    /// As [`Ask::ask`].
+    /// The errors of [`Ask::ask`].
     pub async fn ask(&self, question: Question) -> Result<RawJson, AskError> {
         let _waiting = Waiting::begin(self);
         self.ask.ask(question).await
     }
 
-    /// The client itself.
+    /// Returns the client.
     #[must_use]
     pub fn client(&self) -> &Arc<dyn Ask> {
         &self.ask
     }
 
-    /// How long the call has waited for the caller until now.
+    /// Returns the time that the call has waited for answers so far.
     #[must_use]
     pub fn waited(&self) -> Duration {
         let waits = self.waits.lock();
@@ -132,13 +134,13 @@ impl Asker {
         waits.total + open
     }
 
-    /// Whether the caller was asked anything yet.
+    /// Returns `true` if any question was asked.
     #[must_use]
     pub fn has_asked(&self) -> bool {
         self.waits.lock().has_asked
     }
 
-    /// Whether a question is open.
+    /// Returns `true` while a question is open.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.waits.lock().n_open > 0
@@ -151,7 +153,7 @@ impl fmt::Debug for Asker {
     }
 }
 
-/// A question that is open until this is dropped.
+/// Guard of an open question.
 struct Waiting<'a>(&'a Asker);
 
 impl<'a> Waiting<'a> {

@@ -2,12 +2,10 @@ use std::{future::ready, sync::Arc};
 
 use crate::{BoxFuture, CallContext, DynInvoke, Invoke, Outcome, Preview, ToolError};
 
-/// What runs one tool: a function, an API, an MCP server.
+/// Backend of one tool: a function, an API, an MCP server.
 ///
-/// Executors prepare backends. Layers ask the tool of the call for its backend and do not forward these methods. All of them
-/// have defaults, for a backend in this process without credentials.
-///
-/// What has none of this is put into [`InProcess`].
+/// Executors prepare backends. Layers ask the tool of the call for its backend and do not forward these methods. All
+/// methods have defaults, which suit a backend in this process without credentials: see [`InProcess`].
 pub trait Backend: Invoke {
     /// Returns `true` if there are other credentials now than those that the upstream refused last.
     fn refresh_credentials(&self, refresh: Refresh) -> impl Future<Output = bool> + Send {
@@ -15,7 +13,8 @@ pub trait Backend: Invoke {
         ready(false)
     }
 
-    /// Returns the protocol that is spoken with the backend, such as `mcp` or `http`; `None` if it runs in this process.
+    /// Returns the protocol of the connection to the backend, such as `mcp` or `http`; `None` if it runs in this
+    /// process.
     fn protocol(&self) -> Option<&'static str> {
         None
     }
@@ -28,18 +27,18 @@ pub trait Backend: Invoke {
         None
     }
 
-    /// Makes the request of a call without sending it; connects to nothing and starts nothing. `None` if the backend cannot
-    /// tell.
+    /// Builds the request of a call without sending it. Opens no connection and starts no process. Returns `None` if
+    /// the backend cannot show its requests.
     ///
     /// # Errors
-    /// When the request cannot be made: the error that the call itself would have.
+    /// If the request cannot be built: the error that the call itself would have.
     fn preview(&self, cx: &CallContext) -> impl Future<Output = Result<Option<Preview>, ToolError>> + Send {
         let _ = cx;
         ready(Ok(None))
     }
 }
 
-/// A backend in this process: something that can be called, with the defaults of [`Backend`].
+/// Backend in this process: any [`Invoke`], with the defaults of [`Backend`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess<I>(pub I);
 
@@ -51,16 +50,16 @@ impl<I: Invoke> Invoke for InProcess<I> {
 
 impl<I: Invoke> Backend for InProcess<I> {}
 
-/// How far [`Backend::refresh_credentials`] goes.
+/// Mode of [`Backend::refresh_credentials`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refresh {
-    /// Only looks whether the credentials have changed.
+    /// Checks whether the credentials have changed.
     Peek,
-    /// Renews them if they have not changed by themselves.
+    /// Renews the credentials unless they have changed already.
     Force,
 }
 
-/// [`Backend`] as a trait object: implemented for whatever implements that.
+/// Object-safe form of [`Backend`], implemented for every backend.
 pub trait DynBackend: DynInvoke {
     /// See [`Backend::refresh_credentials`].
     fn refresh_credentials_boxed(&self, refresh: Refresh) -> BoxFuture<'_, bool>;

@@ -1,18 +1,18 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-/// On whose behalf a call is made.
+/// Principal on whose behalf a call is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// Who calls, as the edge has established it: never taken from the arguments.
+    /// Name of the principal, established by the edge; never taken from arguments.
     pub principal: Arc<str>,
-    /// Whose data and limits apply.
+    /// Tenant whose data and limits apply.
     pub tenant: Arc<str>,
-    /// What the principal may do, such as `network.external`.
+    /// Permissions of the principal, such as `network.external`.
     pub permissions: BTreeSet<Arc<str>>,
 }
 
 impl Caller {
-    /// A caller without permissions in the tenant `default`.
+    /// Creates a caller without permissions in the tenant `default`.
     #[must_use]
     pub fn new(principal: impl Into<Arc<str>>) -> Self {
         Self {
@@ -22,13 +22,13 @@ impl Caller {
         }
     }
 
-    /// The caller at this machine: stdio and the command line.
+    /// Returns the caller on this machine: stdio and the command line.
     #[must_use]
     pub fn local() -> Self {
         Self::new("local")
     }
 
-    /// A caller that nothing is known of: loopback HTTP without authentication.
+    /// Returns the caller of loopback HTTP without authentication.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("anonymous")

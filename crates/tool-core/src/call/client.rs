@@ -8,31 +8,31 @@ use crate::{Ask, Caller, ClientKey};
 /// their connections and see the same lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientIdentity {
-    /// The session, or the principal where sessions cannot be told apart.
+    /// Key of the client: its session, or its principal if sessions cannot be told apart.
     pub key: ClientKey,
-    /// The principal that the client acts for. A session is visible to its own principal only.
+    /// Principal that the client acts for. A session is visible to its own principal only.
     pub principal: Arc<str>,
-    /// The tenant of the principal.
+    /// Tenant of the principal.
     pub tenant: Arc<str>,
-    /// The questions that the client declared to answer.
+    /// Questions that the client declared to answer.
     pub capabilities: ClientCapabilities,
 }
 
-/// The set of client capabilities that a server can tell apart: `elicitation`, `sampling`, `roots` and their known
+/// Set of client capabilities that a server can tell apart: `elicitation`, `sampling`, `roots` and their known
 /// members. Clients that declare the same capabilities in other words, or extra unknown members, have equal sets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ClientCapabilities(u16);
 
-/// The clients that one connection of a source serves.
+/// Clients that one connection of a source serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientGroup {
-    /// The identity that the connection is kept for.
+    /// Identity that the connection is reserved for.
     pub identity: ClientIdentity,
     /// `true` if the connection serves every client of the principal, whatever its key.
     pub is_principal: bool,
 }
 
-/// The capabilities that exist, and the members of each.
+/// Known capabilities and their members.
 const DECLARED: [(&str, &[&str]); 3] = [
     ("elicitation", &["form", "url"]),
     ("sampling", &["context", "tools"]),
@@ -40,9 +40,9 @@ const DECLARED: [(&str, &[&str]); 3] = [
 ];
 
 impl ClientCapabilities {
-    /// Reads the capabilities that a client declared.
+    /// Reads the declared capabilities of a client.
     #[must_use]
-    pub fn of(declared: &RawJson) -> Self {
+    pub fn from_json(declared: &RawJson) -> Self {
         let mut bits = 0;
         for (key, members) in DECLARED {
             let capability = declared.get(key);
@@ -64,7 +64,7 @@ impl ClientCapabilities {
         self.0 == 0
     }
 
-    /// The capabilities as an object that [`ClientCapabilities::of`] reads back.
+    /// Returns the capabilities as an object that [`ClientCapabilities::from_json`] reads.
     #[must_use]
     pub fn to_json(self) -> RawJson {
         let n_bits: usize = DECLARED.iter().map(|(_, members)| 1 + members.len()).sum();
@@ -93,8 +93,8 @@ impl ClientCapabilities {
 }
 
 impl ClientIdentity {
-    /// The identity of the client behind a call or a request. `ask` is the way back to it, if there is one; without it,
-    /// `key` and `capabilities` say what the edge knows of the client.
+    /// Creates the identity of the client of a call or request. `ask` is the connection to the client, if there is
+    /// one; without it, `key` and `capabilities` describe the client as far as the edge knows it.
     #[must_use]
     pub fn new(
         ask: Option<&dyn Ask>,
@@ -108,13 +108,13 @@ impl ClientIdentity {
             key: known.unwrap_or_else(|| ClientKey::Principal(Arc::clone(principal))),
             principal: Arc::clone(principal),
             tenant: Arc::clone(&caller.tenant),
-            capabilities: ask.map_or(capabilities, |ask| ClientCapabilities::of(&ask.capabilities())),
+            capabilities: ask.map_or(capabilities, |ask| ClientCapabilities::from_json(&ask.capabilities())),
         }
     }
 }
 
 impl ClientGroup {
-    /// Returns `true` if this client is served by the connection.
+    /// Returns `true` if the connection serves this client.
     #[must_use]
     pub fn includes(&self, client: &ClientIdentity) -> bool {
         let own = &self.identity;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn capabilities(declared: &str) -> ClientCapabilities {
-        ClientCapabilities::of(&RawJson::parse(declared.to_owned()).expect("JSON"))
+        ClientCapabilities::from_json(&RawJson::parse(declared.to_owned()).expect("JSON"))
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         ] {
             let set = capabilities(declared);
             assert_eq!(set.to_json(), RawJson::parse(declared.to_owned()).expect("JSON"));
-            assert_eq!(ClientCapabilities::of(&set.to_json()), set, "{declared}");
+            assert_eq!(ClientCapabilities::from_json(&set.to_json()), set, "{declared}");
         }
     }
 

@@ -2,19 +2,19 @@ use std::sync::Arc;
 
 use crate::{BoxFuture, CallContext, Outcome, ToolError};
 
-/// Something that can be called: a prepared tool, or a layer around one.
+/// Callable: a prepared tool, or a layer around one.
 ///
 /// # Cancellation
-/// Dropping the future cancels the call. An implementation keeps nothing running that it cannot stop then.
+/// Dropping the future cancels the call. An implementation starts no work that it cannot stop then.
 pub trait Invoke: Send + Sync {
     /// Makes the call.
     ///
     /// # Errors
-    /// When there is no result: see [`ErrorKind`](crate::ErrorKind).
+    /// If there is no result: see [`ErrorKind`](crate::ErrorKind).
     fn invoke(&self, cx: &mut CallContext) -> impl Future<Output = Result<Outcome, ToolError>> + Send;
 }
 
-/// [`Invoke`] as a trait object: implemented for whatever implements that.
+/// Object-safe form of [`Invoke`], implemented for every callable.
 pub trait DynInvoke: Send + Sync {
     /// Makes the call: see [`Invoke::invoke`].
     fn invoke_boxed<'a>(&'a self, cx: &'a mut CallContext) -> BoxFuture<'a, Result<Outcome, ToolError>>;
@@ -32,17 +32,18 @@ impl<I: Invoke + ?Sized> Invoke for Arc<I> {
     }
 }
 
-/// A layer's settings: put around something that can be called, they give the layer itself.
+/// Settings of a layer, which wrap a callable into the layer's service.
 pub trait Layer<S> {
-    /// The layer around `S`.
+    /// Service of the layer around `S`.
     type Invoke;
 
-    /// Puts the layer around `inner`.
+    /// Wraps `inner` in the layer.
     fn layer(self, inner: S) -> Self::Invoke;
 }
 
-/// Layers put together from the outermost inwards, so that a stack reads in the order in which a call meets it.
+/// List of layers, outermost first: a stack reads in the order in which a call passes it.
 ///
+/// # Examples
 /// ```
 /// # use tool_core::{Layer, Layers};
 /// # struct Log; impl<S> Layer<S> for Log { type Invoke = S; fn layer(self, inner: S) -> S { inner } }
@@ -53,7 +54,7 @@ pub trait Layer<S> {
 #[derive(Debug, Clone, Copy)]
 pub struct Layers<L>(L);
 
-/// Two layers, one inside the other: what [`Layers::then`] makes.
+/// Two layers, one inside the other: the type that [`Layers::then`] builds.
 #[derive(Debug, Clone, Copy)]
 pub struct Nested<Outer, Inner> {
     outer: Outer,
@@ -61,13 +62,13 @@ pub struct Nested<Outer, Inner> {
 }
 
 impl<L> Layers<L> {
-    /// Begins with the layer that a call meets first.
+    /// Starts a list with its outermost layer.
     #[must_use]
     pub fn outermost(layer: L) -> Self {
         Self(layer)
     }
 
-    /// Adds the layer that a call meets next.
+    /// Adds the next inner layer.
     #[must_use]
     pub fn then<M>(self, layer: M) -> Layers<Nested<L, M>> {
         Layers(Nested {
@@ -76,7 +77,7 @@ impl<L> Layers<L> {
         })
     }
 
-    /// Puts all of them around what runs the call.
+    /// Wraps the innermost service in all layers.
     #[must_use]
     pub fn around<S>(self, innermost: S) -> L::Invoke
     where

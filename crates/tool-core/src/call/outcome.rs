@@ -4,71 +4,72 @@ use raw_json::RawJson;
 
 use crate::TaskHandle;
 
-/// How a call came out. Only a [`Reply`] is finished: nothing else is cached, shared, stored or validated.
+/// Outcome of a call without an error. Only a [`Reply`] is final: nothing else is cached, shared, stored or
+/// validated.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The tool has answered.
+    /// The tool answered.
     Reply(Reply),
-    /// The tool needs something from the caller first.
+    /// The tool needs input from the caller first.
     NeedsInput(Box<InputRequest>),
-    /// The call waits for someone's decision.
+    /// The call waits for a decision.
     Pending(Box<PendingCall>),
-    /// The tool works on in the background; or what was asked about such work, unless it was for the result.
+    /// The tool continues in the background, or the answer to a request about such a task.
     Task(Box<TaskHandle>),
 }
 
-/// A tool's answer: the text as it came, and what layers add to it.
+/// Result of a tool: its text as received, and the members that layers add.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// What the tool answered.
+    /// Result as the tool sent it.
     pub body: Body,
-    /// Whether the tool itself says that it failed.
+    /// `true` if the tool itself reports a failure.
     pub is_error: bool,
     is_partial: bool,
     meta: Vec<(&'static str, RawJson)>,
 }
 
-/// The two shapes of an answer.
+/// Shape of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// A plain value, such as an HTTP API's JSON.
+    /// Plain value, such as the JSON of an HTTP API.
     Value(RawJson),
-    /// A result in MCP's own shape, with `content`, `structuredContent` and the like: relayed byte for byte.
+    /// Result in MCP's shape, with `content`, `structuredContent` and others: relayed byte for byte.
     Result(RawJson),
 }
 
-/// What a tool needs from the caller before it can answer.
+/// Input that a tool needs from the caller before it can answer.
 #[derive(Debug, Clone)]
 pub struct InputRequest {
-    /// The requests, as the upstream wrote them.
+    /// Requests for input, as the upstream wrote them.
     pub requests: RawJson,
-    /// What the upstream wants back with the answers.
+    /// State that the upstream expects back with the answers.
     pub state: Option<RawJson>,
 }
 
-/// What the caller gave for an [`InputRequest`], with which the same call is made again.
+/// Answers to an [`InputRequest`]. The caller repeats the call with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume {
-    /// The answers, as the caller wrote them.
+    /// Answers, as the caller wrote them.
     pub responses: RawJson,
-    /// The upstream's state of the round before.
+    /// State of the upstream from the previous round.
     pub state: Option<RawJson>,
 }
 
-/// A call that waits for someone's decision.
+/// Call that waits for a decision.
 #[derive(Debug, Clone)]
 pub struct PendingCall {
-    /// What to ask about it with.
+    /// Opaque handle that identifies the pending call.
     pub handle: Arc<str>,
-    /// What it waits for.
+    /// Reason for waiting.
     pub reason: String,
-    /// What programs are told about it, as one object.
+    /// Details for programs, as one object.
     pub detail: Option<RawJson>,
 }
 
 impl Reply {
-    /// A plain value.
+    /// Creates a reply with a plain value.
     #[must_use]
     pub fn value(value: RawJson) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl Reply {
         }
     }
 
-    /// A result in MCP's own shape.
+    /// Creates a reply with a result in MCP's shape.
     #[must_use]
     pub fn result(result: RawJson, is_error: bool) -> Self {
         Self {
@@ -90,7 +91,7 @@ impl Reply {
         }
     }
 
-    /// The text, whatever its shape.
+    /// Returns the text, whatever its shape.
     #[must_use]
     pub fn raw(&self) -> &RawJson {
         match &self.body {
@@ -98,7 +99,7 @@ impl Reply {
         }
     }
 
-    /// What an output schema speaks of: the plain value, or the structured part of an MCP result.
+    /// Returns the part that an output schema describes: the plain value, or the structured content of an MCP result.
     #[must_use]
     pub fn structured(&self) -> Option<RawJson> {
         match &self.body {
@@ -107,35 +108,34 @@ impl Reply {
         }
     }
 
-    /// Gives the answer bytes of its own, apart from the message that it may have been cut out of: for keeping it.
+    /// Copies the result out of the message that it is a slice of. Call this before storing a reply.
     pub fn detach(&mut self) {
         let (Body::Value(raw) | Body::Result(raw)) = &mut self.body;
         *raw = raw.detached();
     }
 
-    /// Notes that the tool did not answer all of it.
+    /// Marks the result as partial.
     pub fn mark_partial(&mut self) {
         self.is_partial = true;
     }
 
-    /// Whether the tool did not answer all of it, as far as that is known: see
-    /// [`PartialSettings`](crate::PartialSettings).
+    /// Returns `true` if the result is known to be partial.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// Adds a member to the reply's `_meta`, where it is written at the wire.
+    /// Adds a member to the reply's `_meta`, which is written at the wire.
     pub fn add_meta(&mut self, key: &'static str, value: RawJson) {
         self.meta.push((key, value));
     }
 
-    /// Takes away what layers added to `_meta`.
+    /// Removes and returns the members that layers added to `_meta`.
     pub fn take_meta(&mut self) -> Vec<(&'static str, RawJson)> {
         std::mem::take(&mut self.meta)
     }
 
-    /// What layers added to `_meta`.
+    /// Returns the members that layers added to `_meta`.
     #[must_use]
     pub fn meta(&self) -> &[(&'static str, RawJson)] {
         &self.meta

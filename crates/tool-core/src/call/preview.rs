@@ -3,17 +3,17 @@ use raw_json::RawJson;
 /// Request that an executor would send for a call. It holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// The request as one object, for programs. Its members are those of what runs the tool.
+    /// Request as one object, for programs. Its members depend on the backend.
     pub request: RawJson,
-    /// The request as lines of text, for people.
+    /// Request as lines of text, for people.
     pub text: String,
 }
 
 impl Preview {
-    /// Marker in the place of a secret.
+    /// Marker that replaces a secret.
     pub const HIDDEN: &'static str = "[redacted]";
 
-    /// The preview as one object with the members `request` and `text`.
+    /// Returns the preview as one object with the members `request` and `text`.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
         let members = [
@@ -23,7 +23,7 @@ impl Preview {
         RawJson::from_members(&members)
     }
 
-    /// Reads what [`Preview::to_json`] wrote.
+    /// Reads the object that [`Preview::to_json`] returns.
     #[must_use]
     pub fn from_json(json: &RawJson) -> Option<Self> {
         Some(Self {

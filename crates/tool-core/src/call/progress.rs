@@ -1,8 +1,9 @@
 use raw_json::RawJson;
 
-/// Where a tool's progress goes.
+/// Receiver of a tool's progress.
 pub trait Progress: Send + Sync {
-    /// Passes on a report: an object with `progress` and, if known, `total` and `message`, as the tool wrote it.
-    /// Reports arrive in order and before the reply. It never blocks; a report that finds no room is dropped.
+    /// Forwards a report: an object with `progress` and, if known, `total` and `message`, as the tool wrote it.
+    /// Reports arrive in order and before the reply. Never blocks; a report is dropped if the receiver's queue is
+    /// full.
     fn report(&self, report: RawJson);
 }

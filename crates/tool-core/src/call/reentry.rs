@@ -2,22 +2,22 @@ use std::sync::Arc;
 
 use crate::{BoxFuture, CallContext, Outcome, Tool, ToolError};
 
-/// The port through which a layer makes another call: of a tool that stands in for the one that was called. Such a call
-/// goes through everything that any other goes through, as what it is: nothing is passed round.
+/// Port through which a layer calls another tool, such as a fallback. The call passes the whole stack, like any
+/// other.
 pub trait Reentry: Send + Sync {
-    /// Looks up the tool of this name among those that the client of a call sees, without a check of permissions: they are
-    /// checked when it is called. May start the server of the tool first.
+    /// Looks up a tool by name among those that the client of a call sees. Does not check permissions; the call does.
+    /// May start the server of the tool first.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no such tool.
     fn find<'a>(&'a self, tool: &'a str, cx: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>>;
 
     /// Makes a call.
     ///
     /// # Cancellation
-    /// Dropping the future cancels it.
+    /// Dropping the future cancels the call.
     ///
     /// # Errors
-    /// As any call.
+    /// The errors of any call.
     fn call<'a>(&'a self, cx: &'a mut CallContext) -> BoxFuture<'a, Result<Outcome, ToolError>>;
 }

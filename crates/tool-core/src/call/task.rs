@@ -4,48 +4,49 @@ use raw_json::RawJson;
 
 use crate::{DynBackend, Reply};
 
-/// Whether a caller can follow a call as a task, whose work goes on when the call has been answered.
+/// Selects whether a call may become a task, whose work continues after the call was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskMode {
-    /// It can, if whoever runs the tool makes it one.
+    /// The call may become a task if the backend decides so.
     Allowed,
-    /// It asks for one, with these parameters: an object with the time for which the task is to be kept and the like,
-    /// as the caller wrote it.
+    /// The caller requests a task with these parameters, as it wrote them: an object with the time to keep the task
+    /// and others.
     Requested(RawJson),
 }
 
-/// A task that somebody works on, as requests about it are made: see [`Target::Task`](crate::Target::Task).
+/// Task of a backend: see [`Target::Task`](crate::Target::Task).
 #[derive(Clone)]
 pub struct Task {
-    /// What whoever works on it knows it by. It is not for callers: two servers may have the same, and who knows it
-    /// may get at the task.
+    /// Id that the backend gave to the task. Not for callers: ids of two servers may be equal, and whoever knows an
+    /// id may control the task.
     pub id: Arc<str>,
-    /// What answers requests about it. What the task needs, such as a connection, is kept as long as this is.
+    /// Backend that answers requests about the task. It keeps resources of the task, such as a connection, while it
+    /// exists.
     pub runner: Arc<dyn DynBackend>,
 }
 
-/// What is asked about a task.
+/// Request about a task, after `tasks/get`, `tasks/result`, `tasks/update` and `tasks/cancel` of MCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskRequest {
-    /// How it is.
+    /// Returns the state of the task.
     Get,
-    /// What it has come to, which is waited for.
+    /// Waits for the result of the task.
     Result,
-    /// To go on with what it needed from the caller: the answers as the caller wrote them.
+    /// Sends input that the task asked for: the answers as the caller wrote them.
     Update(RawJson),
-    /// To end before it is done.
+    /// Cancels the task.
     Cancel,
 }
 
-/// A task, and what is known of it: what a call that became one is answered with, and a look at one.
+/// Task and its known state: the answer to a call that became a task, or to [`TaskRequest::Get`].
 #[derive(Debug, Clone)]
 pub struct TaskHandle {
-    /// The task.
+    /// Task.
     pub task: Task,
-    /// The answer about it as it was written, with the id that is not for callers.
+    /// State as the backend wrote it, including the id that is not for callers.
     pub state: RawJson,
-    /// What it has come to, where the answer about it says so.
+    /// Result, if the state contains it.
     pub result: Option<Reply>,
 }
 

@@ -2,18 +2,18 @@ use std::sync::Arc;
 
 use crate::{Dispatch, DispatchHistory, DispatchState, SideEffect};
 
-/// What is known of the attempts of one call, and of the calls of fallbacks made for it.
+/// History of the attempts of one call, and of the calls of fallbacks made for it.
 #[derive(Debug)]
 pub(super) struct AttemptHistory {
-    /// Mark of the present attempt.
+    /// Mark of the current attempt.
     present: Arc<Dispatch>,
-    /// Marks of all attempts of the call, those of its forks included.
+    /// Marks of all attempts of the call, including those of its forks.
     own: Arc<DispatchHistory>,
-    /// Marks of work for other calls as well, for which this one waits.
+    /// Marks of shared work that this call waits for.
     followed: Option<Arc<DispatchHistory>>,
-    /// Number of attempts that nothing held back any more.
+    /// Number of attempts that passed all limits and breakers.
     n_begun: u32,
-    /// How far fallbacks got.
+    /// Furthest dispatch state of the fallbacks.
     fallback_dispatch: DispatchState,
     /// Side effects of fallbacks.
     fallback_effect: SideEffect,
@@ -26,7 +26,7 @@ impl Default for AttemptHistory {
 }
 
 impl AttemptHistory {
-    /// A history of no attempt, whose marks count in `own`.
+    /// Creates an empty history whose marks count in `own`.
     pub(super) fn within(own: Arc<DispatchHistory>) -> Self {
         Self {
             present: Arc::new(Dispatch::within(own.clone())),
@@ -38,7 +38,7 @@ impl AttemptHistory {
         }
     }
 
-    /// A history for forked work, whose marks count as this call's.
+    /// Creates a history for forked work, whose marks count as this call's.
     pub(super) fn fork(&self) -> Self {
         Self::within(self.own.clone())
     }
@@ -68,15 +68,16 @@ impl AttemptHistory {
         self.followed = Some(history);
     }
 
-    /// Side effects of fallbacks alone.
+    /// Returns the side effects of fallbacks alone.
     pub(super) fn fallback_effect(&self) -> SideEffect {
         self.fallback_effect
     }
 
-    /// Side effects of the call: the worst of its fallbacks' and its own.
+    /// Returns the side effect of the call: the greatest of its fallbacks' and its own.
     ///
-    /// Attempts of a tool that `may_run_twice` have none, unless a fallback had one: then the call as a whole must not be
-    /// made again. Of work for others it is known at most that it was sent: its own call is told what came of it.
+    /// Attempts of a tool that `may_run_twice` have none, unless a fallback had one: then the whole call must not be
+    /// repeated. Shared work counts as [`SideEffect::Possible`] at most, since the call that started it reports what
+    /// became of it.
     pub(super) fn effect(&self, may_run_twice: bool) -> SideEffect {
         if may_run_twice && self.fallback_effect == SideEffect::Impossible {
             return SideEffect::Impossible;
@@ -86,7 +87,7 @@ impl AttemptHistory {
         self.fallback_effect.max(self.own.effect()).max(followed)
     }
 
-    /// How far any attempt got, or a fallback.
+    /// Returns the furthest dispatch state of all attempts, including fallbacks.
     pub(super) fn max_dispatch(&self) -> DispatchState {
         let followed = self
             .followed
@@ -97,7 +98,7 @@ impl AttemptHistory {
             .max(followed.unwrap_or(DispatchState::NotSent))
     }
 
-    /// Takes over forked work, which goes on as this call.
+    /// Merges forked work, which continues as this call.
     pub(super) fn merge_fork(&mut self, fork: &Self) {
         self.n_begun += fork.n_begun;
         self.fallback_dispatch = self.fallback_dispatch.max(fork.fallback_dispatch);
@@ -105,12 +106,12 @@ impl AttemptHistory {
         self.present = fork.present.clone();
     }
 
-    /// Takes over a hedged attempt that lost: its marks are known here.
+    /// Merges a hedged attempt that lost. Its marks are in this history already.
     pub(super) fn merge_hedge(&mut self, hedge: &Self) {
         self.n_begun += hedge.n_begun;
     }
 
-    /// Takes over the call of a fallback with this effect.
+    /// Merges the call of a fallback that had this effect.
     pub(super) fn merge_fallback(&mut self, fallback: &Self, effect: SideEffect) {
         self.fallback_dispatch = self.fallback_dispatch.max(fallback.max_dispatch());
         self.fallback_effect = self.fallback_effect.max(effect);

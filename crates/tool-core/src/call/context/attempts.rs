@@ -1,4 +1,4 @@
-//! What is known of the attempts of a call, and what may follow from it.
+//! Attempts of a call, and the rules for what may follow them.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use super::{CallContext, LayerDecision, Target};
 use crate::{Dispatch, DispatchHistory, DispatchState, ErrorKind, Feature, SideEffect, ToolError, Trust};
 
 impl CallContext {
-    /// How far the present attempt got towards its tool.
+    /// Returns the dispatch mark of the current attempt.
     #[must_use]
     pub fn dispatch(&self) -> &Arc<Dispatch> {
         self.attempts.present()
     }
 
-    /// How far any attempt of the call got, or of a call instead of it.
+    /// Returns the furthest dispatch state of any attempt of the call, including fallbacks.
     #[must_use]
     pub fn max_dispatch_state(&self) -> DispatchState {
         self.attempts.max_dispatch()
     }
 
-    /// Starts another attempt: counts it and gives it a mark of its own. Called by each layer that makes attempts,
-    /// before it makes one. What is not known of the attempts before stays so, also if this one comes to nothing: see
-    /// [`CallContext::unanswered`].
+    /// Starts another attempt: counts it and gives it a mark of its own. Each layer that makes attempts calls this
+    /// before it makes one. An unknown outcome of an earlier attempt stays unknown, even if this attempt is never
+    /// sent: see [`CallContext::unanswered`].
     pub fn next_attempt(&mut self) {
         self.attempt += 1;
         self.attempts.next();
     }
 
-    /// Notes that the present attempt is made: nothing holds it back any more. It starts one, if no layer around did.
+    /// Records that the current attempt passed all limits and breakers. Starts an attempt if no outer layer did.
     pub fn begin_attempt(&mut self) {
         if self.attempt <= self.attempts.n_begun() {
             self.next_attempt();
@@ -34,19 +34,19 @@ impl CallContext {
         self.attempts.begin();
     }
 
-    /// Returns how many attempts were made, or at least 1 if one was sent. Attempts that were held back, by a limit or a
-    /// breaker, do not count.
+    /// Returns the number of attempts that were made, at least 1 if one was sent. Attempts that a limit or a breaker
+    /// rejected do not count.
     #[must_use]
     pub fn n_begun(&self) -> u32 {
         let is_sent = self.attempts.own().max_dispatch_state() != DispatchState::NotSent;
         self.attempts.n_begun().max(is_sent.into())
     }
 
-    /// The error for an attempt that was not answered: of this kind if the tool cannot have run, in this attempt or in one
-    /// before, or may run twice; [`ErrorKind::OutcomeUnknown`] otherwise.
+    /// Returns the error of an attempt without an answer: of this kind if the tool cannot have run in any attempt or
+    /// may run twice, [`ErrorKind::OutcomeUnknown`] otherwise.
     ///
-    /// A tool may run twice when its operator declared it idempotent or read-only; what a server says of its own
-    /// tools does not count.
+    /// A tool may run twice if its operator declared it idempotent or read-only. Declarations of a server do not
+    /// count.
     #[must_use]
     pub fn unanswered(&self, kind: ErrorKind, message: impl Into<String>) -> ToolError {
         let error = if self.side_effect() == SideEffect::Unknown {
@@ -64,31 +64,31 @@ impl CallContext {
         self.attempts.effect(self.is_repeatable_tool())
     }
 
-    /// Decides whether a tool that must not run twice may have run for this call: the one rule for what may follow a
-    /// failure. If it may have run, nothing else is given: no fallback, no kept and no given answer.
+    /// Returns `true` if a tool that must run at most once may have run for this call. This is the one rule for what
+    /// may follow a failure: after it, no fallback, no cached reply and no default is returned.
     ///
     /// | attempt | may run twice ([`CallContext::may_run_twice`]) | must not run twice |
     /// |---|---|---|
     /// | not sent | no | no |
-    /// | sent, and the answer says that it was not taken ([`Dispatch::not_taken`]) | no | no |
+    /// | sent, and the answer says that the request was not accepted ([`Dispatch::not_taken`]) | no | no |
     /// | sent, with any other answer or none | no | **yes** |
     ///
-    /// One attempt of the call that may have run is enough, and so is one of a tool that was called instead. An
-    /// idempotency key that is passed on lets the same tool be called again ([`CallContext::may_be_repeated`]), and no
-    /// other.
+    /// One such attempt is enough, of this tool or of a fallback. An idempotency key that the backend receives allows
+    /// another call of the same tool ([`CallContext::may_be_repeated`]), but of no other tool.
     #[must_use]
     pub fn may_have_run(&self) -> bool {
         self.side_effect() != SideEffect::Impossible
     }
 
-    /// Decides whether the call may be sent to its tool once more. Stricter than [`CallContext::may_have_run`]: after a
-    /// byte has left, no answer makes it safe, but only the operator's word or a key that is passed on.
+    /// Returns `true` if the call may be sent to its tool again. Stricter than [`CallContext::may_have_run`]: once a
+    /// byte was sent, only a declaration of the operator or an idempotency key that the backend receives makes it
+    /// safe.
     #[must_use]
     pub fn may_be_sent_again(&self) -> bool {
         self.max_dispatch_state() == DispatchState::NotSent || self.may_be_repeated()
     }
 
-    /// Returns the error of this call, saying whether the tool may have run: see [`CallContext::may_have_run`].
+    /// Marks the error if the tool may have run: see [`CallContext::may_have_run`].
     #[must_use]
     pub fn mark(&self, error: ToolError) -> ToolError {
         if self.may_have_run() {
@@ -98,28 +98,27 @@ impl CallContext {
         }
     }
 
-    /// Returns the marks of all attempts of the call, for calls that wait for the same work: see
-    /// [`CallContext::follow`].
+    /// Returns the marks of all attempts of the call, for calls that share its work: see [`CallContext::follow`].
     #[must_use]
     pub fn history(&self) -> &Arc<DispatchHistory> {
         self.attempts.own()
     }
 
-    /// Waits for work that is done for other calls as well, and whose attempts are counted there: the tool may have run
-    /// for this call when it may have run for that.
+    /// Follows shared work whose attempts count in `history`: the tool may have run for this call if it may have run
+    /// for that work.
     pub fn follow(&mut self, history: Arc<DispatchHistory>) {
         self.attempts.follow(history);
     }
 
-    /// Whether the tool may run twice for one call: the operator declared it idempotent or read-only. Prompts and
-    /// resources are read, by the protocol's own word. What is asked about a task can be asked again. A call for which
-    /// another tool has run already that must not run twice cannot be made again.
+    /// Returns `true` if the tool may run twice for one call: the operator declared it idempotent or read-only.
+    /// Prompts and resources are reads by protocol, and requests about a task can be repeated. Returns `false` after
+    /// a fallback that must run at most once may have run.
     #[must_use]
     pub fn may_run_twice(&self) -> bool {
         !self.side_effect_by_fallback() && self.is_repeatable_tool()
     }
 
-    /// Whether the tool of the call may run twice, whatever other tools did for it.
+    /// Returns `true` if the tool of the call may run twice, regardless of fallbacks.
     fn is_repeatable_tool(&self) -> bool {
         let descriptor = self.tool().descriptor();
         let metadata = &descriptor.metadata;
@@ -128,43 +127,42 @@ impl CallContext {
         is_declared || descriptor.feature != Feature::Tool || matches!(self.target, Target::Task { .. })
     }
 
-    /// Whether a tool may have run in the place of this one that must not run twice: see
-    /// [`CallContext::merge_fallback`].
+    /// Returns `true` if a fallback may have run that must run at most once: see [`CallContext::merge_fallback`].
     #[must_use]
     pub fn side_effect_by_fallback(&self) -> bool {
         self.attempts.fallback_effect() != SideEffect::Impossible
     }
 
-    /// Whether the tool may be called again after an attempt of which nobody knows whether it ran: it may run twice, or
-    /// what runs it is told the call's idempotency key and so does once what it is told twice.
+    /// Returns `true` if the tool may be called again after an attempt whose outcome is unknown: it may run twice, or
+    /// the backend receives the idempotency key of the call and deduplicates by it.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
         self.may_run_twice() || self.is_keyed() && !self.side_effect_by_fallback()
     }
 
-    /// Whether what runs the tool is told the call's idempotency key.
+    /// Returns `true` if the backend receives the idempotency key of the call.
     fn is_keyed(&self) -> bool {
         let settings = self.tool().settings();
         let is_tool = matches!(self.target, Target::Tool(_));
         settings.idempotency.passes_key && is_tool && self.extras.idempotency_key.is_some()
     }
 
-    /// Takes over what the call of a fallback reports back: its notes, and how far it got. If it must not run twice and
-    /// may have run, the present call must not either: see [`CallContext::may_run_twice`].
+    /// Merges the call of a fallback: its decisions and dispatch states. If the fallback must run at most once and
+    /// may have run, the current call must not be repeated either: see [`CallContext::may_run_twice`].
     pub fn merge_fallback(&mut self, fallback: Self) {
         let effect = fallback.side_effect();
         self.attempts.merge_fallback(&fallback.attempts, effect);
         self.merge_decisions(fallback.decisions);
     }
 
-    /// Takes over what forked work reports back: its notes, its attempts and how far it got.
+    /// Merges forked work: its decisions, attempts and dispatch states.
     pub fn merge_fork(&mut self, fork: Self) {
         self.attempt = self.attempt.max(fork.attempt);
         self.attempts.merge_fork(&fork.attempts);
         self.merge_decisions(fork.decisions);
     }
 
-    /// Takes over what a hedged attempt reports back that came to nothing: its notes and its number.
+    /// Merges a hedged attempt that lost: its decisions and its number.
     pub fn merge_hedge(&mut self, hedge: Self) {
         self.attempt = self.attempt.max(hedge.attempt);
         self.attempts.merge_hedge(&hedge.attempts);

@@ -1,6 +1,6 @@
 use std::{fmt, num::ParseIntError, str::FromStr};
 
-/// What ties all records of a call together: 128 random bits, shown as 32 hexadecimal digits.
+/// Id that all records of a call share: 128 random bits, shown as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CorrelationId(pub u128);
 

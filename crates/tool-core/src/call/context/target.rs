@@ -2,37 +2,39 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{Task, TaskRequest, Tool};
 
-/// What a call is addressed to.
+/// Target of a call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Target {
-    /// A tool, to be called.
+    /// Calls a tool.
     Tool(Arc<Tool>),
-    /// A prompt, to be rendered with the arguments.
+    /// Renders a prompt with the arguments.
     Prompt(Arc<Tool>),
-    /// A resource, to be read.
+    /// Reads a resource.
     Resource {
-        /// The resource itself, or the template that it belongs to.
+        /// The resource, or the template that matches its URI.
         resource: Arc<Tool>,
-        /// Its own URI.
+        /// URI of the resource.
         uri: Arc<str>,
     },
-    /// A prompt or template of which an argument is to be completed. The call's arguments are what the protocol says
-    /// beside the reference: `argument` and perhaps `context`.
+    /// Completes an argument of a prompt or template. The arguments of the call are the protocol's members next to
+    /// the reference: `argument` and optionally `context`.
     Completion(Arc<Tool>),
-    /// A task that a call of a tool became. The call has no arguments; everything else goes by the tool.
+    /// Sends a request about a task that a call has become. The call has no arguments; settings, schema and state are
+    /// those of the tool.
     Task {
-        /// The tool that was called.
+        /// Tool that was called.
         tool: Arc<Tool>,
-        /// The task.
+        /// Task.
         task: Task,
-        /// What is asked about it.
+        /// Request about the task.
         request: TaskRequest,
     },
 }
 
 impl Target {
-    /// The tool, or what stands for one: layers go by its settings, schema and state.
+    /// Returns the tool, or the entry that represents a prompt or resource. Layers use its settings, schema and
+    /// state.
     #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
         match self {
@@ -42,7 +44,7 @@ impl Target {
         }
     }
 
-    /// The name that policy rules and logs know it by: of a resource that a template stands for, its own.
+    /// Returns the name for policy rules and logs. A resource that a template matches has a name of its own.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         let name = self.tool().name();
