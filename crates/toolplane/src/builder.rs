@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch::Sender;
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    ApprovalNews, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
+    ApprovalListener, Approvals, Clock, Descriptor, Event, Executor, Jitter, Ledger, Observe, Observers,
     OnUpdate, Secrets, Settings, Source, SourceState, Update,
 };
 use tool_manifest::{Configuration, Loaded, ProcessSecrets};
@@ -58,7 +58,7 @@ pub struct Builder {
     chaos: ChaosLayer,
     ledger: Option<Arc<dyn Ledger>>,
     approvals: Option<Arc<dyn Approvals>>,
-    approval_news: Vec<Arc<dyn ApprovalNews>>,
+    approval_news: Vec<Arc<dyn ApprovalListener>>,
     kept_in: KeptIn,
 }
 
@@ -145,7 +145,7 @@ impl Builder {
     }
 
     /// Tells this of every approval that is asked for or decided.
-    pub fn approval_news(mut self, news: Arc<dyn ApprovalNews>) -> Self {
+    pub fn approval_news(mut self, news: Arc<dyn ApprovalListener>) -> Self {
         self.approval_news.push(news);
         self
     }
@@ -271,7 +271,7 @@ fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redact
                         *reason = hidden;
                     }
                 }
-                observers.tell(&Event::SourceChanged { change: &change });
+                observers.emit(&Event::SourceChanged { change: &change });
             }
         }) as OnUpdate),
     );

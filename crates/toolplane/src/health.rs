@@ -63,7 +63,7 @@ impl Toolplane {
             loop {
                 sleep(LOOK).await;
                 for alert in self.0.watch.monitor.check(&self.0.watch.book) {
-                    self.0.observers.tell(&Event::Alert { alert: &alert });
+                    self.0.observers.emit(&Event::Alert { alert: &alert });
                 }
             }
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use raw_json::RawJson;
-use tool_core::{ApprovalNews, ApprovalRecord, Clock, Event, Observe, rfc3339};
+use tool_core::{ApprovalListener, ApprovalRecord, Clock, Event, Observe, rfc3339};
 use tool_manifest::{Configuration, WebhookSpec};
 use tool_observe::{Webhook, webhook};
 use tool_policy::approval_json;
@@ -98,7 +98,7 @@ impl Hooks {
     }
 
     /// Who tells them of approvals.
-    pub(crate) fn of_approvals(&self) -> Arc<dyn ApprovalNews> {
+    pub(crate) fn of_approvals(&self) -> Arc<dyn ApprovalListener> {
         Arc::new(self.teller())
     }
 
@@ -120,8 +120,8 @@ impl Observe for Teller {
     }
 }
 
-impl ApprovalNews for Teller {
-    fn told(&self, approval: &ApprovalRecord) {
+impl ApprovalListener for Teller {
+    fn approval_changed(&self, approval: &ApprovalRecord) {
         let present = self.present.load();
         if present.approvals.is_empty() {
             return;

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use futures_util::{StreamExt, stream};
 use tool_chaos::ChaosLayer;
 use tool_core::{
-    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, Disabled, DynInvoke,
+    Arguments, Asker, CallContext, Caller, ClientIdentity, Clock, CorrelationId, DisabledTool, DynInvoke,
     ErrorKind, Event, Feature, Instant, LayerDecision, Ledger, LedgerEntry, ListWarning, Mode, Observers,
     Outcome, PrepareError, SourceState, SourceStatus, Target, Tool, ToolError, format_duration,
 };
@@ -311,7 +311,7 @@ impl Toolplane {
         let caller = wanted.caller.get_or_insert_with(|| self.local_caller());
         let found = self.find(&wanted.address, caller, &client, wanted.deadline).await;
         let target = found.inspect_err(|error| {
-            self.0.observers.tell(&Event::Unresolved { caller, error });
+            self.0.observers.emit(&Event::Unresolved { caller, error });
         })?;
         Ok(self.context(request, target, deadline))
     }
@@ -480,18 +480,18 @@ impl Toolplane {
 
     /// The tools, prompts and resources that are switched off since their credentials were refused, and why.
     #[must_use]
-    pub fn disabled(&self) -> Vec<(Arc<str>, Disabled)> {
+    pub fn disabled(&self) -> Vec<(Arc<str>, DisabledTool)> {
         let off = self.switched_off().into_iter();
         off.map(|(tool, disabled)| (tool.name().clone(), disabled))
             .collect()
     }
 
-    pub(crate) fn switched_off(&self) -> Vec<(Arc<Tool>, Disabled)> {
+    pub(crate) fn switched_off(&self) -> Vec<(Arc<Tool>, DisabledTool)> {
         let snapshot = self.0.registry.snapshot();
         let all = Feature::ALL
             .into_iter()
             .flat_map(|feature| snapshot.list(feature).iter().cloned());
-        let mut off: Vec<(Arc<Tool>, Disabled)> = Vec::new();
+        let mut off: Vec<(Arc<Tool>, DisabledTool)> = Vec::new();
         for tool in all.chain(self.0.registry.tools_of_clients()) {
             let is_new = |(known, _): &(Arc<Tool>, _)| !Arc::ptr_eq(known.state(), tool.state());
             if let Some(disabled) = tool.state().disabled()

@@ -108,7 +108,9 @@ impl ClientIdentity {
             key: known.unwrap_or_else(|| ClientKey::Principal(Arc::clone(principal))),
             principal: Arc::clone(principal),
             tenant: Arc::clone(&caller.tenant),
-            capabilities: ask.map_or(capabilities, |ask| ClientCapabilities::from_json(&ask.capabilities())),
+            capabilities: ask.map_or(capabilities, |ask| {
+                ClientCapabilities::from_json(&ask.capabilities())
+            }),
         }
     }
 }

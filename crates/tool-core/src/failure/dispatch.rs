@@ -3,53 +3,54 @@ use std::sync::{
     atomic::{AtomicU8, AtomicU32, Ordering},
 };
 
-/// How far an attempt got towards its tool: what decides whether it may be sent again, also when its future was
-/// dropped.
+/// Dispatch mark of one attempt: how far it got towards its backend. Decides whether the request may be sent again,
+/// also after the future was dropped.
 ///
-/// An executor marks [`Dispatch::sent`] right before the first byte leaves, [`Dispatch::answered`] when the answer is
-/// there, and [`Dispatch::not_taken`] when the answer says that the request was not taken. Marks only go forward.
+/// An executor marks [`Dispatch::sent`] immediately before the first byte is sent, [`Dispatch::answered`] when the
+/// answer has arrived, and [`Dispatch::not_taken`] when the answer says that the request was not accepted. Marks only
+/// move forward.
 #[derive(Debug, Default)]
 pub struct Dispatch {
     mark: AtomicU8,
     history: Arc<DispatchHistory>,
 }
 
-/// The marks of a [`Dispatch`], in their order.
+/// States of a [`Dispatch`], in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DispatchState {
-    /// Nothing has left: the tool cannot have run.
+    /// No byte was sent: the tool cannot have run.
     NotSent,
-    /// At least a byte may have left: the tool may have run.
+    /// At least one byte may have been sent: the tool may have run.
     Sent,
-    /// The tool has answered.
+    /// The backend has answered.
     Answered,
 }
 
-/// Whether a tool that must run at most once may have run, from the best case to the worst.
-///
-/// The side effect of several attempts is the greatest of theirs.
+/// Side effect of a call whose tool must run at most once, from the best case to the worst. The side effect of
+/// several attempts is the greatest of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum SideEffect {
-    /// No: nothing was sent, or the answer says that it was not taken.
+    /// None: nothing was sent, or the answer says that the request was not accepted.
     #[default]
     Impossible,
-    /// Yes: it was sent and answered.
+    /// Possible: the request was sent and answered.
     Possible,
-    /// Yes: it was sent and not answered, so nobody knows.
+    /// Unknown: the request was sent and not answered.
     Unknown,
 }
 
-/// Whether an HTTP status says that the request was not taken, so that the tool has not run: 401, 408, 421, 425, 429 and
-/// 503 (RFC 9110, sections 15.5.2, 15.5.9, 15.5.20 and 15.6.4; RFC 8470, section 5.2; RFC 6585, section 4).
+/// Returns `true` if an HTTP status says that the request was not accepted, so the tool has not run: 401, 408, 421,
+/// 425, 429 and 503 (RFC 9110, sections 15.5.2, 15.5.9, 15.5.20 and 15.6.4; RFC 8470, section 5.2; RFC 6585, section
+/// 4).
 #[must_use]
 pub const fn is_status_not_taken(status: u16) -> bool {
     matches!(status, 401 | 408 | 421 | 425 | 429 | 503)
 }
 
-/// Counts the marks of all attempts of one call, as they are set.
+/// Counters of the dispatch marks of all attempts of one call.
 ///
-/// Calls that wait for the same work share its history, so each of them can tell whether the tool may have run, also
-/// while the work goes on.
+/// Calls that share work share its history, so each of them can tell whether the tool may have run, even while the
+/// work continues.
 #[derive(Debug, Default)]
 pub struct DispatchHistory {
     n_sent: AtomicU32,
@@ -62,7 +63,7 @@ const ANSWERED: u8 = DispatchState::Answered as u8;
 const NOT_TAKEN: u8 = ANSWERED + 1;
 
 impl Dispatch {
-    /// The mark of another attempt of the call that has this history.
+    /// Creates the mark of another attempt of the call that has this history.
     #[must_use]
     pub fn within(history: Arc<DispatchHistory>) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl Dispatch {
         }
     }
 
-    /// Marks that the first byte is about to leave.
+    /// Marks that the first byte is about to be sent.
     pub fn sent(&self) {
         self.raise(SENT);
     }
@@ -81,8 +82,8 @@ impl Dispatch {
         self.raise(ANSWERED);
     }
 
-    /// Marks that an answer has arrived which says that the request was not taken: the tool has not run, although the
-    /// request was sent.
+    /// Marks that an answer has arrived which says that the request was not accepted: it was sent, and the tool has
+    /// not run.
     pub fn not_taken(&self) {
         self.raise(NOT_TAKEN);
     }
@@ -101,7 +102,7 @@ impl Dispatch {
         }
     }
 
-    /// How far the attempt got.
+    /// Returns the state of the attempt.
     #[must_use]
     pub fn state(&self) -> DispatchState {
         match self.mark.load(Ordering::Acquire) {
@@ -113,7 +114,7 @@ impl Dispatch {
 }
 
 impl DispatchHistory {
-    /// How far any of the attempts got.
+    /// Returns the furthest state of any attempt.
     #[must_use]
     pub fn max_dispatch_state(&self) -> DispatchState {
         match (self.sent(), self.answered()) {
@@ -123,7 +124,7 @@ impl DispatchHistory {
         }
     }
 
-    /// Returns the side effect of the attempts, if the tool must run at most once.
+    /// Returns the side effect of the attempts, for a tool that must run at most once.
     #[must_use]
     pub fn effect(&self) -> SideEffect {
         if self.sent() > self.answered() {

@@ -4,7 +4,7 @@ use raw_json::RawJson;
 
 use crate::{CorrelationId, RetryAfter};
 
-/// Why a call did not give a result. Layers match on [`ToolError::kind`], never on the text.
+/// Error of a call without a result. Layers match on [`ToolError::kind`], never on the text.
 #[derive(Clone)]
 pub struct ToolError(Box<Inner>);
 
@@ -23,62 +23,62 @@ struct Inner {
     log_message: Option<String>,
 }
 
-/// What kind of failure a [`ToolError`] is. The methods are the one table of what follows from a kind.
+/// Kind of a [`ToolError`]. Its methods are the one table of consequences of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The arguments do not fit the tool's input schema, or its upstream does not take them.
+    /// The arguments do not satisfy the tool's input schema, or the upstream rejects them.
     InvalidArguments,
-    /// The tool's result does not fit its output schema.
+    /// The tool's result does not satisfy its output schema.
     ResultInvalid,
-    /// There is no such tool, or none that the caller may know of; or its upstream does not know what is asked for.
+    /// The tool does not exist or is hidden from the caller, or the upstream does not know the requested item.
     NotFound,
-    /// A policy refuses the call.
+    /// A policy denies the call.
     Denied,
-    /// The upstream does not accept our credentials.
+    /// The upstream rejects our credentials.
     Auth,
-    /// A rate limit, ours or the upstream's, is reached.
+    /// A rate limit, ours or the upstream's, is exceeded.
     RateLimited,
-    /// Too much is queued already; nothing was sent.
+    /// A queue is full; nothing was sent.
     Overloaded,
-    /// The upstream cannot be reached or is held back after failures.
+    /// The upstream is unreachable, or its circuit breaker is open.
     Unavailable,
     /// The deadline has passed.
     Timeout,
-    /// The caller has withdrawn the call.
+    /// The caller cancelled the call.
     Cancelled,
-    /// The upstream has answered with an error.
+    /// The upstream answered with an error.
     UpstreamError,
-    /// The upstream broke its protocol.
+    /// The upstream violated its protocol.
     Protocol,
-    /// The result is larger than allowed.
+    /// The result exceeds the size limit.
     ResultTooLarge,
-    /// Whether the tool ran is not known, and it must not run twice.
+    /// It is unknown whether the tool ran, and it must not run twice.
     OutcomeUnknown,
-    /// The tool is no longer what was approved.
+    /// The definition of the tool differs from the approved one.
     ToolChanged,
-    /// The tool needs something of the caller's client that this did not declare: no later call helps either.
+    /// The tool needs a capability that the caller's client did not declare. Later calls fail as well.
     MissingCapability,
-    /// A fault of ours.
+    /// An error in toolplane itself.
     Internal,
 }
 
-/// The coarse classes that error policies are written in.
+/// Coarse categories of failures, for error policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// May pass by itself: time-outs, lost connections, failing servers.
+    /// May pass without intervention: timeouts, lost connections, failing servers.
     Transient,
-    /// Passes when one waits as told.
+    /// Passes after the stated time.
     RateLimit,
     /// Needs other credentials.
     Authentication,
     /// Needs other arguments, or another tool.
     Validation,
-    /// Nothing is known of it.
+    /// Unclassified.
     Unknown,
 }
 
-/// One row of the table: what follows from a kind.
+/// Row of the table: the consequences of one kind.
 struct Row {
     name: &'static str,
     category: Category,
@@ -90,7 +90,7 @@ struct Row {
     advice: &'static str,
 }
 
-/// What follows from each kind, in the order of [`ErrorKind`].
+/// Consequences of each kind, in the order of [`ErrorKind`].
 #[rustfmt::skip]
 const TABLE: [Row; ErrorKind::ALL.len()] = {
     use Category::{Authentication, RateLimit, Transient, Unknown, Validation};
@@ -121,7 +121,7 @@ const TABLE: [Row; ErrorKind::ALL.len()] = {
 };
 
 impl ErrorKind {
-    /// Every kind, in the order of the table.
+    /// All kinds, in the order of the table.
     pub const ALL: [Self; 17] = [
         Self::InvalidArguments,
         Self::ResultInvalid,
@@ -146,61 +146,61 @@ impl ErrorKind {
         &TABLE[self as usize]
     }
 
-    /// The name that goes over the wire and into records, such as `invalid_arguments`.
+    /// Returns the name on the wire and in records, such as `invalid_arguments`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.row().name
     }
 
-    /// The class that an error policy is written in.
+    /// Returns the category for error policies.
     #[must_use]
     pub const fn category(self) -> Category {
         self.row().category
     }
 
-    /// Whether the same call may succeed later. Whether it may be sent again is another question: see
+    /// Returns `true` if the same call may succeed later. Whether it may be sent again is a different question: see
     /// [`Dispatch`](crate::Dispatch).
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         self.row().retryable
     }
 
-    /// Whether it is a sign that the upstream is ill.
+    /// Returns `true` if the failure indicates an unhealthy upstream.
     #[must_use]
     pub const fn counts_for_breaker(self) -> bool {
         self.row().counts_for_breaker
     }
 
-    /// Whether an attempt that ends so counts as a failure of the tool in its health. Beside what counts for a breaker
-    /// these are refused credentials: holding the tool back would not help, but it does not work. What does not count is
-    /// the caller's doing, or ours.
+    /// Returns `true` if an attempt that ends with this kind counts as a failure in the tool's health. Besides
+    /// failures that count for a breaker, these are rejected credentials: blocking the tool would not help, yet it
+    /// does not work. Failures caused by the caller or by toolplane do not count.
     #[must_use]
     pub const fn counts_for_health(self) -> bool {
         self.row().counts_for_health
     }
 
-    /// Whether something else may be given in the place of the answer, where the tool's ladder says what: see
-    /// [`FailureStep`](crate::FailureStep). Not where other arguments or a permission are needed, where somebody withdrew
-    /// the call, or where nobody knows what the tool did.
+    /// Returns `true` if a fallback step may replace the answer, as configured by `on_failure`: see
+    /// [`FailureStep`](crate::FailureStep). `false` if the call needs other arguments or a permission, was cancelled,
+    /// or has an unknown outcome.
     #[must_use]
     pub const fn degrades(self) -> bool {
         self.row().degrades
     }
 
-    /// Whether an operator is told of it, if not of every single one: it should not happen, or somebody has to look.
-    /// Refused credentials have an alert of their own, when a tool is switched off for them.
+    /// Returns `true` if the failure raises an alert, at a limited rate: it should not happen, or needs an operator.
+    /// Rejected credentials have an alert of their own, when the tool is disabled.
     #[must_use]
     pub const fn alerts(self) -> bool {
         self.row().alerts
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// What a model should do about it, in words made for it.
+    /// Returns advice for a model.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         self.row().advice
@@ -214,8 +214,8 @@ impl fmt::Display for ErrorKind {
 }
 
 impl ToolError {
-    /// An error of this kind. The message is a lower-case fragment that may be shown to a model: no secrets, no
-    /// internal addresses.
+    /// Creates an error. `message` is a lower-case fragment that may be shown to a model: no secrets, no internal
+    /// addresses.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
@@ -233,66 +233,65 @@ impl ToolError {
         }))
     }
 
-    /// The same error in other words.
+    /// Replaces the message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// Sets the text that logs show in place of the message: for a message that holds values of the caller.
+    /// Sets the text that logs show instead of the message, for a message that contains values of the caller.
     #[must_use]
     pub fn with_log_message(mut self, message: impl Into<String>) -> Self {
         self.0.log_message = Some(message.into());
         self
     }
 
-    /// Text that logs show in place of the message; the message itself if absent.
+    /// Returns the text that logs show instead of the message; `None` if logs show the message.
     #[must_use]
     pub fn log_message(&self) -> Option<&str> {
         self.0.log_message.as_deref()
     }
 
-    /// The same error with what caused it.
+    /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// The same error with the time after which a retry makes sense.
+    /// Sets the time after which a retry may succeed.
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.0.retry_after = Some(after);
         self
     }
 
-    /// The same error with what the upstream says of when it may be asked again.
+    /// Applies the retry hint of the upstream.
     #[must_use]
-    pub fn with_told(self, told: RetryAfter) -> Self {
+    pub fn with_retry_hint(self, told: RetryAfter) -> Self {
         match told {
             RetryAfter::In(wait) => self.with_retry_after(wait),
             RetryAfter::Never => self.with_no_retry(),
         }
     }
 
-    /// The same error, which another attempt of this very call does not help: the upstream said so, or a layer holds
-    /// the tool back. What the caller may do later is for [`ToolError::retry_after`] to say.
+    /// Forbids further attempts of this call: the upstream asked not to retry, or a layer blocks the tool.
+    /// [`ToolError::retry_after`] tells when the caller may call again.
     #[must_use]
     pub fn with_no_retry(mut self) -> Self {
         self.0.no_retry = true;
         self
     }
 
-    /// The same error, which is no sign that anything is ill, whatever its kind says: it counts for no breaker and for no
-    /// health.
+    /// Excludes the error from health and breakers, whatever its kind.
     #[must_use]
     pub fn ignored_by_health(mut self) -> Self {
         self.0.no_sign = true;
         self
     }
 
-    /// The same error, after which the tool may have run, and must not run twice: see
+    /// Marks that the tool may have run and must not run twice: see
     /// [`CallContext::may_have_run`](crate::CallContext::may_have_run).
     #[must_use]
     pub fn with_may_have_run(mut self) -> Self {
@@ -300,23 +299,21 @@ impl ToolError {
         self
     }
 
-    /// The same error with what the upstream said about it, as data.
+    /// Sets the details that the upstream reported, as data.
     #[must_use]
     pub fn with_detail(mut self, detail: RawJson) -> Self {
         self.0.detail = Some(detail);
         self
     }
 
-    /// The same error with the id under which is remembered what is known of the call: see
-    /// [`Ledger`](crate::Ledger).
+    /// Sets the id of the call's entry in the [`Ledger`](crate::Ledger).
     #[must_use]
     pub fn with_ledger_id(mut self, id: CorrelationId) -> Self {
         self.0.ledger_id = Some(id);
         self
     }
 
-    /// The same error in other words, with the first as its cause: what a caller is told may say less than what an
-    /// operator reads.
+    /// Returns an error with another message, caused by this one. A caller may learn less than an operator.
     #[must_use]
     pub fn reworded(self, message: impl Into<String>) -> Self {
         let mut told = Self(self.0.clone());
@@ -324,14 +321,14 @@ impl ToolError {
         told.with_source(self)
     }
 
-    /// The same error with other advice than that of its kind.
+    /// Replaces the advice of the kind.
     #[must_use]
     pub fn with_advice(mut self, advice: Arc<str>) -> Self {
         self.0.advice = Some(advice);
         self
     }
 
-    /// What a model should do about it. An error that invites another call does not if the tool may have run.
+    /// Returns the advice for a model. It never suggests another call if the tool may have run.
     #[must_use]
     pub fn advice(&self) -> &str {
         let kind = match self.kind() {
@@ -341,56 +338,57 @@ impl ToolError {
         self.0.advice.as_deref().unwrap_or(kind.advice())
     }
 
-    /// The same error without what the upstream said about it as data.
+    /// Removes the details that the upstream reported.
     #[must_use]
     pub fn without_detail(mut self) -> Self {
         self.0.detail = None;
         self
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What went wrong, in words.
+    /// Returns the message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// How long to wait before a retry, if the upstream or a limit said so.
+    /// Returns the time to wait before a retry, if the upstream or a limit stated one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Whether another attempt of this very call may help: see [`ToolError::with_no_retry`].
+    /// Returns `true` if another attempt of this call may succeed: see [`ToolError::with_no_retry`].
     #[must_use]
     pub fn allows_retry(&self) -> bool {
         !self.0.no_retry
     }
 
-    /// Whether it counts as its kind says: see [`ToolError::ignored_by_health`].
+    /// Returns `true` if the error counts for health and breakers as its kind says: see
+    /// [`ToolError::ignored_by_health`].
     #[must_use]
     pub fn counts_for_health(&self) -> bool {
         !self.0.no_sign
     }
 
-    /// Whether the tool may have run, and must not run twice: see [`ToolError::with_may_have_run`].
+    /// Returns `true` if the tool may have run and must not run twice: see [`ToolError::with_may_have_run`].
     #[must_use]
     pub fn may_have_run(&self) -> bool {
         self.0.may_have_run || self.0.kind == ErrorKind::OutcomeUnknown
     }
 
-    /// Under which id is remembered what is known of the call.
+    /// Returns the id of the call's entry in the ledger.
     #[must_use]
     pub fn ledger_id(&self) -> Option<CorrelationId> {
         self.0.ledger_id
     }
 
-    /// What the upstream said about it, as data.
+    /// Returns the details that the upstream reported, as data.
     #[must_use]
     pub fn detail(&self) -> Option<&RawJson> {
         self.0.detail.as_ref()

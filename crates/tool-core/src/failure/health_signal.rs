@@ -2,55 +2,56 @@ use std::time::Duration;
 
 use crate::{CallContext, ErrorKind, Outcome, ToolError};
 
-/// What an attempt says of something: of its tool, or of what runs it.
+/// Signal of one attempt about the health of its tool or of its upstream.
 ///
-/// Breakers and [health](crate::Health) count apart, and both go by this, so that they cannot disagree about what an attempt
-/// was.
+/// Breakers and [health](crate::Health) count separately and use the same signals, so they never disagree about an
+/// attempt.
 ///
 /// | | health | breakers |
 /// |---|---|---|
-/// | [`Answered`](Sign::Answered), [`Reported`](Sign::Reported) | a success | a success |
-/// | [`Ill`](Sign::Ill) | a failure | a failure |
-/// | [`Locked`](Sign::Locked) | a failure | nothing, but it is there |
-/// | [`Apart`](Sign::Apart) | a success | nothing, but it is there |
-/// | [`Unrelated`](Sign::Unrelated) | nothing | nothing, but it is there |
-/// | [`Nothing`](Sign::Nothing) | nothing | nothing |
+/// | [`Answered`](HealthSignal::Answered), [`Reported`](HealthSignal::Reported) | a success | a success |
+/// | [`Failure`](HealthSignal::Failure) | a failure | a failure |
+/// | [`AuthFailure`](HealthSignal::AuthFailure) | a failure | not counted, but reachable |
+/// | [`ToolFailure`](HealthSignal::ToolFailure) | a success | not counted, but reachable |
+/// | [`Neutral`](HealthSignal::Neutral) | not counted | not counted, but reachable |
+/// | [`NotObserved`](HealthSignal::NotObserved) | not counted | not counted |
 ///
-/// That it is there is enough for a breaker's probe, if an answer came at all.
+/// Being reachable is enough for a breaker's probe, if an answer came at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HealthSignal {
-    /// It was answered.
+    /// The attempt was answered.
     Answered,
-    /// It was answered, and the tool reports a failure in its own words: the fault may be the arguments'.
+    /// The attempt was answered with a failure that the tool itself reports. The arguments may be at fault.
     Reported,
-    /// It failed, as it does when something is ill.
+    /// The attempt failed in a way that indicates poor health.
     Failure,
-    /// It failed, and waiting does not help: credentials were refused.
+    /// The attempt failed because credentials were rejected. Waiting does not help.
     AuthFailure,
-    /// The tool failed, and what runs it did its part.
+    /// The tool failed; its upstream worked.
     ToolFailure,
-    /// It failed for what it was, or by our own doing.
+    /// The attempt failed because of the call or of toolplane itself.
     Neutral,
-    /// It was not tried, or not waited for.
+    /// The attempt was not made, or was abandoned.
     NotObserved,
 }
 
-/// What an attempt says of its tool and of what runs it.
+/// Signals of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HealthSignals {
-    /// Of the tool.
+    /// Signal about the tool.
     pub tool: HealthSignal,
-    /// Of what runs it.
+    /// Signal about its upstream.
     pub upstream: HealthSignal,
 }
 
 impl HealthSignals {
-    /// What an attempt says that ended so after this time; that has no result of which nobody waited for the end.
+    /// Derives the signals of an attempt from its result and duration. `result` is `None` if the attempt was
+    /// abandoned.
     #[must_use]
     pub fn of(cx: &CallContext, result: Option<&Result<Outcome, ToolError>>, elapsed: Duration) -> Self {
         match result {
             Some(Ok(Outcome::Reply(reply))) if reply.is_error => Self::both(HealthSignal::Reported),
-            // What waits for a person, or runs dry, was not tried.
+            // A call that waits for a person, and a dry run, made no attempt.
             Some(Ok(Outcome::Pending(_))) => Self::both(HealthSignal::NotObserved),
             Some(Ok(_)) => Self::both(HealthSignal::Answered),
             Some(Err(error)) => Self::of_failure(error),
@@ -69,7 +70,7 @@ impl HealthSignals {
             (false, true) => HealthSignal::AuthFailure,
             (false, false) => HealthSignal::Neutral,
         };
-        // One broken tool of a server does not take the others with it.
+        // A broken tool does not affect the other tools of its server.
         let is_tools_own = matches!(kind, ErrorKind::UpstreamError | ErrorKind::ResultInvalid);
         Self {
             tool,

@@ -1,4 +1,4 @@
-//! Errors, and what follows from them.
+//! Errors, dispatch marks and health signals, and the rules that follow from them.
 
 mod dispatch;
 mod error;

@@ -1,21 +1,21 @@
 use std::time::{Duration, SystemTime};
 
-/// What an upstream says of when it may be asked again.
+/// Time at which an upstream allows another request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RetryAfter {
-    /// Not before so much time is over.
+    /// Not before this time has passed.
     In(Duration),
-    /// Not for this at all: the time that it says is negative, which no clock brings.
+    /// Never for this request: the stated time is negative.
     Never,
 }
 
-/// How long an upstream asks to wait in the words of `Retry-After` (RFC 9110, section 10.2.3): a number of seconds, or a date,
-/// which is compared with `now`. Nothing if it cannot be read. MCP servers and collectors of traces say it in the same way as
-/// HTTP APIs.
+/// Parses a `Retry-After` value (RFC 9110, section 10.2.3): a number of seconds, or a date, which is compared with
+/// `now`. Returns `None` if the text is neither. MCP servers and trace collectors use the same format as HTTP APIs.
 ///
-/// Two things are understood that no standard allows, since they are said and what is meant is clear: a part of a second, which
-/// is waited for as a whole one, and a negative number, with which gRPC's servers forbid another attempt.
+/// Two forms beyond the standard are accepted, since servers send them with a clear meaning: a fraction of a second,
+/// which is rounded up, and a negative number, with which gRPC servers forbid retries.
 ///
+/// # Examples
 /// ```
 /// use std::time::{Duration, SystemTime};
 ///
@@ -42,14 +42,14 @@ pub fn retry_after(text: &str, now: SystemTime) -> Option<RetryAfter> {
     Some(RetryAfter::In(date.duration_since(now).unwrap_or_default()))
 }
 
-/// A decimal number of seconds, rounded up.
+/// Parses a decimal number of seconds and rounds it up.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     if !is_number(whole) || !is_number(part) {
         return None;
     }
-    // A number beyond 64 bits means never again in this call, and so does the largest one.
+    // A number beyond 64 bits is longer than any call, and so is the largest one.
     let whole: u64 = whole.parse().unwrap_or(u64::MAX);
     Some(whole.saturating_add(part.bytes().any(|digit| digit != b'0').into()))
 }

@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    Adapted, Alert, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome, SourceChange, ToolError,
+    AdaptedArguments, Alert, CacheOutcome, CallContext, Caller, Degraded, Instant, Outcome, SourceChange,
+    ToolError,
 };
 
 /// Something that happened, mostly to a call.
@@ -65,7 +66,7 @@ pub enum Event<'a> {
         /// The call, with the arguments that it came with.
         cx: &'a CallContext,
         /// What was changed.
-        adapted: &'a Adapted,
+        adapted: &'a AdaptedArguments,
     },
     /// A layer has refused the call for what it is, who makes it or what was called before, whatever its tool would do.
     Refused {
@@ -124,7 +125,7 @@ pub enum Event<'a> {
         scope: Scope,
     },
     /// A circuit breaker has refused an attempt.
-    HeldBack {
+    BreakerRejected {
         /// The call.
         cx: &'a CallContext,
         /// Whose breaker: of the tool, or of its upstream.
@@ -234,7 +235,7 @@ pub trait Observe: Send + Sync {
 }
 
 /// Who is told what happens. A call carries them along, so that layers can tell of what they do without knowing who
-/// listens: `cx.observers.tell(&Event::…)`.
+/// listens: `cx.observers.emit(&Event::…)`.
 #[derive(Clone, Default)]
 pub struct Observers {
     all: Option<Arc<[Arc<dyn Observe>]>>,
@@ -250,7 +251,7 @@ impl Observers {
 
     /// The same, and one beside them who is told of a single call alone, in the place of any such before.
     #[must_use]
-    pub fn beside(self, own: Arc<dyn Observe>) -> Self {
+    pub fn with_call_observer(self, own: Arc<dyn Observe>) -> Self {
         Self {
             own: Some(own),
             ..self
@@ -258,7 +259,7 @@ impl Observers {
     }
 
     /// Tells all of them.
-    pub fn tell(&self, event: &Event<'_>) {
+    pub fn emit(&self, event: &Event<'_>) {
         let all = self.all.iter().flat_map(|observers| observers.iter());
         for observer in all.chain(&self.own) {
             observer.observe(event);
@@ -268,7 +269,7 @@ impl Observers {
 
 impl Observe for Observers {
     fn observe(&self, event: &Event<'_>) {
-        self.tell(event);
+        self.emit(event);
     }
 }
 

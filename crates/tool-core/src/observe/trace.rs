@@ -1,31 +1,32 @@
 use std::{collections::HashSet, fmt, sync::Arc};
 
-/// Where a call stands in a trace, as W3C Trace Context has it: the trace, and the span that what follows belongs to.
+/// Trace context of a call (W3C Trace Context): its trace, and the parent span of whatever follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace; never 0.
+    /// Trace id; never 0.
     pub trace_id: u128,
-    /// The span; never 0.
+    /// Span id; never 0.
     pub span_id: u64,
-    /// The flags of `traceparent`; see [`TraceContext::SAMPLED`].
+    /// Flags of `traceparent`; see [`TraceContext::SAMPLED`].
     pub flags: u8,
     /// Valid members of `tracestate`, as received; each belongs to a tracing system.
     pub tracestate: Option<Arc<str>>,
 }
 
-/// How long a `tracestate` may be: the least that the standard has everyone pass on. A longer one is left out.
+/// Maximum length of a `tracestate`: the length that the standard requires everyone to propagate. A longer one is
+/// dropped.
 const MAX_STATE: usize = 512;
-/// How many members a `tracestate` may have.
+/// Maximum number of members of a `tracestate`.
 const MAX_STATE_MEMBERS: usize = 32;
 
 impl TraceContext {
-    /// The flag of a trace that is recorded.
+    /// Flag of a sampled trace.
     pub const SAMPLED: u8 = 1;
 
-    /// Reads the two headers. Nothing if `traceparent` is none: whoever sent it is not in a trace then, as the standard
-    /// has it. A `tracestate` that is too long is left out, and so are
-    /// members of it that are none by the standard.
+    /// Parses the two headers. Returns `None` if `traceparent` is invalid: by the standard, the caller then has no
+    /// trace. An oversized `tracestate` and its invalid members are dropped.
     ///
+    /// # Examples
     /// ```
     /// use tool_core::TraceContext;
     ///
@@ -40,7 +41,7 @@ impl TraceContext {
         let mut parts = known.split('-');
         let (version, trace_id) = (hex(parts.next()?, 2)?, hex(parts.next()?, 32)?);
         let (span_id, flags) = (hex(parts.next()?, 16)?, hex(parts.next()?, 2)?);
-        // A later version may have more parts, and has these in front.
+        // A later version may append fields to these.
         let fits = match version {
             0 => rest.is_empty(),
             0xff => false,
@@ -55,14 +56,14 @@ impl TraceContext {
         (fits && context.trace_id != 0 && context.span_id != 0).then_some(context)
     }
 
-    /// Whether the trace is recorded where it comes from.
+    /// Returns `true` if the caller samples the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & Self::SAMPLED != 0
     }
 }
 
-/// The value of so many hexadecimal digits, all of them small.
+/// Parses exactly `length` lower-case hexadecimal digits.
 fn hex(digits: &str, length: usize) -> Option<u128> {
     let are_digits = digits
         .bytes()
@@ -90,7 +91,7 @@ fn read_state(state: &str) -> Option<Arc<str>> {
     (!valid.is_empty()).then(|| valid.join(",").into())
 }
 
-/// Whether this is a key of a `tracestate`: a simple one, or one of a tenant of a system.
+/// Returns `true` for a valid key of a `tracestate`: simple, or of a tenant of a system.
 fn is_state_key(key: &str) -> bool {
     let is_part = |part: &str, most: usize, may_be_digit: bool| {
         let is_first = |byte: &u8| byte.is_ascii_lowercase() || (may_be_digit && byte.is_ascii_digit());
@@ -104,26 +105,26 @@ fn is_state_key(key: &str) -> bool {
     }
 }
 
-/// Whether this is a value of a `tracestate`: printable, without `,` and `=`, and not ending in a space.
+/// Returns `true` for a valid value of a `tracestate`: printable, without `,` and `=`, and without a trailing space.
 fn is_state_value(value: &str) -> bool {
     let is_letter = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b'=');
     (1..=256).contains(&value.len()) && value.bytes().all(is_letter) && !value.ends_with(' ')
 }
 
-/// As a `traceparent`.
+/// Writes the context as a `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Each call of a server is told this, so the digits are not formatted as numbers are.
+        // Every outgoing call writes this, so the digits bypass the number formatter.
         let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
         write_hex(&mut text[3..35], self.trace_id);
         write_hex(&mut text[36..52], self.span_id.into());
-        // Of the flags only those that are known: what the others mean is not known either.
+        // Only known flags are propagated.
         write_hex(&mut text[53..], (self.flags & 3).into());
         f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
-/// Fills a place with the lowest hexadecimal digits of a number.
+/// Fills a slice with the lowest hexadecimal digits of a number.
 fn write_hex(place: &mut [u8], mut number: u128) {
     for digit in place.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 0xf) as usize];

@@ -4,127 +4,127 @@ use raw_json::RawJson;
 
 use crate::{BoxFuture, Instant};
 
-/// Whether calls of a tool need somebody's approval, where its operator says something about it.
+/// Approval setting of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApprovalRule {
-    /// Somebody must approve each call.
+    /// Each call needs approval.
     Required,
-    /// Nobody need approve: what holds for its server or by default does not hold for it.
+    /// No call needs approval, whatever applies to its server or by default.
     Never,
 }
 
-/// A call that somebody must approve, and how far that is. It is good for one call, by this caller, of this tool as it
-/// is, with these arguments, under this policy, until it expires.
+/// Approval of one call: by this caller, of this tool as it is, with these arguments, under this policy, until it
+/// expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRecord {
-    /// What it is known by: random, but no secret.
+    /// Handle: random, but not secret.
     pub handle: Arc<str>,
-    /// Who is to call and what with.
+    /// Call that the approval is bound to.
     pub call: Arc<ApprovalCall>,
-    /// Until when it counts, by the clock of calls.
+    /// Expiry, by the clock of calls.
     pub expiry: Instant,
-    /// How far it is.
+    /// State of the approval.
     pub state: ApprovalState,
 }
 
-/// What an [`ApprovalRecord`] is bound to.
+/// Call that an [`ApprovalRecord`] is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalCall {
-    /// What is called, by the name that agents see.
+    /// Name of the tool, as agents see it.
     pub tool: Arc<str>,
-    /// The tool's version, if it has one.
+    /// Version of the tool, if it has one.
     pub version: Option<String>,
-    /// With which arguments, as the caller wrote them.
+    /// Arguments, as the caller wrote them.
     pub arguments: RawJson,
-    /// On whose behalf.
+    /// Principal of the caller.
     pub principal: Arc<str>,
-    /// Whose data and limits apply.
+    /// Tenant of the caller.
     pub tenant: Arc<str>,
-    /// What the operator says of the tool that matters for the decision, a line each.
+    /// Facts that the operator declared about the tool and that matter for the decision, one line each.
     pub risks: Vec<String>,
-    /// Why it needs approval.
+    /// Reason why the call needs approval.
     pub reason: String,
-    /// Whether somebody else than the caller must decide.
+    /// `true` if the decision must be made by a person other than the caller.
     pub by_another: bool,
-    /// When it was asked for, for people.
+    /// Time of the request for approval, for people.
     pub asked_at: SystemTime,
-    /// Until when it counts, for people.
+    /// Time of expiry, for people.
     pub expires_at: SystemTime,
-    /// What identifies the tool as it is: how it is described, and what runs it.
+    /// Digest of the tool: its definition and its executor settings.
     pub tool_digest: [u8; 32],
-    /// What identifies the arguments.
+    /// Digest of the arguments.
     pub arguments_digest: [u8; 32],
-    /// What identifies the policy.
+    /// Digest of the policy.
     pub policy_digest: [u8; 32],
 }
 
-/// How far an [`ApprovalRecord`] is.
+/// State of an [`ApprovalRecord`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApprovalState {
-    /// Nobody has decided.
+    /// Undecided.
     Pending,
-    /// Nobody has decided, and the person at the client of the one call that it is for is asked.
+    /// Undecided; the client of the one call is being asked.
     Asked,
-    /// The call may be made.
+    /// Approved: the call may be made.
     Approved {
-        /// Who said so.
+        /// Person who approved.
         by: Arc<str>,
     },
-    /// The call must not be made.
+    /// Denied: the call must not be made.
     Denied {
-        /// Who said so.
+        /// Person who denied.
         by: Arc<str>,
-        /// Why, for the caller.
+        /// Reason for the caller.
         reason: Option<String>,
     },
-    /// The call is made now, in this round.
+    /// The call is running in this round.
     Running {
-        /// The round, from 0.
+        /// Round, starting at 0.
         round: u32,
     },
-    /// The tool needs something from the caller before the call goes on with this round.
+    /// The tool needs input from the caller before the call continues with this round.
     Waiting {
-        /// The round, from 1.
+        /// Round, starting at 1.
         round: u32,
     },
-    /// It was used, or given up: it is good for nothing any more.
+    /// Used or abandoned: the approval has no effect any more.
     Ended,
 }
 
-/// Where approvals are kept: the port through which those who ask and those who decide meet.
+/// Port to the storage of approvals, which connects requests and decisions.
 ///
-/// What a state means, and who may change it, is not its business; it makes sure that two who change the same approval
-/// at the same time do not both succeed.
+/// The storage does not interpret states. It guarantees that of two concurrent changes of one approval only one
+/// succeeds.
 pub trait Approvals: Send + Sync {
-    /// Keeps an approval that is asked for, unless one for the same call is [open](ApprovalState::is_open) already and
-    /// has not expired by `now`. The answer is the one that is kept.
+    /// Stores a request for approval, unless an [open](ApprovalState::is_open) approval of the same call exists that
+    /// has not expired by `now`. Returns the stored approval.
     ///
     /// # Errors
-    /// When there is no room for it, or the store does not work.
+    /// If the storage is full or does not work.
     fn ask(
         &self,
         approval: ApprovalRecord,
         now: Instant,
     ) -> BoxFuture<'_, Result<ApprovalRecord, ApprovalsError>>;
 
-    /// The approval of this handle.
+    /// Returns the approval with this handle.
     ///
     /// # Errors
-    /// When the store does not work.
+    /// If the storage does not work.
     fn get<'a>(&'a self, handle: &'a str) -> BoxFuture<'a, Result<Option<ApprovalRecord>, ApprovalsError>>;
 
-    /// Every approval that is kept, the oldest first.
+    /// Returns all stored approvals, oldest first.
     ///
     /// # Errors
-    /// When the store does not work.
+    /// If the storage does not work.
     fn list(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, ApprovalsError>>;
 
-    /// Puts `new` in the place of the approval of the same handle, if that is still in the state `known`. The answer
-    /// tells whether it was. One that has [ended](ApprovalState::Ended) may be forgotten.
+    /// Replaces the approval with the same handle by `new` if its state is still `known` (compare and swap), and
+    /// returns whether it was. An [ended](ApprovalState::Ended) approval may be removed.
     ///
     /// # Errors
-    /// When the store does not work.
+    /// If the storage does not work.
     fn replace<'a>(
         &'a self,
         known: &'a ApprovalState,
@@ -132,43 +132,43 @@ pub trait Approvals: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, ApprovalsError>>;
 }
 
-/// Why an approval can be neither kept nor found. Then nothing is approved.
+/// Error of the storage of approvals. After it, no call is approved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApprovalsError {
-    /// As many as there is room for wait already.
+    /// The limit of pending approvals is reached.
     #[error("{waiting} approvals of {whose} wait already")]
     Full {
-        /// How many.
+        /// Number of pending approvals.
         waiting: usize,
-        /// Of one caller, or of all.
+        /// Owner of the limit: one caller, or all.
         whose: &'static str,
     },
-    /// The store does not work.
+    /// The storage does not work.
     #[error("approvals cannot be kept: {0}")]
     Unavailable(String),
 }
 
-/// Is told of approvals that are asked for or decided, such as to call somebody.
-pub trait ApprovalNews: Send + Sync {
-    /// An approval is asked for, or was decided. It must not block.
-    fn told(&self, approval: &ApprovalRecord);
+/// Receiver of requested and decided approvals, for example to notify a person.
+pub trait ApprovalListener: Send + Sync {
+    /// Called when an approval is requested or was decided. Must not block.
+    fn approval_changed(&self, approval: &ApprovalRecord);
 }
 
 impl ApprovalState {
-    /// Whether any call that it is for can still be made with it, or is refused by it.
+    /// Returns `true` if the approval still affects its call: the call can be made with it, or is refused by it.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self, Self::Pending | Self::Approved { .. } | Self::Denied { .. })
     }
 
-    /// Whether somebody can still decide.
+    /// Returns `true` if a decision is still possible.
     #[must_use]
     pub const fn is_undecided(&self) -> bool {
         matches!(self, Self::Pending | Self::Asked)
     }
 
-    /// The word for it.
+    /// Returns the state as a word.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -182,7 +182,7 @@ impl ApprovalState {
 }
 
 impl ApprovalCall {
-    /// Whether an approval of this call is one of the other: the same caller, tool, arguments and policy.
+    /// Returns `true` if both calls have the same caller, tool, arguments and policy.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.tool == other.tool

@@ -3,20 +3,20 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A point on a [`Clock`]'s own time line: the time since the clock's start.
+/// Point in time on the monotonic time line of a [`Clock`]: the time since the clock's start.
 ///
-/// Not [`std::time::Instant`], so that a test's clock can stand still and this crate needs no runtime.
+/// Unlike [`std::time::Instant`], it can stand still in tests and needs no runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(Duration);
 
 impl Instant {
-    /// The point at this distance from the clock's start.
+    /// Creates the point at this distance from the clock's start.
     #[must_use]
     pub const fn since_start(elapsed: Duration) -> Self {
         Self(elapsed)
     }
 
-    /// The time from `earlier` to this point; zero if `earlier` is later.
+    /// Returns the time from `earlier` to this point; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
@@ -31,11 +31,11 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// Where time comes from.
+/// Source of time.
 pub trait Clock: Send + Sync {
-    /// The present point on the monotonic time line, for deadlines and durations.
+    /// Returns the current point on the monotonic time line, for deadlines and durations.
     fn now(&self) -> Instant;
 
-    /// The present time of day, for records. Never used to measure or to expire.
+    /// Returns the current time of day, for records. Never used to measure or to expire.
     fn wall(&self) -> SystemTime;
 }

@@ -6,124 +6,124 @@ use std::{
 
 use crate::{BoxFuture, CallContext, CorrelationId, Reply, ToolError};
 
-/// The port behind which it is remembered what came of calls: of those with an idempotency key, so that a key has its
-/// effect once, and of those of which nobody knows whether the tool ran.
+/// Port to the ledger of calls: those with an idempotency key, so that a key has its effect once, and those whose
+/// outcome is unknown.
 ///
-/// A key belongs to the principal that uses it: others can take the same one and learn nothing from it.
+/// A key belongs to its principal. Other principals may use an equal key and learn nothing from it.
 pub trait Ledger: Send + Sync {
-    /// Takes a key for a call, or tells what is known of it.
+    /// Claims a key for a call, or returns the state of the call that has the key.
     ///
     /// # Errors
-    /// When nothing more can be remembered now. The call is not made then.
-    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Claimed, ToolError>>;
+    /// If the ledger is full. The call is not made then.
+    fn claim<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<ClaimResult, ToolError>>;
 
-    /// Writes down what came of the call that the entry was granted to. It returns at once, since it is also called
-    /// when a call's future is dropped; a store that takes longer works on by itself.
-    fn settle(&self, id: CorrelationId, end: Settled);
+    /// Records the end of the call that the entry was granted to. Returns at once, since it is also called when a
+    /// call's future is dropped; slow storage continues on its own.
+    fn settle(&self, id: CorrelationId, end: CallEnd);
 
-    /// Writes down a call without a key of which nobody knows whether the tool ran. As with [`Ledger::settle`], it
-    /// returns at once.
+    /// Records a call without a key whose outcome is unknown. Returns at once, as [`Ledger::settle`] does.
     fn record(&self, claim: Claim, unknown: ToolError);
 
-    /// The entry of this id, if it is still there.
+    /// Returns the entry with this id, if it still exists.
     fn find(&self, id: CorrelationId) -> BoxFuture<'_, Option<LedgerEntry>>;
 
-    /// The calls of which nobody knows whether the tool ran, those that began last first, and no more than `limit`.
+    /// Returns up to `limit` calls whose outcome is unknown, most recent first.
     fn unknown(&self, limit: usize) -> BoxFuture<'_, Vec<LedgerEntry>>;
 }
 
-/// What a call says of itself to a [`Ledger`].
+/// Claim of a call on an entry of a [`Ledger`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Claim {
-    /// The call's own id: that of the entry, if it makes one.
+    /// Correlation id of the call: the id of a new entry.
     pub id: CorrelationId,
-    /// Whose data and limits apply.
+    /// Tenant of the caller.
     pub tenant: Arc<str>,
-    /// Who calls.
+    /// Principal of the caller.
     pub principal: Arc<str>,
-    /// The caller's key, if it gave one.
+    /// Idempotency key, if the caller sent one.
     pub key: Option<Arc<str>>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: Arc<str>,
-    /// The digest of the arguments: see [`Arguments::digest`](crate::Arguments::digest).
+    /// Digest of the arguments: see [`Arguments::digest`](crate::Arguments::digest).
     pub arguments: [u8; 32],
-    /// Whether the tool may run again after a call that came to no answer.
+    /// `true` if the tool may run again after a call without an answer.
     pub may_repeat: bool,
-    /// How long what comes of the call is remembered.
+    /// Time to keep the entry.
     pub ttl: Duration,
 }
 
-/// What a [`Ledger`] says to a claim.
-pub enum Claimed {
-    /// The call may be made; the id is that of the entry to settle. Another round of a call has the entry of the first.
+/// Answer of a [`Ledger`] to a claim.
+pub enum ClaimResult {
+    /// The call may be made. The id is that of the entry to settle; a further round of a call has the entry of the
+    /// first.
     Granted(CorrelationId),
-    /// A call with this key is under way. The future ends when it is worth asking again.
+    /// A call with this key is running. The future completes when it is worth claiming again.
     Running(BoxFuture<'static, ()>),
-    /// This came of the call with this key.
-    Settled(Box<LedgerEntry>),
-    /// The key was used for a call of another tool or with other arguments.
+    /// The call with this key has ended.
+    Ended(Box<LedgerEntry>),
+    /// The key was used for another tool or with other arguments.
     Conflict,
 }
 
-/// How a call ended, as a [`Ledger`] remembers it.
+/// End of a call, as a [`Ledger`] records it.
 #[derive(Debug, Clone)]
-pub enum Settled {
-    /// It did not run, or may run again: the key is free.
+pub enum CallEnd {
+    /// The tool did not run, or may run again: the key is released.
     Free,
-    /// It is not finished: the same call may go on with the key.
+    /// The call is unfinished: a further round may continue with the key.
     Open,
-    /// It was answered, which is nothing where it became a task: that has an id of its own.
+    /// The call was answered. `None` if it became a task, which has an id of its own.
     Answered(Option<Reply>),
-    /// It was answered with a failure, and must not run again.
+    /// The call was answered with a failure and must not run again.
     Failed(ToolError),
-    /// Nobody knows whether the tool ran.
+    /// The outcome of the call is unknown.
     Unknown(ToolError),
 }
 
-/// What is remembered of a call.
+/// Entry of a [`Ledger`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LedgerEntry {
-    /// Its id: the correlation id of the call that made it.
+    /// Id: the correlation id of the call that created the entry.
     pub id: CorrelationId,
-    /// Whose data and limits applied.
+    /// Tenant of the caller.
     pub tenant: Arc<str>,
-    /// Who called.
+    /// Principal of the caller.
     pub principal: Arc<str>,
-    /// The caller's key, if it gave one.
+    /// Idempotency key, if the caller sent one.
     pub key: Option<Arc<str>>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: Arc<str>,
-    /// When it was called.
+    /// Time of the call.
     pub begun: SystemTime,
-    /// What came of it.
+    /// State of the call.
     pub state: LedgerState,
 }
 
-/// What came of a remembered call.
+/// State of a recorded call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LedgerState {
-    /// It is under way.
+    /// The call is running.
     Running,
-    /// It waits for another round.
+    /// The call waits for another round.
     Open,
-    /// It was answered. The answer itself may have been given up for others, or be that of a task.
+    /// The call was answered. The reply may have been evicted, or belong to a task.
     Answered(Option<Reply>),
-    /// It was answered with a failure.
+    /// The call was answered with a failure.
     Failed(ToolError),
-    /// Nobody knows whether the tool ran.
+    /// The outcome of the call is unknown.
     Unknown(ToolError),
 }
 
 impl Claim {
-    /// Where a caller gives its key beside the arguments: in `_meta`.
+    /// Key in `_meta` under which a caller sends its idempotency key.
     pub const META_KEY: &'static str = "dev.toolplane/idempotency-key";
-    /// The longest key, in bytes.
+    /// Maximum length of a key, in bytes.
     pub const MAX_KEY: usize = 255;
 
-    /// What there is to remember of a call.
+    /// Creates the claim of a call.
     #[must_use]
     pub fn of(cx: &CallContext) -> Self {
         Self {
@@ -138,17 +138,17 @@ impl Claim {
         }
     }
 
-    /// The same claim without its key.
+    /// Returns the claim without its key.
     #[must_use]
     pub fn unkeyed(mut self) -> Self {
         self.key = None;
         self
     }
 
-    /// Checks that a text can be a key: 1 to [`Claim::MAX_KEY`] visible ASCII characters.
+    /// Checks that a text is a valid key: 1 to [`Claim::MAX_KEY`] visible ASCII characters.
     ///
     /// # Errors
-    /// What is wrong with it, as a fragment that follows "the idempotency key".
+    /// The broken rule, as a fragment that follows "the idempotency key".
     pub fn check_key(key: &str) -> Result<(), &'static str> {
         if key.is_empty() {
             Err("is empty")
@@ -163,7 +163,7 @@ impl Claim {
 }
 
 impl LedgerEntry {
-    /// What is remembered of the call that made this claim.
+    /// Creates the entry of the call that made this claim.
     #[must_use]
     pub fn new(claim: &Claim, begun: SystemTime, state: LedgerState) -> Self {
         Self {
@@ -179,7 +179,7 @@ impl LedgerEntry {
 }
 
 impl LedgerState {
-    /// The word for it over the wire and in lists.
+    /// Returns the state as a word for the wire and for lists.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -192,12 +192,12 @@ impl LedgerState {
     }
 }
 
-impl fmt::Debug for Claimed {
+impl fmt::Debug for ClaimResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted(id) => f.debug_tuple("Granted").field(id).finish(),
             Self::Running(_) => f.write_str("Running(..)"),
-            Self::Settled(entry) => f.debug_tuple("Settled").field(entry).finish(),
+            Self::Ended(entry) => f.debug_tuple("Ended").field(entry).finish(),
             Self::Conflict => f.write_str("Conflict"),
         }
     }

@@ -20,7 +20,7 @@ pub enum ArgumentHandling {
 
 /// Arguments that were made to fit, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adapted {
+pub struct AdaptedArguments {
     /// The arguments after the changes. What did not change has its own bytes.
     pub arguments: RawJson,
     /// What was changed, in the order of the text.
@@ -76,7 +76,7 @@ impl ChangeKind {
     }
 }
 
-impl Adapted {
+impl AdaptedArguments {
     /// How many changes are told one by one.
     const MAX_TOLD: usize = 20;
 
@@ -98,7 +98,7 @@ impl Adapted {
     }
 }
 
-impl fmt::Display for Adapted {
+impl fmt::Display for AdaptedArguments {
     /// What was changed, in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, change) in self.changes.iter().take(Self::MAX_TOLD).enumerate() {

@@ -16,6 +16,6 @@ pub use self::{
     name::{InvalidName, MAX_NAME, check_name, outward_name},
     pattern::Pattern,
     schema::{CheckError, CheckJson, Mismatch, Problem},
-    state::{Disabled, ToolState, UpstreamState},
+    state::{DisabledTool, ToolState, UpstreamState},
     tool::{Settings, Tool, ToolParts},
 };

@@ -12,7 +12,7 @@ use tool_testkit::Script;
 use toolplane::{
     CallRequest, Toolplane,
     core::{
-        BoxFuture, Caller, Catalogue, Disabled, ErrorKind, Event, Feature, InProcess, Instant, Observe,
+        BoxFuture, Caller, Catalogue, DisabledTool, ErrorKind, Event, Feature, InProcess, Instant, Observe,
         OnUpdate, Reference, Secret, SecretError, Secrets, Source, SourceState, SourceStatus, Task, Update,
     },
     manifest::{LoadOptions, Syntax, load},
@@ -270,7 +270,7 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     let (plane, ..) = plane(&yaml);
     let view = plane.list(&plane.local_caller()).await;
     for prompt in view.list(Feature::Prompt) {
-        prompt.state().disable(Disabled {
+        prompt.state().disable(DisabledTool {
             reason: "its credentials are refused".to_owned(),
             since: SystemTime::UNIX_EPOCH,
             until: Instant::default(),
