@@ -2,61 +2,62 @@ use std::{borrow::Cow, fmt, sync::Arc, time::SystemTime};
 
 use crate::{HealthReport, hide_credentials};
 
-/// Something that an operator should know, or that is over. It goes to observers as
-/// [`Event::Alert`](crate::Event::Alert): logs, metrics and webhooks listen there.
+/// Condition that an operator should know of, or its end. Observers receive it as
+/// [`Event::Alert`](crate::Event::Alert); logs, metrics and webhooks use it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Alert {
-    /// What it is about.
+    /// Kind of the alert.
     pub kind: AlertKind,
-    /// Whether it begins or is over.
+    /// Phase of the alert: firing or resolved.
     pub phase: AlertPhase,
-    /// What it concerns.
+    /// Subject of the alert.
     pub subject: AlertSubject,
-    /// What happened, for people: a lower-case fragment without secrets, arguments and results.
+    /// Description for people: a lower-case fragment without secrets, arguments and results.
     pub message: String,
-    /// When.
+    /// Time of the alert.
     pub at: SystemTime,
-    /// The figures at that time, if it goes by any.
+    /// Health figures at that time, if the alert depends on any.
     pub health: Option<HealthReport>,
 }
 
-/// What an alert is about.
+/// Kind of an [`Alert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AlertKind {
-    /// Too few attempts succeed.
+    /// The success rate is too low.
     SuccessRate,
     /// Attempts take too long.
     Latency,
-    /// Regular checks fail.
+    /// Health checks fail.
     HealthCheck,
-    /// It is not called any more until an operator has done something, such as renewed its credentials.
+    /// The tool is disabled until an operator acts, for example renews its credentials.
     Disabled,
-    /// A call has failed in a way that should not happen, or that somebody has to look into.
+    /// A call failed in a way that should not happen, or that needs an operator.
     Failure,
 }
 
-/// Whether an alert begins or is over.
+/// Phase of an [`Alert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AlertPhase {
-    /// It begins.
+    /// The condition holds.
     Firing,
-    /// It is over.
+    /// The condition is over.
     Resolved,
 }
 
-/// What an alert concerns.
+/// Subject of an [`Alert`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AlertSubject {
-    /// A tool, by the name that agents call it by.
+    /// Tool, by the name that agents see.
     Tool(Arc<str>),
-    /// What runs tools, by the name of its [`UpstreamState`](crate::Upstream): a server, or the host of an API.
+    /// Upstream of tools, by the name of its [`UpstreamState`](crate::UpstreamState): a server, or the host of an
+    /// API.
     Upstream(Arc<str>),
 }
 
 impl Alert {
-    /// An alert without figures, and without what looks like a credential in its message.
+    /// Creates an alert without figures. Removes text that looks like a credential from `message`.
     #[must_use]
     pub fn new(
         kind: AlertKind,
@@ -79,7 +80,7 @@ impl Alert {
         }
     }
 
-    /// The same alert with the figures that it goes by.
+    /// Sets the health figures.
     #[must_use]
     pub fn with_health(mut self, health: HealthReport) -> Self {
         self.health = Some(health);
@@ -88,7 +89,7 @@ impl Alert {
 }
 
 impl AlertKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [
         Self::SuccessRate,
         Self::Latency,
@@ -97,7 +98,7 @@ impl AlertKind {
         Self::Failure,
     ];
 
-    /// The word for it over the wire and in metrics.
+    /// Returns the kind as a word for the wire and for metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -111,10 +112,10 @@ impl AlertKind {
 }
 
 impl AlertPhase {
-    /// Both of them.
+    /// Both phases.
     pub const ALL: [Self; 2] = [Self::Firing, Self::Resolved];
 
-    /// The word for it over the wire and in metrics.
+    /// Returns the phase as a word for the wire and for metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -125,7 +126,7 @@ impl AlertPhase {
 }
 
 impl AlertSubject {
-    /// Which kind of thing it is: `tool` or `upstream`.
+    /// Returns the kind of the subject: `tool` or `upstream`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -134,7 +135,7 @@ impl AlertSubject {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the subject.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         match self {

@@ -5,180 +5,180 @@ use crate::{
     ToolError,
 };
 
-/// Something that happened, mostly to a call.
+/// Event, in most cases of one call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A call has begun.
+    /// A call has started.
     CallStarted {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
     },
     /// A call has ended.
     CallFinished {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// How it ended; nothing if its future was dropped.
+        /// Result; `None` if the future of the call was dropped.
         result: Option<&'a Result<Outcome, ToolError>>,
-        /// How long it took.
+        /// Duration of the call.
         elapsed: Duration,
     },
     /// One attempt of a call has ended.
     AttemptFinished {
-        /// The call; [`CallContext::attempt`] tells which attempt.
+        /// Call; [`CallContext::attempt`] is the number of the attempt.
         cx: &'a CallContext,
-        /// How it ended; nothing if its future was dropped.
+        /// Result; `None` if the future of the attempt was dropped.
         result: Option<&'a Result<Outcome, ToolError>>,
-        /// How long it took.
+        /// Duration of the attempt.
         elapsed: Duration,
-        /// When it ended, by the call's clock.
+        /// Time of its end, by the clock of the call.
         at: Instant,
     },
-    /// An operator switched a tool off or on by hand.
+    /// An operator switched a tool off or on.
     Switched {
-        /// The tool's name.
+        /// Name of the tool.
         tool: &'a str,
-        /// `true` if it is on now.
+        /// `true` if the tool is on now.
         is_on: bool,
-        /// The operator's reason.
+        /// Reason that the operator gave.
         reason: Option<&'a str>,
     },
-    /// An operator should know something, whatever call it was that showed it.
+    /// An alert fires or resolves, on whichever call revealed it.
     Alert {
-        /// What.
+        /// Alert.
         alert: &'a Alert,
     },
-    /// A source of tools, such as a server, is in another state than before, whatever call it was that needed it.
+    /// A source of tools, such as a server, changed its state.
     SourceChanged {
-        /// What changed.
+        /// Change of state.
         change: &'a SourceChange,
     },
-    /// A call found nothing to be addressed to: there is no such tool, or its server did not start. No other event of
-    /// such a call follows.
+    /// A call could not be resolved: there is no such tool, or its server did not start. No other event of this call
+    /// follows.
     Unresolved {
-        /// On whose behalf it was made.
+        /// Caller.
         caller: &'a Caller,
-        /// Why it came to nothing.
+        /// Error of the call.
         error: &'a ToolError,
     },
-    /// The arguments of a call were changed so that they fit.
+    /// The arguments of a call were changed to satisfy the schema.
     Adapted {
-        /// The call, with the arguments that it came with.
+        /// Call, with its original arguments.
         cx: &'a CallContext,
-        /// What was changed.
+        /// Changes.
         adapted: &'a AdaptedArguments,
     },
-    /// A layer has refused the call for what it is, who makes it or what was called before, whatever its tool would do.
+    /// A layer refused the call because of its kind, its caller or earlier calls, whatever its tool would do.
     Refused {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// Which layer, by the name that it has where a call is explained.
+        /// Name of the layer in explanations.
         layer: &'static str,
-        /// Why, in one of few words: nothing of a caller's.
+        /// Reason: one of a few fixed words, without data of the caller.
         reason: &'static str,
     },
-    /// A failed attempt is about to be followed by another.
+    /// A failed attempt is about to be retried.
     Retried {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// Why the attempt failed.
+        /// Error of the attempt.
         error: &'a ToolError,
-        /// How long until the next.
+        /// Pause before the next attempt.
         pause: Duration,
     },
-    /// An attempt is about to be made beside one that is slow.
+    /// A hedged attempt is about to start in parallel with a slow one.
     Hedged {
-        /// The call, as the new attempt has it.
+        /// Call, as the new attempt has it.
         cx: &'a CallContext,
-        /// How long the attempts before it have been under way without it.
+        /// Time for which the earlier attempts have run.
         after: Duration,
     },
-    /// An attempt that was made beside a slow one has answered before it.
+    /// A hedged attempt answered before the slow one.
     HedgeWon {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
     },
-    /// A limit on how often calls may come has refused an attempt.
+    /// A rate limit rejected an attempt.
     RateLimited {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// Whose limit.
+        /// Scope of the limit.
         scope: Scope,
     },
-    /// An attempt waits for its turn from now on: [`Event::Queued`] follows, however that ends.
+    /// An attempt starts to wait for a permit. [`Event::Queued`] follows in every case.
     Queueing {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
     },
-    /// An attempt has waited for its turn, whether it got it, was refused or was withdrawn.
+    /// An attempt has waited for a permit, whether it got one, was rejected or was cancelled.
     Queued {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// For how long.
+        /// Time waited.
         waited: Duration,
     },
-    /// An attempt was refused since too many others run and wait.
+    /// An attempt was shed because its queue is full.
     Shed {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// Whose limit.
+        /// Scope of the limit.
         scope: Scope,
     },
-    /// A circuit breaker has refused an attempt.
+    /// An open circuit breaker rejected an attempt.
     BreakerRejected {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// Whose breaker: of the tool, or of its upstream.
+        /// Scope of the breaker: the tool, or its upstream.
         scope: Scope,
     },
-    /// A circuit breaker is in another state than before.
+    /// A circuit breaker changed its state.
     BreakerChanged {
-        /// The call that it changed by.
+        /// Call that caused the change.
         cx: &'a CallContext,
-        /// Whose breaker: of the tool, or of its upstream.
+        /// Scope of the breaker: the tool, or its upstream.
         scope: Scope,
-        /// From which state into which, and why.
+        /// Change of state and its reason.
         change: &'a BreakerChange,
     },
-    /// A call with an idempotency key came to what an earlier one with its key has come to, and made nothing run.
+    /// A call with an idempotency key was answered with the result of an earlier call. Its tool did not run.
     Replayed {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
     },
-    /// A call of a tool with a cache was answered from it, or not.
+    /// A call of a tool with a cache was answered.
     CacheUsed {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// Where its answer comes from.
+        /// Origin of the answer.
         outcome: CacheOutcome,
     },
-    /// A call has failed, and something else is given in the place of its answer.
+    /// A failed call was answered by a fallback step.
     Degraded {
-        /// The call.
+        /// Call.
         cx: &'a CallContext,
-        /// What, and why.
+        /// Fallback step and the failures before it.
         degraded: &'a Degraded,
     },
 }
 
-/// What a limit or a breaker is of.
+/// Scope of a limit or a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// The principal that calls.
+    /// Calling principal.
     Principal,
-    /// The tool.
+    /// Tool.
     Tool,
-    /// What runs the tool, and others with it.
+    /// Upstream, which may run other tools as well.
     Upstream,
-    /// Everything.
+    /// All calls.
     Total,
 }
 
 impl Scope {
-    /// All of them, the narrowest first.
+    /// All scopes, narrowest first.
     pub const ALL: [Self; 4] = [Self::Principal, Self::Tool, Self::Upstream, Self::Total];
 
-    /// Its name in settings, logs and metrics.
+    /// Returns the name in settings, logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -190,32 +190,32 @@ impl Scope {
     }
 }
 
-/// What a circuit breaker lets pass.
+/// State of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BreakerState {
-    /// Everything.
+    /// All attempts pass.
     Closed,
-    /// One call, which tries it out.
+    /// One attempt passes as a probe.
     HalfOpen,
-    /// Nothing.
+    /// No attempt passes.
     Open,
 }
 
-/// A circuit breaker's way from one state into another.
+/// Change of state of a circuit breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerChange {
-    /// Its state before.
+    /// State before the change.
     pub from: BreakerState,
-    /// Its state from now on.
+    /// State after the change.
     pub to: BreakerState,
-    /// Why: a lower-case fragment.
+    /// Reason: a lower-case fragment.
     pub reason: String,
-    /// For how long nothing passes, if it is open now.
+    /// Time for which no attempt passes, if the breaker opened.
     pub pause: Option<Duration>,
 }
 
 impl BreakerState {
-    /// Its name in logs and metrics.
+    /// Returns the name in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -226,16 +226,16 @@ impl BreakerState {
     }
 }
 
-/// The port through which what happens is told: metrics, health, audit and breakers listen here.
+/// Port that receives events: metrics, health, audit and breakers implement it.
 ///
-/// It is called on the path of every call: return at once and never block.
+/// It is called on the path of every call. Return at once and never block.
 pub trait Observe: Send + Sync {
-    /// Takes note of an event.
+    /// Receives an event.
     fn observe(&self, event: &Event<'_>);
 }
 
-/// Who is told what happens. A call carries them along, so that layers can tell of what they do without knowing who
-/// listens: `cx.observers.emit(&Event::…)`.
+/// Observers of a call. The call carries them, so layers can emit events without knowing who listens:
+/// `cx.observers.emit(&Event::…)`.
 #[derive(Clone, Default)]
 pub struct Observers {
     all: Option<Arc<[Arc<dyn Observe>]>>,
@@ -243,13 +243,13 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Whether there is no one to tell.
+    /// Returns `true` if there is no observer.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_none() && self.own.is_none()
     }
 
-    /// The same, and one beside them who is told of a single call alone, in the place of any such before.
+    /// Sets the observer of one call, which replaces any earlier one.
     #[must_use]
     pub fn with_call_observer(self, own: Arc<dyn Observe>) -> Self {
         Self {
@@ -258,7 +258,7 @@ impl Observers {
         }
     }
 
-    /// Tells all of them.
+    /// Passes an event to all observers.
     pub fn emit(&self, event: &Event<'_>) {
         let all = self.all.iter().flat_map(|observers| observers.iter());
         for observer in all.chain(&self.own) {

@@ -1,31 +1,32 @@
 use std::time::Duration;
 
-/// How well something is, by the attempts to call it in the last minutes and by what checks of it found.
+/// Health status of a tool or an upstream, derived from recent attempts and from health checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HealthStatus {
-    /// Nothing is known of it.
+    /// No attempts and no checks are known.
     Unknown,
     /// More than 95 % of the attempts succeeded, and no check failed.
     Healthy,
-    /// More than 80 % succeeded, or a check has failed lately.
+    /// More than 80 % of the attempts succeeded, or a check failed recently.
     Degraded,
-    /// Fewer succeeded, or checks fail again and again.
+    /// Fewer attempts succeeded, or checks fail repeatedly.
     Unhealthy,
 }
 
 impl HealthStatus {
-    /// The status of something of whose attempts this share succeeded.
+    /// Returns the status for a success rate.
     ///
+    /// # Examples
     /// ```
     /// use tool_core::HealthStatus;
     ///
-    /// assert_eq!(HealthStatus::of_rate(0.96), HealthStatus::Healthy);
-    /// assert_eq!(HealthStatus::of_rate(0.95), HealthStatus::Degraded);
-    /// assert_eq!(HealthStatus::of_rate(0.80), HealthStatus::Unhealthy);
+    /// assert_eq!(HealthStatus::from_rate(0.96), HealthStatus::Healthy);
+    /// assert_eq!(HealthStatus::from_rate(0.95), HealthStatus::Degraded);
+    /// assert_eq!(HealthStatus::from_rate(0.80), HealthStatus::Unhealthy);
     /// ```
     #[must_use]
-    pub fn of_rate(success_rate: f64) -> Self {
+    pub fn from_rate(success_rate: f64) -> Self {
         if success_rate > 0.95 {
             Self::Healthy
         } else if success_rate > 0.80 {
@@ -35,7 +36,7 @@ impl HealthStatus {
         }
     }
 
-    /// The word for it in lists and over the wire.
+    /// Returns the status as a word for lists and for the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,47 +48,48 @@ impl HealthStatus {
     }
 }
 
-/// The figures behind a [`HealthStatus`].
+/// Figures behind a [`HealthStatus`].
 ///
-/// An attempt counts as its [`HealthSignal`](crate::Sign) says. Percentiles are estimates: see whoever implements [`Health`].
+/// An attempt counts as its [`HealthSignal`](crate::HealthSignal) says. Percentiles are estimates: see the
+/// implementation of [`Health`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct HealthReport {
-    /// What they amount to.
+    /// Status that follows from the figures.
     pub status: HealthStatus,
-    /// How many attempts count.
+    /// Number of counted attempts.
     pub n_calls: u64,
-    /// How many of them failed.
+    /// Number of failed attempts.
     pub n_failures: u64,
-    /// How many of the answers report a failure of the tool in its own words. They count as successes: the fault may be
-    /// the arguments'.
+    /// Number of answers in which the tool itself reports a failure. They count as successes: the arguments may be at
+    /// fault.
     pub n_reported: u64,
-    /// How long an attempt took on average.
+    /// Mean duration of an attempt.
     pub mean: Duration,
-    /// How long the faster half took at most.
+    /// 50th percentile of durations.
     pub p50: Duration,
-    /// How long the fastest 95 % took at most.
+    /// 95th percentile of durations.
     pub p95: Duration,
-    /// How long the fastest 99 % took at most.
+    /// 99th percentile of durations.
     pub p99: Duration,
-    /// What checks found, if there were any.
+    /// Result of health checks, if there are any.
     pub check: Option<CheckReport>,
 }
 
-/// What regular checks of something found.
+/// Result of the health checks of a tool or an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckReport {
-    /// How many in a row have failed up to now; none if the last one succeeded.
+    /// Number of consecutive failures; 0 if the last check succeeded.
     pub n_failures: u32,
-    /// How long the last one took.
+    /// Duration of the last check.
     pub took: Duration,
 }
 
 impl CheckReport {
-    /// How many failures in a row make something unhealthy: one may be an accident.
+    /// Number of consecutive failures that make the status unhealthy. A single one may be an accident.
     pub const UNHEALTHY: u32 = 3;
 
-    /// The status by the checks alone.
+    /// Returns the status derived from the checks alone.
     #[must_use]
     pub const fn status(&self) -> HealthStatus {
         match self.n_failures {
@@ -99,7 +101,7 @@ impl CheckReport {
 }
 
 impl HealthReport {
-    /// The report on something of which nothing is known.
+    /// Report without any figures.
     pub const UNKNOWN: Self = Self {
         status: HealthStatus::Unknown,
         n_calls: 0,
@@ -112,17 +114,17 @@ impl HealthReport {
         check: None,
     };
 
-    /// The share of attempts that succeeded, from 0 to 1; nothing if there were none.
+    /// Returns the share of successful attempts, from 0 to 1; `None` if there were no attempts.
     #[must_use]
     pub fn success_rate(&self) -> Option<f64> {
         let n_succeeded = self.n_calls.saturating_sub(self.n_failures);
         (self.n_calls > 0).then(|| n_succeeded as f64 / self.n_calls as f64)
     }
 
-    /// The same report with the status that its figures amount to: the worse of what attempts and checks say.
+    /// Sets the status that follows from the figures: the worse of the statuses of attempts and checks.
     #[must_use]
     pub fn judged(mut self) -> Self {
-        let by_rate = self.success_rate().map(HealthStatus::of_rate);
+        let by_rate = self.success_rate().map(HealthStatus::from_rate);
         let by_check = self.check.as_ref().map(CheckReport::status);
         let badness = |status: &HealthStatus| *status as u8;
         let worst = by_rate.into_iter().chain(by_check).max_by_key(badness);
@@ -131,12 +133,13 @@ impl HealthReport {
     }
 }
 
-/// The port through which layers, routes and edges ask how well tools are, and what runs them: the order of fallbacks, hedges
-/// and an operator's page go by the same figures. A breaker counts for itself, by the same [`HealthSignals`](crate::Signs).
+/// Port that layers, routes and edges ask for the health of tools and upstreams. The order of fallbacks, hedges and
+/// an operator's page use the same figures. A breaker counts for itself, with the same
+/// [`HealthSignals`](crate::HealthSignals).
 pub trait Health: Send + Sync {
-    /// How well the tool of this name is.
+    /// Returns the health of the tool with this name.
     fn tool(&self, name: &str) -> HealthReport;
 
-    /// How well the server or host of this name is: see [`UpstreamState`](crate::Upstream).
+    /// Returns the health of the server or host with this name: see [`UpstreamState`](crate::UpstreamState).
     fn upstream(&self, name: &str) -> HealthReport;
 }

@@ -1,4 +1,4 @@
-//! Events, alerts, health and traces.
+//! Events, alerts, health and trace contexts.
 
 mod alert;
 mod event;

@@ -1,18 +1,18 @@
 use crate::{Provider, Reference};
 
-/// What stands in the place of something hidden.
+/// Replacement of a hidden value.
 pub const HIDDEN: &str = "[redacted]";
 
 impl Reference {
-    /// Whether its value is a secret: it comes from a secret store or a file, or its name says so. A region or a base
-    /// address is none.
+    /// Returns `true` if its value is a secret: it comes from a secret store or a file, or its name says so. A region
+    /// or a base address is not one.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         self.provider != Provider::Environment || names_secret(&self.name)
     }
 }
 
-/// Whether the name of a variable or a header says that its value is a secret: `API_TOKEN`, `x-api-key` and `PGPASSWORD` do,
+/// Returns `true` if the name of a variable or header denotes a secret: `API_TOKEN`, `x-api-key` and `PGPASSWORD` do,
 /// `GIT_AUTHOR_NAME` and `KEYBOARD` do not.
 #[must_use]
 pub fn names_secret(name: &str) -> bool {
@@ -29,7 +29,7 @@ pub fn names_secret(name: &str) -> bool {
     PARTS.iter().any(|part| name.contains(part)) || has_auth(&name) || has_key(&name)
 }
 
-/// Whether `auth` is in a name, and not as the beginning of an author or an authority.
+/// Returns `true` if a name contains `auth`, but not as the start of `author` or `authority`.
 fn has_auth(name: &str) -> bool {
     name.match_indices("auth").any(|(at, _)| {
         let rest = &name[at..];
@@ -37,7 +37,7 @@ fn has_auth(name: &str) -> bool {
     })
 }
 
-/// Whether `key` is in a name, and not as a part of one of these.
+/// Returns `true` if a name contains `key`, but not as part of one of these words.
 fn has_key(name: &str) -> bool {
     const OTHERS: [&str; 5] = ["keyboard", "keycloak", "keymap", "keyspace", "keyword"];
     let others = OTHERS.iter().map(|other| name.matches(other).count());

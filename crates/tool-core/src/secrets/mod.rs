@@ -1,4 +1,4 @@
-//! Secrets: where they come from, and how they are hidden.
+//! Secrets: references to them, and their removal from texts and JSON.
 
 mod credentials;
 mod forms;

@@ -4,19 +4,18 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::hide_credentials;
 
-/// What stands in the place of something hidden.
+/// Replacement of a hidden value.
 const HIDDEN: &str = "\"[hidden]\"";
-/// How long the text becomes at most, but for what closes it.
+/// Maximum length of the text, without closing brackets.
 const MAX_TEXT: usize = 2048;
-/// How much of a string is shown.
+/// Maximum shown length of a string.
 const MAX_STRING: usize = 128;
-/// A string longer than this is not looked at.
+/// Maximum length of a string that is examined.
 const MAX_LOOK: usize = 4096;
-/// How deep a value is shown.
+/// Maximum shown depth of a value.
 const MAX_DEPTH: usize = 8;
 
-/// A name that holds one of these names a secret, however it is spelled: letters and digits alone are compared, all of
-/// them small.
+/// Parts of names that denote a secret. Names are compared by letters and digits alone, in lower case.
 const SECRET_PARTS: [&str; 15] = [
     "password",
     "passwd",
@@ -34,9 +33,9 @@ const SECRET_PARTS: [&str; 15] = [
     "sessionid",
     "signature",
 ];
-/// A name that is one of these names a secret.
+/// Whole names that denote a secret.
 const SECRET_NAMES: [&str; 9] = ["auth", "pass", "pwd", "pw", "pin", "otp", "jwt", "bearer", "sid"];
-/// A string that begins with one of these is a secret, whatever its name.
+/// Beginnings of strings that are secrets, whatever their name.
 const SECRET_STARTS: [&str; 14] = [
     "bearer ",
     "basic ",
@@ -53,16 +52,17 @@ const SECRET_STARTS: [&str; 14] = [
     "aiza",
     "-----begin",
 ];
-/// Members that name what is in the member beside them, such as `{"name": "Authorization", "value": "…"}`.
+/// Members that name the value in a sibling member, such as `{"name": "Authorization", "value": "…"}`.
 const NAMING: [&str; 4] = ["name", "key", "header", "field"];
-/// Among how many members of an object they are looked for.
+/// Number of members of an object in which they are searched.
 const MAX_NAMING: usize = 16;
 
-/// A call's arguments as they may be logged: JSON of bounded length, without what is, or is called like, a secret.
+/// Returns a call's arguments for logs: JSON of bounded length, without secrets and without values whose name denotes
+/// one.
 ///
-/// Passwords, keys and tokens are hidden at any depth, by the names of members in any spelling, by the beginnings that
-/// credentials of well-known kinds have, and where a text itself says `password=…`. Personal data are not known as such:
-/// logs of arguments are for whoever may see the arguments.
+/// Passwords, keys and tokens are hidden at any depth, by the names of members in any spelling, by the beginnings of
+/// well-known kinds of credentials, and where a text contains `password=…`. Personal data are not recognized: logs of
+/// arguments are for people who may see the arguments.
 #[must_use]
 pub fn sanitize_arguments(arguments: &RawJson) -> String {
     let mut text = String::new();
@@ -112,7 +112,7 @@ fn write_object(out: &mut String, object: &RawJson, depth: usize) {
     out.push('}');
 }
 
-/// Whether a value is the name of a secret.
+/// Returns `true` if a value is the name of a secret.
 fn names_secret(value: &RawJson) -> bool {
     let is_short = value.kind() == JsonKind::String && value.len() <= MAX_STRING;
     is_short && value.string().is_some_and(|name| is_secret_name(&name))
@@ -136,7 +136,8 @@ fn write_string(out: &mut String, value: &RawJson, depth: usize) {
     }
 }
 
-/// Puts a comma before all but the first; false if no more are shown, and `more` stands for the rest.
+/// Writes a comma before all but the first entry. Returns `false` if no more entries are shown, after writing `more`
+/// for the rest.
 fn begin_next(out: &mut String, index: usize, more: &str) -> bool {
     let is_full = out.len() > MAX_TEXT;
     if index > 0 {
@@ -148,7 +149,7 @@ fn begin_next(out: &mut String, index: usize, more: &str) -> bool {
     !is_full
 }
 
-/// Writes a string, cut to what is shown of one.
+/// Writes a string, cut to its maximum shown length.
 fn push_text(out: &mut String, text: &str) {
     match text.char_indices().nth(MAX_STRING) {
         Some((end, _)) => out.push_str(RawJson::from(format!("{}…", &text[..end]).as_str()).as_str()),
@@ -157,7 +158,7 @@ fn push_text(out: &mut String, text: &str) {
 }
 
 fn is_secret_name(name: &str) -> bool {
-    // Nobody calls anything so; what is in front tells enough.
+    // No real name is that long; its beginning is enough.
     let letters = name
         .chars()
         .take(MAX_STRING)
@@ -167,7 +168,7 @@ fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.contains(&&*plain) || SECRET_PARTS.iter().any(|part| plain.contains(part))
 }
 
-/// The usual form of the wide letters that East Asian keyboards have.
+/// Returns the usual form of a full-width letter (U+FF01 to U+FF5E), as East Asian keyboards produce them.
 fn narrow(letter: char) -> char {
     match u32::from(letter) {
         wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(letter),
@@ -175,7 +176,7 @@ fn narrow(letter: char) -> char {
     }
 }
 
-/// Whether a string is a secret, or says one.
+/// Returns `true` if a string is or contains a secret.
 fn is_secret(text: &str) -> bool {
     let small = text.trim_start().to_lowercase();
     let says_one = || {
@@ -191,7 +192,7 @@ fn is_secret(text: &str) -> bool {
     SECRET_STARTS.iter().any(|start| small.starts_with(start)) || has_user(&small) || says_one()
 }
 
-/// Whether it holds a URL with a user, and so perhaps with a password.
+/// Returns `true` if a string contains a URL with user information, and possibly a password.
 fn has_user(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
         let end = rest.find(|letter: char| letter == '/' || letter.is_whitespace());

@@ -5,18 +5,18 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{BoxFuture, Reference, hide_credentials};
 
-/// A text that must not be shown: it has no `Display`, its `Debug` tells nothing, and its memory is wiped.
+/// Secret text: without `Display`, with a `Debug` that shows nothing, and wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// Takes a text that must not be shown.
+    /// Creates a secret.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(SecretString::from(text.into()))
     }
 
-    /// The text, for the one place where it is used.
+    /// Returns the text, for the one place where it is used.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
@@ -29,52 +29,54 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The port through which `${…}` references get their values: environment variables, files, named secrets.
+/// Port that resolves `${…}` references: environment variables, files, named secrets.
 pub trait Secrets: Send + Sync {
-    /// The present value; nothing if there is none. Called for every use, so that a changed value counts at once.
+    /// Returns the current value, or `None` if there is none. Called for every use, so that a changed value takes
+    /// effect at once.
     fn get<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
 
-    /// Takes note that the upstream does not accept the present value any more: one that is kept is given up, or a new
-    /// one is got, so that the next [`Secrets::get`] has another if there is one. Whoever reads every value anew has
-    /// nothing to do.
+    /// Records that the upstream rejects the current value. A cached value is dropped, or a new one fetched, so that
+    /// the next [`Secrets::get`] returns another if there is one. An implementation without a cache need not do
+    /// anything.
     fn renew<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<(), SecretError>> {
         let _ = reference;
         Box::pin(ready(Ok(())))
     }
 
-    /// Hides what is secret in a value that is written where it is used, and so needs no [`get`](Self::get): an entry
-    /// `API_TOKEN` of a server's environment, a header `Authorization`, the URL of a proxy with a user and a password. `name`
-    /// is that of the variable, header or parameter. An implementation that does not remember values hides nothing.
+    /// Learns a value that is written where it is used and is not resolved by [`get`](Self::get), if it looks like a
+    /// secret: an entry `API_TOKEN` of a server's environment, a header `Authorization`, the URL of a proxy with a
+    /// user and a password. `name` is the name of the variable, header or parameter. An implementation that remembers
+    /// no values does nothing.
     fn learn_written(&self, name: &str, value: &str) {
         let _ = (name, value);
     }
 
-    /// JSON without the secrets among the values that were given out so far, in any encoding; `None` if there are none in it.
-    /// For whatever comes from outside and goes past the results of calls: entries of lists, instructions, what is kept of
-    /// them. An implementation that does not remember values hides nothing.
+    /// Returns the JSON without the secrets among all values resolved so far, in any encoding; `None` if it contains
+    /// none. For data from outside that bypasses the results of calls: entries of lists, instructions, caches of
+    /// them. An implementation that remembers no values hides nothing.
     fn hide_in_json(&self, json: &RawJson) -> Option<RawJson> {
         let _ = json;
         None
     }
 
-    /// A text for messages and logs without those, and without anything that looks like a credential.
+    /// Returns a text for messages and logs without those secrets and without text that looks like a credential.
     fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         hide_credentials(text)
     }
 
-    /// Whether there is a value, found out without waiting: what `check` asks before anything is called.
+    /// Returns `true` if there is a value, without waiting: `check` asks this before anything is called.
     ///
     /// # Errors
-    /// When it cannot be told, or the reference is not allowed.
+    /// If that is unknown, or the reference is not allowed.
     fn has(&self, reference: &Reference) -> Result<bool, SecretError>;
 }
 
-/// Why a reference has no value. It names the reference, never a value.
+/// Error of a reference without a value. Names the reference, never a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{reference}` {reason}")]
 pub struct SecretError {
-    /// The reference as written.
+    /// Reference as written.
     pub reference: String,
-    /// What is wrong: a fragment that follows the reference.
+    /// Problem: a fragment that follows the reference.
     pub reason: String,
 }

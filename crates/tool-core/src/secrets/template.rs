@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::{Secret, SecretError, Secrets};
 
-/// A text with `${…}` references.
+/// Text with `${…}` references.
 ///
-/// | written | stands for |
+/// | written | resolves to |
 /// |---|---|
 /// | `${NAME}`, `${env:NAME}` | an environment variable; an error if it is not set |
 /// | `${NAME:-text}` | the same, or `text` if it is not set or empty |
@@ -15,8 +15,9 @@ use crate::{Secret, SecretError, Secrets};
 /// | `${secret:NAME}` | a named secret |
 /// | `$$` | one `$` |
 ///
-/// `:-` and `:?` follow any of them. A value is put in as it is: what it contains is never read again.
+/// `:-` and `:?` follow any of them. A value is inserted as it is: references inside it are not resolved.
 ///
+/// # Examples
 /// ```
 /// use tool_core::Template;
 ///
@@ -36,54 +37,54 @@ enum Part {
     Reference(Reference),
 }
 
-/// One `${…}`.
+/// Reference `${…}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
-    /// Who knows the value.
+    /// Provider of the value.
     pub provider: Provider,
-    /// What it is called there.
+    /// Name of the value at its provider.
     pub name: String,
-    /// What to do if there is none.
+    /// Rule for a missing value.
     pub fallback: IfUnset,
 }
 
-/// Who knows a reference's value.
+/// Provider of a reference's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// The environment.
+    /// Environment variable.
     Environment,
-    /// A file.
+    /// File.
     File,
-    /// The named secrets.
+    /// Named secret.
     Secret,
 }
 
-/// What to do if a reference has no value.
+/// Rule for a reference without a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum IfUnset {
-    /// It is an error.
+    /// Error.
     None,
-    /// Take this text.
+    /// This text.
     Default(String),
-    /// It is an error, with this message.
+    /// Error with this message.
     Message(String),
 }
 
-/// Why a text is no template, and where.
+/// Error of an invalid template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// The offset in bytes.
+    /// Offset in bytes.
     pub offset: usize,
-    /// What is wrong: a lower-case fragment.
+    /// Problem: a lower-case fragment.
     pub message: String,
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// When a `${` is not closed, a name is not usable or a provider is not known.
+    /// If a `${` is not closed, a name is invalid or a provider is unknown.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -120,7 +121,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// The text, if it has no references.
+    /// Returns the text, if it has no references.
     #[must_use]
     pub fn literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
@@ -129,7 +130,7 @@ impl Template {
         }
     }
 
-    /// The references, in their order.
+    /// Returns the references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             Part::Literal(_) => None,
@@ -137,7 +138,7 @@ impl Template {
         })
     }
 
-    /// The parts in their order: literal text, or a reference.
+    /// Returns the parts in order: literal text, or a reference.
     pub fn parts(&self) -> impl Iterator<Item = Result<&str, &Reference>> {
         self.parts.iter().map(|part| match part {
             Part::Literal(text) => Ok(text.as_str()),
@@ -145,19 +146,19 @@ impl Template {
         })
     }
 
-    /// Finds out, without waiting, whether every reference has a value.
+    /// Checks, without waiting, that every reference has a value.
     ///
     /// # Errors
-    /// The first one that has none.
+    /// The first reference without one.
     pub fn check(&self, secrets: &dyn Secrets) -> Result<(), SecretError> {
         self.references()
             .try_for_each(|reference| reference.check(secrets))
     }
 
-    /// The text with every reference's present value.
+    /// Returns the text with the current values of its references.
     ///
     /// # Errors
-    /// When a reference has no value.
+    /// If a reference has no value.
     pub async fn resolve(&self, secrets: &dyn Secrets) -> Result<Secret, SecretError> {
         let mut text = String::new();
         for part in &self.parts {
@@ -172,7 +173,7 @@ impl Template {
 
 impl Reference {
     fn parse(inside: &str) -> Result<Self, String> {
-        // The fallback's mark comes first: a default may contain anything.
+        // The mark of the rule comes first: a default may contain anything.
         let (head, fallback) = match (inside.find(":-"), inside.find(":?")) {
             (Some(at), other) if other.is_none_or(|other| at < other) => {
                 (&inside[..at], IfUnset::Default(inside[at + 2..].to_owned()))
@@ -217,10 +218,10 @@ impl Reference {
         }
     }
 
-    /// Finds out, without waiting, whether there is a value or a default.
+    /// Checks, without waiting, that there is a value or a default.
     ///
     /// # Errors
-    /// When there is neither.
+    /// If there is neither.
     pub fn check(&self, secrets: &dyn Secrets) -> Result<(), SecretError> {
         if matches!(self.fallback, IfUnset::Default(_)) || secrets.has(self)? {
             Ok(())
@@ -229,15 +230,15 @@ impl Reference {
         }
     }
 
-    /// The present value, or the default.
+    /// Returns the current value, or the default.
     ///
     /// # Errors
-    /// When there is neither.
+    /// If there is neither.
     pub async fn resolve(&self, secrets: &dyn Secrets) -> Result<Secret, SecretError> {
         let value = secrets.get(self).await?;
         match (&self.fallback, value) {
             (IfUnset::None, Some(value)) => Ok(value),
-            // As in a shell, `:-` and `:?` treat an empty value like none.
+            // As in a shell, `:-` and `:?` treat an empty value as missing.
             (_, Some(value)) if !value.expose().is_empty() => Ok(value),
             (IfUnset::Default(text), _) => Ok(Secret::new(text.as_str())),
             _ => Err(self.missing()),

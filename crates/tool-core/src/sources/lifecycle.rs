@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{Instant, SourceStatus};
 
-/// Where a source stands.
+/// State of a source.
 ///
 /// ```text
 /// not started -> starting -> ready
@@ -11,43 +11,43 @@ use crate::{Instant, SourceStatus};
 ///                 failed <-----+
 /// ```
 ///
-/// From each of them it may be stopped. A source that is never started is ready from the beginning; one that is to be reached in another way from now on, such
-/// as with other credentials, is not started again.
+/// A source may be stopped in any state. A source that needs no start is ready from the beginning. A source whose
+/// endpoint was replaced, for example by one with other credentials, is not started again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceState {
-    /// Nothing has asked for it yet.
+    /// Nothing has used it yet.
     NotStarted,
-    /// It is being started.
+    /// It is starting.
     Starting,
     /// It answers.
     Ready,
-    /// It does not, and why.
+    /// It failed, for this reason.
     Failed(String),
-    /// It was ended on purpose, and is not started again.
+    /// It was stopped on purpose and is not started again.
     Stopped,
 }
 
-/// A source is in another state than before.
+/// Change of state of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceChange {
-    /// The source's name.
+    /// Name of the source.
     pub source: Arc<str>,
-    /// Its state before.
+    /// State before the change.
     pub from: SourceState,
-    /// Its state from now on.
+    /// State after the change.
     pub to: SourceState,
-    /// How long it was in the state before: a start that has ended took as long.
+    /// Time spent in the previous state; for a completed start, its duration.
     pub after: Duration,
-    /// How many tries the start took, this one included; 0 for what is no start and no end of one.
+    /// Number of attempts of the start, including this one; 0 if the change belongs to no start.
     pub n_attempts: u32,
 }
 
-/// The state of a source, with what is known of how it came there.
+/// State of a source and its history.
 ///
-/// [`Lifecycle::enter`] is the only way from one state to another. It holds no lock and reads no clock, so whoever keeps it
-/// decides what a change is seen with.
+/// [`Lifecycle::enter`] is the only transition function. It holds no lock and reads no clock; its owner decides what
+/// a change is observed with.
 #[derive(Debug, Clone)]
 pub struct Lifecycle {
     source: Arc<str>,
@@ -58,16 +58,16 @@ pub struct Lifecycle {
 }
 
 impl SourceState {
-    /// All the words of [`SourceState::as_str`], in the order of the numbers that stand for the states in metrics.
+    /// Words of [`SourceState::as_str`], in the order of the numbers that represent states in metrics.
     pub const WORDS: [&'static str; 5] = ["not started", "starting", "ready", "failed", "stopped"];
 
-    /// The word for it in lists.
+    /// Returns the state as a word for lists.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         Self::WORDS[self.place()]
     }
 
-    /// Its place among [`SourceState::WORDS`].
+    /// Returns the index in [`SourceState::WORDS`].
     #[must_use]
     pub fn place(&self) -> usize {
         match self {
@@ -87,7 +87,7 @@ impl fmt::Display for SourceState {
 }
 
 impl Lifecycle {
-    /// That of a source that nothing has asked for yet.
+    /// Creates the life cycle of a source that nothing has used yet.
     #[must_use]
     pub fn new(source: impl Into<Arc<str>>, now: Instant) -> Self {
         Self {
@@ -99,16 +99,17 @@ impl Lifecycle {
         }
     }
 
-    /// Where it stands.
+    /// Returns the state.
     #[must_use]
     pub fn state(&self) -> &SourceState {
         &self.state
     }
 
-    /// Puts it into this state; tells of it unless it was there already. A failure that is told again with another reason
-    /// takes its place and is no change.
+    /// Enters a state. Returns the change, or `None` if the state is the same. A repeated failure with another reason
+    /// replaces the reason and is no change.
     ///
-    /// Tries are counted from the first one after it was ready, or was never asked for, to the one that makes it ready.
+    /// Attempts are counted from the first one after the source was ready, or was first used, to the one that makes
+    /// it ready.
     pub fn enter(&mut self, state: SourceState, now: Instant) -> Option<SourceChange> {
         if let SourceState::Failed(reason) = &state {
             self.last_error = Some(reason.clone());
@@ -120,7 +121,7 @@ impl Lifecycle {
         self.n_attempts = match (&self.state, &state) {
             (SourceState::Failed(_), SourceState::Starting) => self.n_attempts.saturating_add(1),
             (_, SourceState::Starting) => 1,
-            // What it was that failed came before any try to start it.
+            // The failure happened before any attempt to start.
             (SourceState::NotStarted, SourceState::Failed(_)) => 1,
             (_, SourceState::NotStarted | SourceState::Stopped)
             | (SourceState::Ready, SourceState::Failed(_)) => 0,
@@ -137,7 +138,7 @@ impl Lifecycle {
         })
     }
 
-    /// How the source is, as far as its state says.
+    /// Returns the status that follows from the state.
     #[must_use]
     pub fn status(&self, now: Instant) -> SourceStatus {
         SourceStatus {

@@ -2,34 +2,34 @@ use std::fmt;
 
 use crate::Feature;
 
-/// Decides what is done with a definition that holds suspicious text: hidden characters, comments and markup, and
-/// sentences that give orders to a model.
+/// Policy for definitions with suspicious text: hidden characters, comments, markup, and sentences that instruct a
+/// model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionPolicy {
-    /// It is offered byte for byte, with a warning to operators.
+    /// Offers the definition byte for byte, and warns operators.
     #[default]
     Pass,
-    /// Hidden text is removed from titles, descriptions and examples. An entry that has hidden text elsewhere, such as
-    /// in the name of an argument, is left out.
+    /// Removes hidden text from titles, descriptions and examples. Omits an entry with hidden text elsewhere, such as
+    /// in the name of an argument.
     Clean,
-    /// The entry is left out.
+    /// Omits the entry.
     Withhold,
 }
 
-/// Limits of the lists of one server. Entries beyond them are left out with a [`ListWarning`].
+/// Limits of the lists of one server. Entries beyond them are omitted with a [`ListWarning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLimits {
-    /// The most tools.
+    /// Maximum number of tools.
     pub tools: usize,
-    /// The most prompts.
+    /// Maximum number of prompts.
     pub prompts: usize,
-    /// The most resources, and the most resource templates.
+    /// Maximum number of resources, and of resource templates.
     pub resources: usize,
-    /// The most pages of one list.
+    /// Maximum number of pages of one list.
     pub pages: usize,
-    /// The largest list, in bytes.
+    /// Maximum size of a list, in bytes.
     pub bytes: usize,
-    /// The largest definition, in bytes.
+    /// Maximum size of a definition, in bytes.
     pub definition_bytes: usize,
 }
 
@@ -47,7 +47,7 @@ impl Default for ListLimits {
 }
 
 impl ListLimits {
-    /// The most entries of a kind.
+    /// Returns the maximum number of entries of a kind.
     #[must_use]
     pub fn entries(&self, feature: Feature) -> usize {
         match feature {
@@ -58,17 +58,17 @@ impl ListLimits {
     }
 }
 
-/// Something that operators should know of what a source lists. Its texts are escaped: they show no foreign character
-/// that hides or moves text.
+/// Warning for operators about a list of a source. Its texts are escaped: they contain no character that hides or
+/// moves text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ListWarning {
-    /// The kind of entry or list; absent if the source itself is meant.
+    /// Kind of the entry or list; `None` if the warning is about the source.
     pub feature: Option<Feature>,
-    /// The name of the entry as agents see it; absent if the whole list is meant.
+    /// Name of the entry, as agents see it; `None` if the warning is about the whole list.
     pub name: Option<String>,
     /// Stable name of the kind of warning, such as `bidi_controls`.
     pub kind: &'static str,
-    /// The warning: a lower-case fragment.
+    /// Warning: a lower-case fragment.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Sources of tools, their lists and their life cycle.
+//! Sources of tools: their lists, states and updates.
 
 mod lifecycle;
 mod listing;

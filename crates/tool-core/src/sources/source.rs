@@ -7,108 +7,106 @@ use crate::{
     SourceChange, SourceState, Task, ToolError,
 };
 
-/// What a source tells of its own accord, as it wrote it.
+/// Update that a source sends on its own, as the source wrote it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Update {
-    /// A resource of which news is wanted has changed: an object with its `uri`.
+    /// A watched resource has changed: an object with its `uri`.
     Resource(RawJson),
-    /// A resource of which news is wanted by [`Source::subscribe_for`] has changed, as some clients alone see it.
+    /// A resource watched by [`Source::subscribe_for`] has changed for some clients.
     ClientResource {
-        /// The clients that are served by the connection which brought the news.
+        /// Clients of the connection that sent the update.
         clients: ClientGroup,
         /// An object with its `uri`.
         params: RawJson,
     },
-    /// A task has changed that a caller follows.
+    /// A followed task has changed.
     Task {
-        /// The task, as the caller's [`Outcome::Task`](crate::Outcome::Task) has it.
+        /// Task, equal to that of the caller's [`Outcome::Task`](crate::Outcome::Task).
         task: Task,
-        /// How it is, with the id that is not for callers.
+        /// State, including the id that is not for callers.
         state: RawJson,
     },
-    /// It is in another state than before. Told in the order in which states change, a moment later than
-    /// [`Source::status`] shows them.
+    /// The source changed its state. Sent in the order of the changes, shortly after [`Source::status`] shows them.
     State(SourceChange),
-    /// The lists that the source keeps for some clients alone began, ended or changed: [`Source::snapshot_for`] returns
-    /// the new ones.
+    /// The lists for some clients were created, removed or changed: [`Source::snapshot_for`] returns the new ones.
     ClientLists {
-        /// The name of the source.
+        /// Name of the source.
         source: Arc<str>,
-        /// The clients whose lists these are.
+        /// Clients of the lists.
         clients: ClientGroup,
-        /// The lists that hold something else for these clients than before; may be empty.
+        /// Kinds of lists whose content changed for these clients; may be empty.
         changed: Vec<Feature>,
     },
-    /// What a user was sent to a page for is done.
+    /// A user has finished the page of a URL elicitation.
     PageVisited {
-        /// The client whose call needed it.
+        /// Client whose call needed it.
         client: ClientKey,
         /// An object with the `elicitationId` that the client knows.
         params: RawJson,
     },
 }
 
-/// Takes what a source tells of its own accord. It must not block.
+/// Callback for updates of a source. Must not block.
 pub type OnUpdate = Arc<dyn Fn(&Update) + Send + Sync>;
 
-/// Where tools come from: files, a store, an MCP server.
+/// Source of tools: files, a store, an MCP server.
 pub trait Source: Send + Sync {
-    /// Its name, unique among sources: a server's name, or that of the configuration.
+    /// Returns the name, unique among sources: the name of a server, or of the configuration.
     fn name(&self) -> &str;
 
-    /// What it offers as far as it is known now. Cheap: no I/O.
+    /// Returns the known offers. Cheap: no I/O.
     fn snapshot(&self) -> Arc<Catalogue>;
 
-    /// Returns what it offers to this client over a connection of its own; `None` if the client shares
-    /// [`Source::snapshot`]. Cheap: no I/O. [`Update::ClientLists`] tells of every change.
+    /// Returns the offers to this client over a connection of its own; `None` if the client shares
+    /// [`Source::snapshot`]. Cheap: no I/O. [`Update::ClientLists`] reports every change.
     fn snapshot_for(&self, client: &ClientIdentity) -> Option<Arc<Catalogue>> {
         let _ = client;
         None
     }
 
-    /// Waits until [`Source::snapshot_for`] has read the lists of which the client's own connection has said that they
-    /// changed. Opens no connection, and gives up after a short time.
+    /// Waits until [`Source::snapshot_for`] contains the lists that the client's own connection reported as changed.
+    /// Opens no connection, and gives up after a short time.
     fn refresh_for<'a>(&'a self, client: &'a ClientIdentity) -> BoxFuture<'a, ()> {
         let _ = client;
         Box::pin(ready(()))
     }
 
-    /// Brings the snapshot up to date if that was not done yet: connects to the server and lists its tools. Many
-    /// callers share one run. Failure shows in [`Source::status`].
+    /// Loads the snapshot if that was not done yet: connects to the server and lists its tools. Concurrent callers
+    /// share one run. [`Source::status`] shows a failure.
     fn load(&self) -> BoxFuture<'_, ()>;
 
-    /// Fills the snapshot with the lists that were kept from an earlier run, see [`Catalogue::is_kept`], unless anything is
-    /// in it already. Starts nothing.
+    /// Fills an empty snapshot with the cached lists of an earlier run: see [`Catalogue::is_kept`]. Starts nothing.
     fn recall(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// The same as [`Source::load`] for nobody who waits: other sources that are needed now go first.
+    /// Does the work of [`Source::load`] at low priority: sources that a caller waits for go first.
     fn load_in_background(&self) -> BoxFuture<'_, ()> {
         self.load()
     }
 
-    /// Whether it is left alone until somebody needs it, where its lists are known.
+    /// Returns `true` if the source is started on first use, provided that its lists are cached.
     fn is_lazy(&self) -> bool {
         false
     }
 
-    /// Resolves when the snapshot's revision is another than `seen`.
+    /// Completes when the revision of the snapshot differs from `seen`.
     fn changed(&self, seen: u64) -> BoxFuture<'_, ()>;
 
-    /// Whether a tool or prompt of this name, or a resource of this URI, may be among those not known yet.
+    /// Returns `true` if a tool or prompt with this name, or a resource with this URI, may be among those not known
+    /// yet.
     fn may_hold(&self, feature: Feature, name: &str) -> bool;
 
-    /// How it is.
+    /// Returns the status.
     fn status(&self) -> SourceStatus;
 
-    /// Warnings about what it lists now, for its operators.
+    /// Returns warnings about the current lists, for operators.
     fn warnings(&self) -> Vec<ListWarning> {
         self.snapshot().warnings.clone()
     }
 
-    /// Prefix of the names of its tools and prompts: its namespace. A name that begins with the prefixes of several
+    /// Returns the prefix of the names of its tools and prompts: its namespace. A name with the prefixes of several
     /// sources belongs to the one with the longest. `None` if it has none.
     fn prefix(&self) -> Option<String> {
         None
@@ -120,27 +118,27 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Advice for models on how to use what it offers, in its own words and as far as it is known now. Cheap: no I/O.
+    /// Returns the source's instructions for models, as far as they are known. Cheap: no I/O.
     fn instructions(&self) -> Option<String> {
         None
     }
 
-    /// Asks what stands behind it whether it is there; nothing if there is nothing to ask, or nobody has needed it yet. One
-    /// that has failed is started again for it.
+    /// Checks whether the source is reachable. Returns `None` if there is nothing to check, or nothing has used the
+    /// source yet. Starts a failed source again.
     fn check(&self) -> BoxFuture<'_, Option<Result<(), ToolError>>> {
         Box::pin(ready(None))
     }
 
-    /// How often it is to be asked by [`Source::check`]; never if absent.
+    /// Returns the interval of [`Source::check`]; `None` if it is never checked.
     fn check_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// Asks for news of a resource, by its URI, until [`Source::unsubscribe`]. They go where [`Source::on_update`]
-    /// says.
+    /// Subscribes to updates of a resource, by its URI, until [`Source::unsubscribe`]. [`Source::on_update`] receives
+    /// them.
     ///
     /// # Errors
-    /// When there is no news of this resource to be had.
+    /// If the source sends no updates of this resource.
     fn subscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
         let error = ToolError::new(
             ErrorKind::UpstreamError,
@@ -149,12 +147,12 @@ pub trait Source: Send + Sync {
         Box::pin(ready(Err(error)))
     }
 
-    /// Asks for news of a resource for this client, by its URI, from the connection that serves the client alone. They come
-    /// as [`Update::ClientResource`] until [`Source::end_unwatched`]. Returns `false` if the client shares the news of
-    /// [`Source::subscribe`] now.
+    /// Subscribes to updates of a resource, by its URI, over the connection of this client. They arrive as
+    /// [`Update::ClientResource`] until [`Source::end_unwatched`]. Returns `false` if the client shares the updates
+    /// of [`Source::subscribe`].
     ///
     /// # Errors
-    /// When there is no news of this resource to be had.
+    /// If the source sends no updates of this resource.
     fn subscribe_for<'a>(
         &'a self,
         uri: &'a str,
@@ -164,8 +162,8 @@ pub trait Source: Send + Sync {
         Box::pin(ready(Ok(false)))
     }
 
-    /// Ends the subscriptions of [`Source::subscribe_for`] that were asked for longer ago than `grace`, and of which
-    /// `is_watched` says that none of these clients watches the resource.
+    /// Ends the subscriptions of [`Source::subscribe_for`] that are older than `grace` and whose resource none of
+    /// their clients watches, according to `is_watched`.
     fn end_unwatched(&self, grace: Duration, is_watched: &dyn Fn(&str, &ClientGroup) -> bool) {
         let _ = (grace, is_watched);
     }
@@ -173,79 +171,80 @@ pub trait Source: Send + Sync {
     /// Ends [`Source::subscribe`].
     ///
     /// # Errors
-    /// When the source does not take note of it. News may still come then.
+    /// If the source does not confirm it. Updates may still arrive then.
     fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
         let _ = uri;
         Box::pin(ready(Ok(())))
     }
 
-    /// Hands what the source tells of its own accord to this as well, from now on.
+    /// Adds a callback for the updates of the source.
     fn on_update(&self, tell: OnUpdate) {
         drop(tell);
     }
 }
 
-/// What a source offers at one time.
+/// Offers of a source at one point in time.
 #[derive(Debug, Default, PartialEq)]
 pub struct Catalogue {
-    /// Grows with every change; 0 while nothing was read yet.
+    /// Revision, which grows with every change; 0 before the first load.
     pub revision: u64,
-    /// The tools, in the source's own order.
+    /// Tools, in the source's own order.
     pub tools: Vec<Arc<Descriptor>>,
-    /// The prompts, resources and resource templates, those of each kind in the source's own order.
+    /// Prompts, resources and resource templates, each kind in the source's own order.
     pub others: Vec<Arc<Descriptor>>,
-    /// What was left out, and why.
+    /// Omitted entries and the reasons.
     pub rejected: Vec<RejectedEntry>,
-    /// Whether all of it was kept from an earlier run and [`Source::load`] has not confirmed it in this one.
+    /// `true` if everything comes from the cache of an earlier run and [`Source::load`] has not confirmed it in this
+    /// one.
     pub is_kept: bool,
-    /// Warnings about the lists and their entries that were found when they were read.
+    /// Warnings about the lists and their entries.
     pub warnings: Vec<ListWarning>,
 }
 
-/// A tool, prompt or resource that was left out.
+/// Omitted tool, prompt or resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedEntry {
-    /// What it is.
+    /// Kind of the entry.
     pub feature: Feature,
-    /// Its name, as far as it has one.
+    /// Name, as far as it has one.
     pub name: String,
-    /// Why it is not offered.
+    /// Reason why it is not offered.
     pub reason: String,
 }
 
-/// How a source is.
+/// Status of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// Where it stands.
+    /// State.
     pub state: SourceState,
-    /// How long it has been there, if that is known.
+    /// Time in this state, if known.
     pub in_state: Option<Duration>,
-    /// How many tries its start took so far: those that failed in a row, and the one that made it ready.
+    /// Number of attempts of its start so far: consecutive failures, and the one that succeeded.
     pub n_attempts: u32,
-    /// Why it failed last, also if it is well since.
+    /// Reason of the last failure, even if the source has recovered.
     pub last_error: Option<String>,
-    /// How long it is left alone before it is tried again; nothing if whoever needs it next has it tried.
+    /// Time until the next attempt; `None` if the next use attempts a start.
     pub retry_in: Option<Duration>,
-    /// How many tools it offers.
+    /// Number of offered tools.
     pub n_tools: usize,
-    /// Whether any lists of it are known.
+    /// `true` if any lists are known.
     pub has_lists: bool,
-    /// Whether its lists were kept from an earlier run and are not confirmed yet.
+    /// `true` if its lists come from the cache of an earlier run and are not confirmed yet.
     pub has_kept_lists: bool,
-    /// Whether it is left alone until somebody needs it, where its lists are known.
+    /// `true` if it is started on first use, provided that its lists are cached.
     pub is_lazy: bool,
-    /// Whether a health check is a part of its start.
+    /// `true` if a health check is part of its start.
     pub is_checked_at_start: bool,
-    /// What there is to know of it, such as the protocol's revision or the end of a failed server's output.
+    /// Details, such as the protocol revision or the last output of a failed server.
     pub detail: Option<String>,
-    /// How often it had to be started again.
+    /// Number of restarts.
     pub n_restarts: u64,
-    /// How long the last start took.
+    /// Duration of the last start.
     pub start_took: Option<Duration>,
 }
 
 impl SourceStatus {
-    /// That of a source of which no more is known than where it stands.
+    /// Creates the status of a source of which only the state is known.
     #[must_use]
     pub fn new(state: SourceState) -> Self {
         Self {

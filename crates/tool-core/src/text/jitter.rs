@@ -4,26 +4,26 @@ use std::{
     time::Duration,
 };
 
-/// Chance for pauses, so that those who failed together do not come back together. With the same seed it is the same
-/// sequence. It is no source of secrets.
+/// Random pauses, so that clients that failed together do not retry together (jitter). Equal seeds give equal
+/// sequences. Not for secrets.
 #[derive(Debug)]
 pub struct Jitter(AtomicU64);
 
 impl Jitter {
-    /// The sequence of this seed.
+    /// Creates the sequence of this seed.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    /// A duration of zero up to this one, every one as likely.
+    /// Returns a uniformly distributed duration from zero to `longest`.
     pub fn up_to(&self, longest: Duration) -> Duration {
-        // 53 bits are what a float between 0 and 1 holds exactly.
+        // A float between 0 and 1 represents 53 bits exactly.
         let fraction = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         longest.mul_f64(fraction)
     }
 
-    /// `SplitMix64`: one atomic addition, and a mix of the sum.
+    /// Returns the next number (`SplitMix64`, Steele, Lea and Flood, 2014): one atomic addition and a mix of the sum.
     fn next(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -33,7 +33,7 @@ impl Jitter {
     }
 }
 
-/// A sequence that is another one every time.
+/// Creates a sequence with a random seed.
 impl Default for Jitter {
     fn default() -> Self {
         Self::seeded(RandomState::new().build_hasher().finish())

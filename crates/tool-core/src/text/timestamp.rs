@@ -1,7 +1,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time of day as RFC 3339 writes it: in UTC, to the second.
+/// Formats a point in time by RFC 3339: in UTC, to the second.
 ///
+/// # Examples
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
 ///
@@ -17,11 +18,11 @@ pub fn rfc3339(at: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The date so many days after 1970-01-01, in the Gregorian calendar. Years begin with March here, so that the day that
-/// leap years have more is their last.
+/// Returns the Gregorian date this many days after 1970-01-01. Years start in March here, so a leap day is the last
+/// day of its year (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
-    // From 0000-03-01.
+    // Days since 0000-03-01.
     let days = days + 719_468;
     let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

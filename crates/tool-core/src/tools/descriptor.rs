@@ -5,60 +5,59 @@ use serde_json::Value;
 
 use crate::{FailureStep, Metadata, Overrides};
 
-/// A tool as data: what a manifest, a registry row or a server's list says of it. Prompts and resources of servers are
-/// described in the same way: see [`Feature`].
+/// Tool as data, as a manifest, a registry row or a server's list describes it. Prompts and resources of servers have
+/// descriptors as well: see [`Feature`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Descriptor {
-    /// What it describes.
+    /// Kind of the described item.
     pub feature: Feature,
-    /// The name that agents call it by, and that policy rules speak of: see [`check_name`](crate::check_name). That of
-    /// a resource or template is its server's prefix and its URI.
+    /// Name that agents and policy rules use: see [`check_name`](crate::check_name). The name of a resource or
+    /// template is its server's prefix and its URI.
     pub name: Arc<str>,
-    /// The URI of a resource, or the URI template (RFC 6570) of a template.
+    /// URI of a resource, or URI template (RFC 6570).
     pub uri: Option<Arc<str>>,
-    /// A name for people.
+    /// Name for people.
     pub title: Option<String>,
-    /// What it does and when to use it.
+    /// Description: what the tool does and when to use it.
     pub description: String,
-    /// Its version, by convention a semantic one.
+    /// Version, by convention a semantic version.
     pub version: Option<String>,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub input_schema: RawJson,
-    /// The JSON Schema of its results.
+    /// JSON Schema of the results.
     pub output_schema: Option<RawJson>,
-    /// What runs it.
+    /// Kind and settings of the executor.
     pub executor: ExecutorSpec,
-    /// How long one attempt may take; the default of the configuration if absent.
+    /// Time limit of one attempt; the default of the configuration if absent.
     pub timeout: Option<Duration>,
-    /// What is known of its guarantees, cost and needs.
+    /// Guarantees, cost and requirements.
     pub metadata: Metadata,
-    /// What the operator set for it in the place of the defaults.
+    /// Settings of the operator that override the defaults.
     pub overrides: Overrides,
-    /// The definition as its server lists it, if it comes from one: shown to clients with nothing but the name
-    /// changed.
+    /// Definition as its server lists it, if it comes from a server. Clients receive it with only the name changed.
     pub definition: Option<RawJson>,
-    /// Where it comes from.
+    /// Origin and trust.
     pub origin: Origin,
 }
 
-/// Which kind of thing a descriptor describes. Calls of all of them go down the same layers.
+/// Kind of item that a descriptor describes. Calls of all kinds pass the same layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Feature {
-    /// A tool, which is called.
+    /// Tool, which is called.
     #[default]
     Tool,
-    /// A prompt of a server, which is rendered.
+    /// Prompt of a server, which is rendered.
     Prompt,
-    /// A resource of a server, which is read.
+    /// Resource of a server, which is read.
     Resource,
-    /// A family of resources of a server.
+    /// Template of resources of a server.
     ResourceTemplate,
 }
 
 impl Descriptor {
-    /// Whether answers may be kept and shared where that is set up: the operator declared the tool read-only and
-    /// idempotent, or set up a cache for this very tool. What a server says of its own tools does not count.
+    /// Returns `true` if results may be cached and shared where a cache is configured: the operator declared the tool
+    /// read-only and idempotent, or configured a cache for this tool. Declarations of a server do not count.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
         let metadata = &self.metadata;
@@ -70,8 +69,8 @@ impl Descriptor {
 }
 
 impl Descriptor {
-    /// What is done when its calls fail, as its operator wrote it: as a ladder, or as a list of fallbacks, which is one of
-    /// them alone. Nothing if neither is written, or if a server says so of its own tools.
+    /// Returns the fallback steps that the operator configured: `on_failure`, or the list of `fallbacks`. `None` if
+    /// neither is present, or if they come from a server.
     #[must_use]
     pub fn on_failure(&self) -> Option<Arc<[FailureStep]>> {
         if self.origin.trust != Trust::Operator {
@@ -92,10 +91,10 @@ impl Descriptor {
 }
 
 impl Feature {
-    /// All of them, in the order in which lists show them.
+    /// All kinds, in the order in which lists show them.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::ResourceTemplate];
 
-    /// The word for one of it in messages.
+    /// Returns the word for one item of this kind, for messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -107,29 +106,29 @@ impl Feature {
     }
 }
 
-/// Which primitive runs a tool, and its settings, which only that primitive understands.
+/// Executor of a tool: its kind, and settings that only this executor interprets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutorSpec {
-    /// The primitive's kind, such as `http`.
+    /// Kind of the executor, such as `http`.
     pub kind: String,
-    /// Its settings as written.
+    /// Settings as written.
     pub config: Value,
 }
 
-/// Where a descriptor comes from.
+/// Origin of a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The file with its line, or the server: for messages.
+    /// File and line, or server: for messages.
     pub place: String,
-    /// How far it is trusted.
+    /// Trust in the origin.
     pub trust: Trust,
 }
 
-/// How far a descriptor is trusted.
+/// Trust in the origin of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trust {
     /// The operator wrote it: it may name environment variables and declare guarantees.
     Operator,
-    /// A server sent it: its hints never turn on retry, cache or approval.
+    /// A server sent it: its hints never enable retries, caching or automatic approval.
     Upstream,
 }

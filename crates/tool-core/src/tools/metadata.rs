@@ -2,84 +2,84 @@ use std::time::Duration;
 
 use crate::ConcurrencySettings;
 
-/// What is known of a tool beyond how to call it: what routing, limits and policies go by.
+/// Metadata of a tool beyond its interface, for routing, limits and policies.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata {
-    /// What it can do, such as `search`: agents and routes ask for these.
+    /// Capabilities, such as `search`, by which agents and routes find tools.
     pub capabilities: Vec<String>,
-    /// Free labels, such as `production-ready`.
+    /// Labels, such as `production-ready`.
     pub tags: Vec<String>,
-    /// How fast it usually is.
+    /// Usual latency.
     pub latency: Option<LatencyClass>,
-    /// How often it may be called.
+    /// Rate limit.
     pub rate_limit: Option<RateLimitSettings>,
-    /// How many calls of it may run at once.
+    /// Limit of concurrent calls.
     pub concurrency: Option<ConcurrencySettings>,
-    /// What a call costs, in US dollars.
+    /// Cost of a call, in US dollars.
     pub cost_per_call: Option<f64>,
-    /// The share of calls that succeed by agreement, in percent.
+    /// Agreed share of successful calls, in percent.
     pub sla: Option<f64>,
-    /// Whether a failed call may be tried again.
+    /// `true` if a failed call may be retried.
     pub retryable: Option<bool>,
-    /// Whether calling it twice has the effect of calling it once.
+    /// `true` if calling it twice has the effect of calling it once.
     pub idempotent: Option<bool>,
-    /// Whether it changes nothing.
+    /// `true` if it changes nothing.
     pub read_only: Option<bool>,
-    /// What a caller must be permitted.
+    /// Permissions that a caller must have.
     pub required_permissions: Vec<String>,
-    /// How confidential its data are.
+    /// Confidentiality of its data.
     pub data_classification: Option<DataClassification>,
-    /// What happens to personal data in its arguments.
+    /// Handling of personal data in its arguments.
     pub pii_handling: Option<PiiHandling>,
-    /// Tools to use in its place when it fails, best first.
+    /// Fallback tools, best first.
     pub fallbacks: Vec<String>,
-    /// A URL that answers 2xx while it is well.
+    /// URL that answers 2xx while the tool is healthy.
     pub health_check_endpoint: Option<String>,
 }
 
-/// How fast a tool usually is.
+/// Usual latency of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LatencyClass {
     /// Below 100 ms.
     Fast,
     /// Below 1 s.
     Medium,
-    /// 1 s and more.
+    /// 1 s or more.
     Slow,
 }
 
-/// How often a tool may be called. It is counted evenly, as a bucket that holds `burst` calls and refills at
-/// `requests` in `period`.
+/// Rate limit of a tool: a token bucket that holds `burst` calls and refills at `requests` per `period` (GCRA, ITU-T
+/// I.371).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitSettings {
-    /// How many calls.
+    /// Number of calls per period.
     pub requests: u32,
-    /// In what time.
+    /// Period.
     pub period: Duration,
-    /// How many at once; as many as `requests` if absent.
+    /// Size of the bucket; `requests` if absent.
     pub burst: Option<u32>,
-    /// How many of them may be of one principal; all of them if absent.
+    /// Number of calls per period and principal; unlimited if absent.
     pub per_principal: Option<u32>,
 }
 
-/// How confidential a tool's data are.
+/// Confidentiality of a tool's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataClassification {
     /// Anyone may see them.
     Public,
-    /// The organisation may see them.
+    /// The organization may see them.
     Internal,
-    /// Only those who need them may see them.
+    /// Only people who need them may see them.
     Sensitive,
 }
 
-/// What happens to personal data in a tool's arguments.
+/// Handling of personal data in a tool's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PiiHandling {
-    /// They pass as they are.
+    /// Passed unchanged.
     None,
-    /// They are replaced by something that points to no one.
+    /// Replaced by values that identify nobody.
     Anonymize,
-    /// They are encrypted.
+    /// Encrypted.
     Encrypt,
 }

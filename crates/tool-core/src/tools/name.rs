@@ -1,9 +1,9 @@
 use sha2::{Digest, Sha256};
 
-/// How many characters a tool's name may have.
+/// Maximum length of a tool's name, in characters.
 pub const MAX_NAME: usize = 64;
 
-/// Why a text cannot be a tool's name.
+/// Error of an invalid tool name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{name}` is no tool name: it must have 1 to {MAX_NAME} characters out of A-Z, a-z, 0-9, `_` and `-`"
@@ -12,11 +12,11 @@ pub struct InvalidName {
     name: String,
 }
 
-/// Checks that a text can be a tool's name everywhere: 1 to 64 characters out of `[A-Za-z0-9_-]`, which every model
-/// provider takes and MCP allows.
+/// Checks that a text is a valid tool name everywhere: 1 to 64 characters out of `[A-Za-z0-9_-]`, which every model
+/// provider and MCP accept.
 ///
 /// # Errors
-/// When it cannot.
+/// If the name is invalid.
 pub fn check_name(name: &str) -> Result<(), InvalidName> {
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
         Ok(())
@@ -27,9 +27,10 @@ pub fn check_name(name: &str) -> Result<(), InvalidName> {
     }
 }
 
-/// The name under which a tool with any name is shown: what is not allowed becomes `_`, and a longer name is cut to
-/// 55 characters, `_` and the first 8 hexadecimal digits of the SHA-256 of the whole name as it was.
+/// Returns the name under which agents see a tool with any name. Invalid characters become `_`; a longer name is cut
+/// to 55 characters, followed by `_` and the first 8 hexadecimal digits of the SHA-256 of the original name.
 ///
+/// # Examples
 /// ```
 /// assert_eq!(tool_core::outward_name("files__read file"), "files__read_file");
 /// assert_eq!(tool_core::outward_name(&"x".repeat(70)).len(), 64);

@@ -1,22 +1,23 @@
-/// A name with `*` for any run of characters, such as `files__*`.
+/// Pattern of names, with `*` for any sequence of characters, such as `files__*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Takes a name with or without `*`.
+    /// Creates a pattern from a name with or without `*`.
     #[must_use]
     pub fn new(pattern: impl Into<String>) -> Self {
         Self(pattern.into())
     }
 
-    /// The pattern as written.
+    /// Returns the pattern as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a name fits, capital and small letters being different ones.
+    /// Returns `true` if a name matches. Case-sensitive.
     ///
+    /// # Examples
     /// ```
     /// use tool_core::Pattern;
     ///
@@ -32,7 +33,7 @@ impl Pattern {
             return false;
         };
         let mut pieces: Vec<&str> = tail.split('*').collect();
-        // The last piece stands at the end; each other one is found as early as possible.
+        // The last piece must match at the end; each other one is found as early as possible.
         let last = pieces.pop().unwrap_or_default();
         let Some(mut rest) = rest.strip_suffix(last) else {
             return false;
@@ -44,8 +45,9 @@ impl Pattern {
         true
     }
 
-    /// The patterns of what follows this prefix in names that fit; none if no name with this prefix fits.
+    /// Returns patterns for the rest of matching names after this prefix; empty if no name with this prefix matches.
     ///
+    /// # Examples
     /// ```
     /// use tool_core::Pattern;
     ///

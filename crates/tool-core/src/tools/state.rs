@@ -12,35 +12,35 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::Instant;
 
-/// What layers know of a tool from earlier calls, such as a limiter or a breaker. It belongs to the tool's name, not
-/// to its snapshot: a reload carries it over.
+/// State of a tool that layers keep between calls, such as a limiter or a breaker. It belongs to the tool's name, not
+/// to its snapshot: a reload keeps it.
 ///
-/// Each layer keeps one value of a type of its own, so layers need not know of each other.
+/// Each layer stores one value of a type of its own, so layers need not know each other.
 #[derive(Debug, Default)]
 pub struct ToolState {
     slots: Slots,
     upstream: Option<Arc<UpstreamState>>,
     n_renewals: AtomicU64,
-    /// Whether there is something in `disabled`: all that most calls look at.
+    /// `true` if `disabled` has a value. Most calls read only this.
     is_disabled: AtomicBool,
     disabled: Mutex<Option<DisabledTool>>,
-    /// How often in a row the tool's credentials were refused.
+    /// Number of consecutive rejections of the tool's credentials.
     n_refusals: AtomicU32,
 }
 
-/// Why a tool is not called for a while, whoever asks.
+/// Reason and time of a disabled tool, which no caller can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisabledTool {
-    /// Why: a lower-case fragment without secrets.
+    /// Reason: a lower-case fragment without secrets.
     pub reason: String,
-    /// Since when.
+    /// Time at which it was disabled.
     pub since: SystemTime,
-    /// When a call tries whether it works again.
+    /// Time after which a call probes whether it works again.
     pub until: Instant,
 }
 
-/// What several tools have in common that are run by the same thing: a server, or the host of an HTTP API. What layers
-/// know of it from earlier calls is kept here, and a reload carries it over.
+/// State that the tools of one upstream share: a server, or the host of an HTTP API. Layers store values in it, and a
+/// reload keeps it.
 #[derive(Debug)]
 pub struct UpstreamState {
     name: Arc<str>,
@@ -48,14 +48,14 @@ pub struct UpstreamState {
     n_renewals: AtomicU64,
 }
 
-/// One value of each type that was asked for: one for each layer that keeps any, few enough to be looked through.
+/// Values by type, one for each layer that stores any. A linear scan is fast enough for so few.
 #[derive(Default)]
 struct Slots(RwLock<Vec<(TypeId, Slot)>>);
 
 type Slot = Arc<dyn Any + Send + Sync>;
 
 impl ToolState {
-    /// That of a tool which this upstream runs.
+    /// Creates the state of a tool of this upstream.
     #[must_use]
     pub fn new(upstream: Option<Arc<UpstreamState>>) -> Self {
         Self {
@@ -68,19 +68,19 @@ impl ToolState {
         }
     }
 
-    /// The value of this type, made when first asked for.
+    /// Returns the value of this type, creating it on first use.
     pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.slots.get_or_init(make)
     }
 
-    /// The value of this type, if it was asked for before.
+    /// Returns the value of this type, if it exists.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.slots.get()
     }
 
-    /// How often credentials that the tool is run with were replaced, its own or its upstream's: answers under others are
-    /// not those of the present ones.
+    /// Returns the number of times that the credentials of the tool or its upstream were replaced. Results obtained
+    /// with other credentials are not shared.
     #[must_use]
     pub fn credential_version(&self) -> u64 {
         let of_upstream = self
@@ -90,25 +90,25 @@ impl ToolState {
         self.n_renewals.load(Ordering::Acquire) + of_upstream
     }
 
-    /// Notes that the tool has other credentials from now on.
+    /// Records that the tool has new credentials.
     pub fn credentials_renewed(&self) {
         self.n_renewals.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Counts that the tool's credentials were refused, and says how often that was in a row.
+    /// Counts a rejection of the tool's credentials and returns the number of consecutive ones.
     pub fn refused(&self) -> u32 {
         self.n_refusals.fetch_add(1, Ordering::AcqRel).saturating_add(1)
     }
 
-    /// Takes note that the tool's credentials were accepted.
+    /// Records that the tool's credentials were accepted.
     pub fn accepted(&self) {
-        // Most calls find nothing to forget, and so write nothing that others read.
+        // Usually there is nothing to reset, and nothing is written that other calls read.
         if self.n_refusals.load(Ordering::Relaxed) > 0 {
             self.n_refusals.store(0, Ordering::Release);
         }
     }
 
-    /// Why the tool is not called, if it is not.
+    /// Returns why the tool is disabled, if it is.
     #[must_use]
     pub fn disabled(&self) -> Option<DisabledTool> {
         if self.is_disabled.load(Ordering::Acquire) {
@@ -118,7 +118,7 @@ impl ToolState {
         }
     }
 
-    /// Switches the tool off; true if it was not already, whose reason and time then stay.
+    /// Disables the tool. Returns `false` if it was disabled already; its reason and time then stay.
     pub fn disable(&self, disabled: DisabledTool) -> bool {
         let mut slot = self.disabled.lock();
         self.is_disabled.store(true, Ordering::Release);
@@ -130,7 +130,7 @@ impl ToolState {
         true
     }
 
-    /// Lets one call try whether a tool works again whose time is over, and the next one only after another `pause`.
+    /// Allows one call to probe a tool whose time is over. The next one is allowed after another `pause`.
     pub fn try_out(&self, now: Instant, pause: Duration) -> bool {
         match &mut *self.disabled.lock() {
             Some(disabled) if now < disabled.until => false,
@@ -142,14 +142,14 @@ impl ToolState {
         }
     }
 
-    /// Switches the tool on again; true if it was off.
+    /// Enables the tool. Returns `true` if it was disabled.
     pub fn enable(&self) -> bool {
         let mut slot = self.disabled.lock();
         self.is_disabled.store(false, Ordering::Release);
         slot.take().is_some()
     }
 
-    /// What the tool has in common with others, if anything.
+    /// Returns the state of its upstream, if it has one.
     #[must_use]
     pub fn upstream(&self) -> Option<&Arc<UpstreamState>> {
         self.upstream.as_ref()
@@ -157,7 +157,7 @@ impl ToolState {
 }
 
 impl UpstreamState {
-    /// One of this name, of which nothing is known yet.
+    /// Creates an empty state.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -167,23 +167,23 @@ impl UpstreamState {
         }
     }
 
-    /// Notes that all tools of the upstream have other credentials from now on.
+    /// Records that all tools of the upstream have new credentials.
     pub fn credentials_renewed(&self) {
         self.n_renewals.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The server's name, or scheme and host: see [`Executor::upstream`](crate::Executor::upstream).
+    /// Returns the name of the server, or scheme and host: see [`Executor::upstream`](crate::Executor::upstream).
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The value of this type, made when first asked for.
+    /// Returns the value of this type, creating it on first use.
     pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.slots.get_or_init(make)
     }
 
-    /// The value of this type, if it was asked for before.
+    /// Returns the value of this type, if it exists.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.slots.get()
@@ -199,7 +199,7 @@ impl Slots {
     fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.get().unwrap_or_else(|| {
             let mut slots = self.0.write();
-            // Another caller may have been here first.
+            // Another caller may have been faster.
             find(&slots).unwrap_or_else(|| {
                 let made = Arc::new(make());
                 slots.push((TypeId::of::<T>(), made.clone()));
