@@ -1,12 +1,13 @@
-//! The words and contracts of toolplane: what a tool, a call, a reply and an error are, how a call goes through
-//! layers, and the ports through which layers reach what they do not own. This crate knows no runtime, no HTTP and
-//! no JSON-RPC; whoever writes an executor, a layer or a source needs nothing else.
+//! Types and contracts of toolplane: tools, calls, replies, errors, the layers that a call passes, and the ports through
+//! which layers reach the outside world. This crate knows no runtime, no HTTP and no JSON-RPC; authors of executors,
+//! layers and sources need no other crate.
 //!
+//! # Examples
 //! ```
 //! use tool_core::{CallContext, Invoke, Outcome, Reply, ToolError};
 //! use raw_json::RawJson;
 //!
-//! /// A tool that says back what it was told.
+//! /// Tool that returns its arguments.
 //! struct Echo;
 //!
 //! impl Invoke for Echo {

@@ -41,7 +41,7 @@ impl ErrorPolicyLayer {
     }
 
     /// Goes by this policy from now on.
-    pub fn adopt(&self, policy: Arc<ErrorPolicySettings>) {
+    pub fn reconfigure(&self, policy: Arc<ErrorPolicySettings>) {
         self.policy.store(policy);
     }
 

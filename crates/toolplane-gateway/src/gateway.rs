@@ -236,7 +236,7 @@ impl Gateway {
         while changes.changed().await.is_ok() {
             sleep(SETTLE).await;
             changes.mark_unchanged();
-            let view = self.0.plane.known(&self.0.plane.local_caller());
+            let view = self.0.plane.cached_view(&self.0.plane.local_caller());
             for notification in self.0.lists.news(&view) {
                 notices.send(notification, None);
             }
@@ -373,13 +373,13 @@ impl Service for Gateway {
 
     async fn learn(&self, tool: &str, client: &Peer) {
         let client = identity(client, &self.caller(&client.principal));
-        self.0.plane.learn_tool(tool, &client).await;
+        self.0.plane.resolve_tool(tool, &client).await;
     }
 
     async fn watch(&self, uris: Vec<String>, cx: &RequestContext) -> Vec<String> {
         let caller = self.caller(cx.principal());
         let (watches, plane) = (&self.0.watches, &self.0.plane);
-        self.0.lists.assume_seen(&plane.known(&caller));
+        self.0.lists.assume_seen(&plane.cached_view(&caller));
         let client = &identity(&Peer::of(cx), &caller);
         let begun = uris.iter().map(|uri| async {
             let begun = watches.begin(plane, uri, &caller, client).await;

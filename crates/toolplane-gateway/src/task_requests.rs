@@ -47,7 +47,7 @@ pub(crate) async fn wanted(gateway: &Gateway, cx: &RequestContext) -> Result<Opt
     let name = cx.name().and_then(RawJson::string).unwrap_or_default();
     let caller = gateway.caller(cx.principal());
     // A tool that is not there is the call's to tell.
-    if let Ok(tool) = gateway.plane().describe(&name, &caller).await {
+    if let Ok(tool) = gateway.plane().tool(&name, &caller).await {
         let support = tool.definition().get("execution");
         let support = support.and_then(|execution| execution.get("taskSupport")?.string());
         if !matches!(support.as_deref(), Some("optional" | "required")) {

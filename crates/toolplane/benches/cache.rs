@@ -1,5 +1,5 @@
-//! What a cache costs and spares: an answer out of it, in process, beside the call that it stands for; and many calls at
-//! once for the same thing.
+//! Cost and gain of the cache, in process: a cache hit beside the call that it replaces, and concurrent calls for the
+//! same result.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::future::join_all;
@@ -23,7 +23,7 @@ tools:
     executor: {kind: mock, result: {ok: true}, latency_ms: 1}
 "#;
 
-/// A call as a caller makes it: its arguments are read and digested once.
+/// Creates a call as a caller does: its arguments are read and digested once.
 fn request(tool: &str, size: usize) -> CallRequest {
     let text = format!(r#"{{"text": "{}", "n": 7}}"#, "x".repeat(size - 22));
     CallRequest::new(tool).json(text).expect("valid arguments")

@@ -1,5 +1,5 @@
-//! The first list after a restart: a plane of many servers is built, and everything is listed from the lists that are kept on
-//! disk. No server is started. Memory is allocated as the program `toolplane` does.
+//! First list after a restart: builds a plane of many servers and lists everything from the lists cached on disk.
+//! Starts no server. Memory is allocated as in the program `toolplane`.
 
 use std::{
     fmt::Write as _,
@@ -37,7 +37,7 @@ fn configuration() -> Loaded {
     load(&LoadOptions::new().text("benchmark", Syntax::Yaml, text)).expect("usable")
 }
 
-/// Notes the keys under which a plane looks for its lists, and has none.
+/// Records the keys under which a plane looks for its lists, and has none.
 #[derive(Debug, Default)]
 struct Keys(Mutex<Vec<ListKey>>);
 

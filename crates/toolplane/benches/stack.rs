@@ -1,5 +1,5 @@
-//! What the standard stack costs: a static mock tool through every layer, in process, watched and not. Traces need the
-//! feature `otel`.
+//! Cost of the standard stack: a static mock tool through every layer, in process, with and without observers. Traces
+//! need the feature `otel`.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn builder() -> Builder {
     Toolplane::builder().loaded(&load(&options).expect("the configuration is usable"))
 }
 
-/// Loses all spans.
+/// Discards all spans.
 #[cfg(feature = "otel")]
 #[derive(Debug)]
 struct Nowhere;
@@ -48,7 +48,7 @@ impl SpanExporter for Nowhere {
     }
 }
 
-/// A tracer of a share of all calls, whose spans are batched and then lost.
+/// Creates a tracer that samples a share of all calls and discards its batched spans.
 #[cfg(feature = "otel")]
 fn tracer(ratio: f64) -> Tracer {
     let provider = SdkTracerProvider::builder()
@@ -58,7 +58,7 @@ fn tracer(ratio: f64) -> Tracer {
     Tracer::from_provider(&provider)
 }
 
-/// Who watches, and what they are called.
+/// Returns the configurations of observers and their names.
 fn watched() -> Vec<(&'static str, Builder)> {
     vec![
         ("stack", builder()),

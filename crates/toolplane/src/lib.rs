@@ -1,6 +1,7 @@
-//! One governed set of tools for agents: mock tools, HTTP APIs and the tools of MCP servers, described by data, and
-//! every call down the same layers.
+//! Governed set of tools for agents: mock tools, HTTP APIs and the tools of MCP servers, described by data. Every call
+//! passes the same layers.
 //!
+//! # Examples
 //! ```
 //! use std::time::Duration;
 //! use toolplane::{CallRequest, Toolplane};
@@ -23,40 +24,16 @@
 //! ```
 //!
 //! # Features
-//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, `otel` for
-//! spans and metrics by the providers of OpenTelemetry that the program sets, and `full` for all of these, which is the default.
-//! Each works alone.
+//! One for each executor (`exec-mock`, `exec-http`, `exec-mcp`), `outbound` for webhooks and health check endpoints, `otel`
+//! for spans and metrics by the OpenTelemetry providers that the program sets, and `full` for all of these, which is the
+//! default. Each works alone.
 
-mod builder;
-mod chaos;
-mod checks;
-mod error;
-mod executors;
-mod gate;
-mod health;
-mod health_page;
-mod hooks;
-mod idle_rules;
-mod instructions;
-#[cfg(feature = "exec-mcp")]
-mod list_store;
-mod listing;
-mod news;
-#[cfg_attr(not(feature = "outbound"), path = "no_outbound.rs")]
-mod outbound;
+mod build;
+mod calls;
+mod operate;
+mod outgoing;
 mod plane;
-mod policies;
-mod records;
-mod reload;
-mod request;
-mod required;
 mod stack;
-mod switches;
-mod telemetry;
-mod turn;
-mod usage;
-mod view;
-mod views;
 
 pub use raw_json::RawJson;
 pub use tool_chaos as faults;
@@ -68,18 +45,19 @@ pub use tool_observe as observe;
 pub use tool_policy as policy;
 
 pub use self::{
-    builder::Builder,
-    chaos::chaos_plan,
-    checks::Checked,
-    error::BuildError,
-    executors::config_schema,
-    health::Readiness,
-    idle_rules::IdleRule,
-    listing::{Listing, MissingServer},
-    plane::{Explained, Toolplane, WeakToolplane},
-    request::CallRequest,
+    build::{builder::Builder, chaos::chaos_plan, error::BuildError, executors::config_schema},
+    calls::{
+        listing::{Listing, MissingServer},
+        request::CallRequest,
+        turn::Turn,
+        view::View,
+    },
+    operate::{
+        checks::CheckOutcome,
+        health::Readiness,
+        idle_rules::IdleRule,
+        usage::{CacheUse, ConnectionUse, HttpUse},
+    },
+    plane::{ExplainedCall, Toolplane, WeakToolplane},
     stack::LAYERS,
-    turn::Turn,
-    usage::{CacheUse, ConnectionUse, HttpUse},
-    view::View,
 };

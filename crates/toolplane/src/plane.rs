@@ -22,25 +22,40 @@ use tool_runtime::CacheLayer;
 
 use crate::{
     BuildError, Builder, CallRequest, View,
-    error::NotUsable,
-    executors::Running,
-    health::HealthMonitor,
-    hooks::Hooks,
-    reload::Reloading,
-    request::{Address, Requested},
-    views::Views,
+    build::error::NotUsable,
+    build::executors::LiveParts,
+    build::reload::ReloadState,
+    calls::request::{Address, RequestParts},
+    calls::views::Views,
+    operate::health::HealthMonitor,
+    outgoing::webhooks::Webhooks,
 };
 
-/// One governed set of tools. Cloning shares it; [`Toolplane::shutdown`] ends it.
+/// Governed set of tools. Clones share it; [`Toolplane::shutdown`] ends it.
+///
+/// # Examples
+/// ```
+/// use toolplane::{CallRequest, Toolplane};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let plane = Toolplane::from_yaml(
+///     "tools: [{name: greet, description: Greets., mock: {result: {text: hello}}}]",
+/// )?;
+/// let outcome = plane.call(CallRequest::new("greet")).await?;
+/// println!("{outcome:?}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Toolplane(pub(crate) Arc<Inner>);
 
-/// A [`Toolplane`] that may be gone: see [`Toolplane::downgrade`].
+/// Weak reference to a [`Toolplane`]: see [`Toolplane::downgrade`].
 #[derive(Clone)]
 pub struct WeakToolplane(Weak<Inner>);
 
 impl WeakToolplane {
-    /// The toolplane, if it is still there.
+    /// Returns the toolplane, if it still exists.
     #[must_use]
     pub fn upgrade(&self) -> Option<Toolplane> {
         self.0.upgrade().map(Toolplane)
@@ -63,49 +78,49 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) share: CacheLayer,
-    pub(crate) callers: ArcSwap<Callers>,
-    pub(crate) running: ArcSwap<Running>,
-    pub(crate) reloading: Reloading,
+    pub(crate) callers: ArcSwap<DefaultCallers>,
+    pub(crate) running: ArcSwap<LiveParts>,
+    pub(crate) reloading: ReloadState,
     pub(crate) watch: HealthMonitor,
-    pub(crate) hooks: Hooks,
+    pub(crate) hooks: Webhooks,
     pub(crate) surface: ErrorPolicyLayer,
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
 }
 
-/// Those whom edges call for unless they know better.
-pub(crate) struct Callers {
+/// Default callers for surfaces without authentication.
+pub(crate) struct DefaultCallers {
     pub(crate) local: Arc<Caller>,
     pub(crate) anonymous: Arc<Caller>,
 }
 
-/// How a call went and what each layer decided about it.
+/// Result of a call, and the decisions of each layer.
 #[derive(Debug)]
-pub struct Explained {
-    /// How it ended.
+pub struct ExplainedCall {
+    /// Result of the call.
     pub result: Result<Outcome, ToolError>,
-    /// What the layers decided, in the order in which they did.
-    pub notes: Vec<LayerDecision>,
+    /// Decisions of the layers, in order.
+    pub decisions: Vec<LayerDecision>,
 }
 
 impl Toolplane {
-    /// Begins a toolplane without tools.
+    /// Creates a builder without tools.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A toolplane with the tools and servers of a configuration file. No server is started before it is needed.
+    /// Builds a toolplane with the tools and servers of a configuration file. Servers start on first use.
     ///
     /// # Errors
-    /// When the file is not usable, with every problem's line.
+    /// If the file is not usable: every problem with its line.
     pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, BuildError> {
         Self::load(&LoadOptions::new().path(path))
     }
 
-    /// A toolplane of a configuration given as text.
+    /// Builds a toolplane from the text of a configuration.
     ///
     /// # Errors
-    /// As [`Toolplane::from_file`].
+    /// The errors of [`Toolplane::from_file`].
     pub fn from_yaml(text: impl Into<String>) -> Result<Self, BuildError> {
         Self::load(&LoadOptions::new().text("configuration", Syntax::Yaml, text))
     }
@@ -119,36 +134,36 @@ impl Toolplane {
         Self(Arc::new(inner))
     }
 
-    /// What this caller may see: tools, and the prompts and resources of servers. Servers that are not started yet are
-    /// started for it, and those that fail are missing: see [`Toolplane::sources`].
-    pub async fn list(&self, caller: &Caller) -> View {
+    /// Returns everything that this caller may see: tools, and the prompts and resources of servers. Starts servers
+    /// that are not running; those that fail are missing: see [`Toolplane::sources`].
+    pub async fn view(&self, caller: &Caller) -> View {
         let snapshot = self.0.registry.load().await;
-        self.view(&snapshot, caller)
+        self.view_of(&snapshot, caller)
     }
 
-    /// What this caller may see from this client: as [`Toolplane::list`], with the lists of connections that servers keep
-    /// for the client alone in the place of those that all share.
-    pub async fn list_for(&self, caller: &Caller, client: &ClientIdentity) -> View {
+    /// Returns everything that this caller may see from this client: like [`Toolplane::view`], with the lists of the
+    /// client's own connections instead of the shared ones.
+    pub async fn view_for(&self, caller: &Caller, client: &ClientIdentity) -> View {
         let snapshot = self.0.registry.load_for(client).await;
-        self.view(&snapshot, caller)
+        self.view_of(&snapshot, caller)
     }
 
-    /// What this caller may see out of what is known already: starts nothing.
+    /// Returns everything known that this caller may see. Starts nothing.
     #[must_use]
-    pub fn known(&self, caller: &Caller) -> View {
-        self.view(&self.0.registry.snapshot(), caller)
+    pub fn cached_view(&self, caller: &Caller) -> View {
+        self.view_of(&self.0.registry.snapshot(), caller)
     }
 
-    pub(crate) fn view(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
+    pub(crate) fn view_of(&self, snapshot: &Arc<Snapshot>, caller: &Caller) -> View {
         self.0.views.get(snapshot, &self.0.rules.load(), caller)
     }
 
-    /// The tool of this name.
+    /// Returns the tool with this name.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`], with the nearest name there is, if there is none that this caller may see;
-    /// [`ErrorKind::Unavailable`] if an operator switched it off.
-    pub async fn describe(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
+    /// [`ErrorKind::NotFound`], with the nearest name, if there is no such tool that this caller may see;
+    /// [`ErrorKind::Unavailable`] if an operator disabled it.
+    pub async fn tool(&self, name: &str, caller: &Caller) -> Result<Arc<Tool>, ToolError> {
         let tool = self.0.registry.find(name).await;
         let Some(tool) = tool else {
             return Err(self.not_found(Feature::Tool, name, caller));
@@ -157,7 +172,7 @@ impl Toolplane {
         match admitted {
             Ok(()) => Ok(tool),
             Err(refusal @ Denial::SwitchedOff { .. }) => Err(refusal.into()),
-            // What the caller may not see is not there.
+            // A tool that the caller may not see does not exist for it.
             Err(_) => Err(self.not_found(Feature::Tool, name, caller)),
         }
     }
@@ -165,38 +180,38 @@ impl Toolplane {
     /// Makes a call.
     ///
     /// # Cancellation
-    /// Dropping the future cancels the call; a tool that is told of cancellation is told.
+    /// Dropping the future cancels the call. A backend that supports cancellation is notified.
     ///
     /// # Errors
-    /// When there is no result: see [`ErrorKind`].
+    /// If there is no result: see [`ErrorKind`].
     pub fn call(&self, request: CallRequest) -> impl Future<Output = Result<Outcome, ToolError>> + Send {
-        // Before anything is awaited, so that no future has room for the request.
+        // Before any await, so that no future holds the request.
         let known = self.known_context(request);
         async move {
             let mut cx = match known {
                 Ok(cx) => cx,
-                // Rare, and the future of every call would have room for it.
+                // Boxed: rare, and the future of every call would hold it.
                 Err(request) => Box::pin(self.found_context(request)).await?,
             };
             self.0.stack.invoke_boxed(&mut cx).await
         }
     }
 
-    /// How many calls of one turn run at once where nothing else is asked for.
-    pub const WINDOW: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
+    /// Default number of concurrent calls of one turn.
+    pub const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");
 
-    /// Makes the calls of one turn, so many at once: whenever one ends, the next begins. The results are in the order of
-    /// the requests, each call's error in its place. [`Toolplane::WINDOW`] is a good window.
+    /// Makes the calls of one turn, at most `concurrency` at a time. Results are in the order of the requests, and
+    /// each call has an error of its own. See [`Toolplane::DEFAULT_CONCURRENCY`].
     ///
     /// # Cancellation
-    /// Dropping the future cancels the calls that run and makes no others.
+    /// Dropping the future cancels the running calls and makes no others.
     ///
     /// # Examples
     /// ```
     /// # use toolplane::{CallRequest, Toolplane};
     /// # async fn example(plane: &Toolplane) {
     /// let requests = ["weather", "news"].map(CallRequest::new);
-    /// for result in plane.call_many(requests, Toolplane::WINDOW).await {
+    /// for result in plane.call_many(requests, Toolplane::DEFAULT_CONCURRENCY).await {
     ///     println!("{result:?}");
     /// }
     /// # }
@@ -204,31 +219,34 @@ impl Toolplane {
     pub async fn call_many(
         &self,
         requests: impl IntoIterator<Item = CallRequest>,
-        window: NonZeroUsize,
+        concurrency: NonZeroUsize,
     ) -> Vec<Result<Outcome, ToolError>> {
         let requests: Vec<_> = requests.into_iter().collect();
         let calls = requests
             .into_iter()
             .enumerate()
             .map(|(index, request)| async move {
-                // Boxed, so that a call in the window costs a pointer in this future and not all of its own.
+                // Boxed, so that each concurrent call adds a pointer to this future instead of its size.
                 (index, Box::pin(self.call(request)).await)
             });
-        // Not `buffered`, which begins no further call while the first of the window is still running.
-        let mut results: Vec<_> = stream::iter(calls).buffer_unordered(window.get()).collect().await;
+        // Not `buffered`, which starts no further call while the first of the concurrency is running.
+        let mut results: Vec<_> = stream::iter(calls)
+            .buffer_unordered(concurrency.get())
+            .collect()
+            .await;
         results.sort_by_key(|(index, _)| *index);
         results.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// Makes a call and keeps what each layer decided.
-    pub async fn call_explained(&self, request: CallRequest) -> Explained {
+    /// Makes a call and records the decisions of each layer.
+    pub async fn call_explained(&self, request: CallRequest) -> ExplainedCall {
         self.explained(self.known_context(request), Mode::Live).await
     }
 
-    /// Goes through everything that a call would, and stops where it would be sent: if every layer lets it pass, the
-    /// result is [`Outcome::Pending`], whose detail is the [`Preview`](tool_core::Preview) of the request, if what runs the tool
-    /// can tell it. Nothing is counted and nobody is asked. A server is started only for a tool of which no list is known.
-    pub async fn dry_run(&self, request: CallRequest) -> Explained {
+    /// Passes a call through all layers and stops before it is sent. If every layer lets it pass, the result is
+    /// [`Outcome::Pending`] with the [`Preview`](tool_core::Preview) of the request as its detail, if the backend
+    /// supports it. Counts nothing and asks nobody. Starts a server only for a tool in no known list.
+    pub async fn dry_run(&self, request: CallRequest) -> ExplainedCall {
         let known = match self.known_context(request) {
             Ok(cx) => Ok(cx),
             Err(request) => self.recalled_context(request).await,
@@ -236,7 +254,7 @@ impl Toolplane {
         self.explained(known, Mode::DryRun).await
     }
 
-    async fn explained(&self, known: Result<Box<CallContext>, CallRequest>, mode: Mode) -> Explained {
+    async fn explained(&self, known: Result<Box<CallContext>, CallRequest>, mode: Mode) -> ExplainedCall {
         let now = || self.0.clock.now();
         let start = now();
         let (cx, is_known) = match known {
@@ -257,23 +275,23 @@ impl Toolplane {
                     });
                 }
                 let result = self.0.stack.invoke_boxed(&mut cx).await;
-                Explained {
+                ExplainedCall {
                     result,
-                    notes: cx.decisions().to_vec(),
+                    decisions: cx.decisions().to_vec(),
                 }
             }
-            Err(error) => Explained {
+            Err(error) => ExplainedCall {
                 result: Err(error),
-                notes: Vec::new(),
+                decisions: Vec::new(),
             },
         }
     }
 
-    /// The context of a call whose tool is known; gives back any other request. Boxed, since it is large and would be
-    /// in the future of the call, and in that of its caller, as often as it is moved.
+    /// Returns the context of a call whose tool is known, or gives the request back. Boxed, since it is large and the
+    /// futures of the call and of its caller would hold it as often as it is moved.
     fn known_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
         let known = match &request.0.address {
-            // One from a kept list is found again when its server runs.
+            // A tool from a cached list is looked up again once its server runs.
             Address::Tool(name) => {
                 let known = self.0.registry.confirmed_for(name, || self.client_of(&request.0));
                 known.map(Target::Tool)
@@ -289,7 +307,7 @@ impl Toolplane {
         }
     }
 
-    /// The context of a call whose tool is known from the list of an earlier run; gives back any other request.
+    /// Returns the context of a call whose tool is in a cached list, or gives the request back.
     async fn recalled_context(&self, request: CallRequest) -> Result<Box<CallContext>, CallRequest> {
         let Address::Tool(name) = &request.0.address else {
             return Err(request);
@@ -302,9 +320,9 @@ impl Toolplane {
         Ok(self.context(request, Target::Tool(tool), deadline))
     }
 
-    /// The context of a call whose server may have to be started first.
+    /// Returns the context of a call whose server may have to start first.
     async fn found_context(&self, mut request: CallRequest) -> Result<Box<CallContext>, ToolError> {
-        // From where the caller began to wait.
+        // Counted from the moment at which the caller began to wait.
         let deadline = self.deadline(&request);
         let client = self.client_of(&request.0);
         let wanted = &mut *request.0;
@@ -316,8 +334,8 @@ impl Toolplane {
         Ok(self.context(request, target, deadline))
     }
 
-    /// The identity of the client that makes a call.
-    fn client_of(&self, request: &Requested) -> ClientIdentity {
+    /// Returns the identity of the calling client.
+    fn client_of(&self, request: &RequestParts) -> ClientIdentity {
         let local = || self.local_caller();
         let caller = request.caller.clone().unwrap_or_else(local);
         let (ask, key) = (request.ask.as_deref(), request.client.as_ref());
@@ -346,9 +364,9 @@ impl Toolplane {
         cx
     }
 
-    /// Looks up what a call is addressed to, whose server may have to be started first, within the caller's deadline. What is
-    /// known from a kept list is looked up again in the list of its server, which is started for it; where that fails, the call
-    /// is made with what is known, and its layers say what comes of it.
+    /// Looks up the target of a call within the caller's deadline, and starts its server if necessary. An entry of a
+    /// cached list is looked up again in the list of its server; if that fails, the cached one is called, and the
+    /// layers handle the failure.
     pub(crate) async fn find(
         &self,
         address: &Address,
@@ -366,7 +384,7 @@ impl Toolplane {
         let look_up = || self.0.registry.find_in(Some(client), feature, name, look);
         let find = async {
             let found = look_up().await?;
-            // What the caller may not call starts nothing.
+            // A call that would be denied starts nothing.
             if self.0.rules.load().admit_call(&found, caller).is_err()
                 || !self.0.registry.confirm(found.tool()).await
             {
@@ -387,12 +405,13 @@ impl Toolplane {
         found.ok_or_else(|| self.not_found_by(feature, name, caller, client))
     }
 
-    /// Says what is near, out of what this caller may see, and which failed server may have had it.
+    /// Returns the error for an unknown name, with the nearest name that this caller may see and the failed server
+    /// that may have it.
     pub(crate) fn not_found(&self, feature: Feature, name: &str, caller: &Caller) -> ToolError {
         self.not_found_in(&self.0.registry.snapshot(), feature, name, caller)
     }
 
-    /// [`Toolplane::not_found`] out of what this client may see.
+    /// [`Toolplane::not_found`] for the view of this client.
     pub(crate) fn not_found_by(
         &self,
         feature: Feature,
@@ -431,7 +450,7 @@ impl Toolplane {
                 .with_no_retry()
                 .with_source(NotUsable(refused.reason.clone()));
         }
-        let view = self.view(snapshot, caller);
+        let view = self.view_of(snapshot, caller);
         let nearest = view
             .list(feature)
             .iter()
@@ -446,17 +465,17 @@ impl Toolplane {
         ToolError::new(ErrorKind::NotFound, message)
     }
 
-    /// The calls that wait for somebody's approval, to be looked at and decided.
+    /// Returns the desk of pending approvals, for people who decide.
     #[must_use]
     pub fn approvals(&self) -> &ApprovalDesk {
         &self.0.desk
     }
 
-    /// How each source of tools is: the configuration's own tools first, then each server.
+    /// Returns the status of each source: the configuration's own tools first, then each server.
     #[must_use]
     pub fn sources(&self) -> Vec<(String, SourceStatus)> {
         let mut sources = self.0.registry.status();
-        // What a program wrote to its standard error may hold what it was given.
+        // The error output of a program may contain its secrets.
         let hide = |text: &mut String| {
             if let Cow::Owned(hidden) = self.0.redactor.text(text) {
                 *text = hidden;
@@ -472,13 +491,14 @@ impl Toolplane {
         sources
     }
 
-    /// A handle that does not keep the toolplane: for what it has itself.
+    /// Returns a weak reference, for owners that the toolplane itself owns.
     #[must_use]
     pub fn downgrade(&self) -> WeakToolplane {
         WeakToolplane(Arc::downgrade(&self.0))
     }
 
-    /// The tools, prompts and resources that are switched off since their credentials were refused, and why.
+    /// Returns the tools, prompts and resources that are disabled because their credentials were rejected, and the
+    /// reasons.
     #[must_use]
     pub fn disabled(&self) -> Vec<(Arc<str>, DisabledTool)> {
         let off = self.switched_off().into_iter();
@@ -503,8 +523,8 @@ impl Toolplane {
         off
     }
 
-    /// Switches on again what is switched off under this name, by [an operator](Self::disable) or since its
-    /// [credentials were refused](Self::disabled); `false` if nothing was.
+    /// Enables what is disabled under this name, by [an operator](Self::disable) or because its [credentials were
+    /// rejected](Self::disabled). Returns `false` if nothing was disabled.
     #[expect(
         clippy::must_use_candidate,
         reason = "it does something, whatever it was before"
@@ -521,27 +541,27 @@ impl Toolplane {
             })
     }
 
-    /// What is remembered of the call with this id: one with an idempotency key, or one that ended as
-    /// [`ErrorKind::OutcomeUnknown`], whose error has the id ([`ToolError::ledger_id`]). It is anybody's call, so it is
-    /// for operators.
+    /// Returns the ledger entry of the call with this id: a call with an idempotency key, or one that ended as
+    /// [`ErrorKind::OutcomeUnknown`], whose error has the id ([`ToolError::ledger_id`]). For operators: the call may
+    /// be anybody's.
     pub async fn ledger_entry(&self, id: CorrelationId) -> Option<LedgerEntry> {
         self.0.ledger.find(id).await
     }
 
-    /// The calls of which nobody knows whether the tool ran, the latest first: what somebody has to look into. No more than
-    /// `limit`; it is for operators, as [`Toolplane::ledger_entry`] is.
+    /// Returns up to `limit` calls with an unknown outcome, most recent first. For operators, like
+    /// [`Toolplane::ledger_entry`].
     pub async fn unknown_outcomes(&self, limit: usize) -> Vec<LedgerEntry> {
         self.0.ledger.unknown(limit).await
     }
 
-    /// The tools that are not offered, and why.
+    /// Returns the tools that are not offered, and the reasons.
     #[must_use]
     pub fn refused(&self) -> Vec<Refused> {
         self.0.registry.snapshot().refused().to_vec()
     }
 
-    /// Warnings about what servers list now: suspicious text in definitions, lists that are longer than allowed, and
-    /// names that look alike. Each comes with the source that it is about, without secrets.
+    /// Returns warnings about the current lists of servers: suspicious text in definitions, oversized lists, and
+    /// look-alike names. Each has the name of its source. They contain no secrets.
     #[must_use]
     pub fn list_warnings(&self) -> Vec<(String, ListWarning)> {
         let mut warnings = self.0.registry.list_warnings();
@@ -553,40 +573,40 @@ impl Toolplane {
         warnings
     }
 
-    /// What of the executor settings of tools never has an effect, by the tool's name:
-    /// [`Loaded::warning`](tool_manifest::Loaded::warning) knows the places.
+    /// Returns executor settings that have no effect, by the tool's name:
+    /// [`Loaded::warning`](tool_manifest::Loaded::warning) adds their places.
     #[must_use]
     pub fn warnings(&self) -> Vec<(Arc<str>, PrepareError)> {
         self.0.registry.warnings()
     }
 
-    /// Tells when the tools have changed, by the revision of the new ones.
+    /// Returns a receiver of changes of the tools; its value is their revision.
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.0.registry.changes()
     }
 
-    /// The caller at this machine, with the permissions that the configuration grants it.
+    /// Returns the caller on this machine, with the permissions that the configuration grants it.
     #[must_use]
     pub fn local_caller(&self) -> Arc<Caller> {
         self.0.callers.load().local.clone()
     }
 
-    /// A caller that nothing is known of, with the permissions that the configuration grants it.
+    /// Returns the unauthenticated caller, with the permissions that the configuration grants it.
     #[must_use]
     pub fn anonymous_caller(&self) -> Arc<Caller> {
         self.0.callers.load().anonymous.clone()
     }
 
-    /// Stops every server and waits for the end of its processes. Calls that are still running fail.
+    /// Stops every server and waits until its processes have ended. Running calls fail.
     pub async fn shutdown(&self) {
         let running = self.0.running.load_full();
         self.0.reloading.shutdown(&running).await;
     }
 }
 
-/// A new one. It may become the id of a trace, of which everyone expects all bits to be random: those that mark the version
-/// of a UUID are mixed with others.
+/// Returns a new id. It may become a trace id, all bits of which are expected to be random, so the version bits of a
+/// UUID are mixed with others.
 fn correlation_id() -> CorrelationId {
     let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
     let low = low ^ high.rotate_left(17);

@@ -6,7 +6,7 @@ use std::{
 
 use crate::HIDDEN;
 
-/// Words in a name that say that its value is a credential.
+/// Words in a name that denote a credential.
 const NAMES: [&str; 8] = [
     "key",
     "token",
@@ -17,7 +17,7 @@ const NAMES: [&str; 8] = [
     "cookie",
     "signature",
 ];
-/// What stands between the name of a way to authenticate and what is hidden.
+/// Names of authentication schemes, after which a credential follows.
 const SCHEMES: [&str; 9] = [
     "bearer",
     "basic",
@@ -29,7 +29,7 @@ const SCHEMES: [&str; 9] = [
     "splunk",
     "ssws",
 ];
-/// How well-known kinds of credentials begin.
+/// Beginnings of well-known kinds of credentials.
 const BEGINNINGS: [&str; 22] = [
     "sk-",
     "pk-",
@@ -54,20 +54,21 @@ const BEGINNINGS: [&str; 22] = [
     "AIza",
     "eyJ",
 ];
-/// A shorter word is none of those.
+/// Minimum length of such a credential.
 const MIN_LENGTH: usize = 20;
 
-/// A text without what looks like a credential, though nobody named it as a secret: what follows `Authorization:`,
-/// `Bearer`, `password:` or `api_key=`, the user in a URL, and tokens of well-known kinds. [`HIDDEN`] stands in the place
-/// of each. Addresses and paths stay, as do words that only explain, such as "invalid token: expired".
+/// Returns a text without anything that looks like a credential: the values after `Authorization:`, `Bearer`,
+/// `password:` or `api_key=`, the user information of URLs, and tokens of well-known kinds. [`HIDDEN`] replaces each.
+/// Addresses and paths stay, and so do explanations such as "invalid token: expired".
 ///
-/// It is for texts that come from outside, such as errors of upstreams, before anybody reads them: a model, or an operator
-/// in a log, a trace or an alert.
+/// Use it for texts from outside, such as errors of upstreams, before anybody reads them: a model, or an operator in
+/// a log, a trace or an alert.
 ///
+/// # Examples
 /// ```
-/// let told = "GET https://ada:pw@10.0.0.7/v1?api_key=x1 was refused";
+/// let message = "GET https://ada:pw@10.0.0.7/v1?api_key=x1 was refused";
 /// assert_eq!(
-///     tool_core::hide_credentials(told),
+///     tool_core::hide_credentials(message),
 ///     "GET https://[redacted]@10.0.0.7/v1?api_key=[redacted] was refused"
 /// );
 /// ```
@@ -79,8 +80,8 @@ pub fn hide_credentials(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text without private keys in PEM (RFC 7468), if there are any. One that is cut off is hidden up to the end of
-/// the text or the string.
+/// Returns the text without private keys in PEM (RFC 7468), if it contains any. A truncated key is hidden up to the
+/// end of the text or the string.
 fn without_private_keys(text: &str) -> Option<String> {
     const BEGIN: &str = "-----BEGIN ";
     const END: &str = "-----END ";
@@ -130,7 +131,7 @@ fn hide_in_words(text: &str) -> Cow<'_, str> {
         let word = &text[range.clone()];
         next = match next {
             _ if word.chars().all(|letter| ":=[".contains(letter)) => next.signed(),
-            // `Authorization: Bearer abc`: the scheme is no credential, and what comes after it is.
+            // `Authorization: Bearer abc`: the scheme is not the credential; the next word is.
             Next::Value(_) if is_scheme(word) => next,
             Next::Value(spared) if spared.is_hidden(word) => {
                 shown.hide(range);
@@ -149,7 +150,7 @@ fn hide_in_words(text: &str) -> Cow<'_, str> {
     shown.finish()
 }
 
-/// The words of a text: what stands between spaces, quotes and most brackets, without the backslashes that escape quotes.
+/// Splits a text into words at spaces, quotes and most brackets, without the backslashes that escape quotes.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let ends = |letter: char| letter.is_whitespace() || "\"'`<>(){},;|".contains(letter);
     let mut at = 0;
@@ -168,41 +169,41 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What the word may be that comes next.
+/// Expectation for the next word.
 #[derive(Clone, Copy)]
 enum Next {
-    /// Anything.
+    /// Any word.
     Anything,
-    /// The value of what was named, if a sign such as `:` comes first.
+    /// Value of the named item, if a sign such as `:` comes first.
     Signed(After),
-    /// A credential.
+    /// Credential.
     Value(Spared),
-    /// Cookies, of which there are many in a line.
+    /// Cookies, of which a line has several.
     Cookies,
 }
 
-/// What a value is the value of.
+/// Kind of the named item.
 #[derive(Clone, Copy)]
 enum After {
-    /// A password or a secret by its name.
+    /// Password or secret, by its name.
     Secret,
     Cookie,
-    /// Anything else that is named like a credential.
+    /// Other name of a credential.
     Other,
 }
 
-/// What is shown though it stands where a credential may stand.
+/// Exceptions that are shown in the place of a credential.
 #[derive(Clone, Copy)]
 enum Spared {
     Nothing,
     /// URLs, addresses and small numbers.
     Figures,
-    /// Those, and words of a language: what follows "token:" may be an explanation.
+    /// Figures, and words of a language: an explanation may follow "token:".
     Words,
 }
 
 impl Next {
-    /// After a name, which may have its sign.
+    /// Returns the expectation after a name, which may include its sign.
     fn of(word: &str) -> Self {
         let name = word.trim_end_matches([':', '=', '[']);
         let sign = &word[name.len()..];
@@ -215,7 +216,7 @@ impl Next {
         match named(name).map(Self::Signed) {
             None => Self::Anything,
             Some(next) if sign.is_empty() => next,
-            // What follows at once explains nothing.
+            // An explanation never follows without a space.
             Some(Self::Signed(After::Other)) if sign.ends_with('=') => Self::Value(Spared::Figures),
             Some(next) => next.signed(),
         }
@@ -230,7 +231,7 @@ impl Next {
         }
     }
 
-    /// After what stands between two words.
+    /// Returns the expectation after the text between two words.
     fn after(self, between: &str) -> Self {
         let goes_on = |letter: char| letter.is_whitespace() || "\"'`\\>".contains(letter);
         match self {
@@ -262,7 +263,7 @@ impl Spared {
     }
 }
 
-/// What is named by this, if it is a credential. Of a host or a path only the last part is a name.
+/// Returns the kind of the credential that this names, if any. Of a host or a path, only the last part is a name.
 fn named(name: &str) -> Option<After> {
     let name = name.rsplit(['.', '/']).next().unwrap_or(name);
     let holds = |part: &&str| {
@@ -276,9 +277,9 @@ fn named(name: &str) -> Option<After> {
     }
 }
 
-/// The place of `user:password` in a word such as `user:password@host`. A URL has another rule.
+/// Returns the range of `user:password` in a word such as `user:password@host`. URLs have a rule of their own.
 fn user_of(word: &str) -> Option<Range<usize>> {
-    /// Before an address of mail and the like.
+    /// Words before mail addresses and the like.
     const NAMES: [&str; 14] = [
         "mailto", "sip", "sips", "acct", "xmpp", "email", "mail", "from", "to", "cc", "bcc", "user", "npm",
         "jsr",
@@ -303,11 +304,11 @@ fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| bare.eq_ignore_ascii_case(scheme))
 }
 
-/// A text as far as it was looked at: nothing is written before something is hidden.
+/// Text that is copied only once something is hidden.
 struct Shown<'a> {
     text: &'a str,
     written: String,
-    /// How much of the text is written.
+    /// Length of the text written so far.
     end: usize,
 }
 
@@ -320,7 +321,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Hides what comes after all that was hidden so far.
+    /// Hides a range after all that were hidden so far.
     fn hide(&mut self, range: Range<usize>) {
         let from = range.start.max(self.end);
         if from >= range.end || self.text[range.clone()] == *HIDDEN {
@@ -339,7 +340,7 @@ impl<'a> Shown<'a> {
         Cow::Owned(self.written)
     }
 
-    /// Hides what is a credential within a word, and says what may come next.
+    /// Hides the credentials within a word, and returns the expectation for the next one.
     fn hide_within(&mut self, word: Range<usize>) -> Next {
         let text = self.text;
         let (mut start, mut next) = (word.start, Next::Anything);
@@ -348,7 +349,7 @@ impl<'a> Shown<'a> {
             self.hide(word.start + user.start..word.start + user.end);
             start += user.end;
         }
-        // URLs may stand within each other.
+        // URLs may be nested.
         while let Some(at) = text[start..word.end].find("://") {
             self.hide_values(start..start + at);
             start += at + "://".len();
@@ -358,7 +359,7 @@ impl<'a> Shown<'a> {
                 self.hide(start..start + user);
                 start += user;
             }
-            // By itself, so that what ends an address stays, unless it is what the next one begins with.
+            // Separately, so that the end of an address stays, unless the next one begins with it.
             if !text.as_bytes()[end - 1..].starts_with(b"://") {
                 next = self.hide_values(start..end);
                 start = end;
@@ -370,7 +371,7 @@ impl<'a> Shown<'a> {
         next
     }
 
-    /// Hides the values of `name=value`, also of several as in a query, and tokens of well-known kinds.
+    /// Hides the values of `name=value`, including several as in a query, and tokens of well-known kinds.
     fn hide_values(&mut self, range: Range<usize>) -> Next {
         let text = self.text;
         let mut next = Next::Anything;
@@ -416,7 +417,7 @@ impl<'a> Shown<'a> {
         self.hide_token(part.start + start..part.end);
         let name = text.trim_end_matches([':', '=', '[']);
         let name = name.rfind([':', '=', '/', '@', '[', '+']).map_or(0, |at| at + 1);
-        // What is hidden names nothing.
+        // Hidden text names nothing.
         let name = name.max(self.end.saturating_sub(part.start));
         Next::of(&text[name..])
     }

@@ -4,12 +4,13 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::HIDDEN;
 
-/// A value with every member of these names hidden, at any depth: [`HIDDEN`] stands in its place. All else keeps its own
-/// bytes.
+/// Returns a value with every member of these names hidden, at any depth: [`HIDDEN`] replaces its value. Everything
+/// else keeps its bytes.
 ///
-/// Names are compared without regard to case, white space, `_` and `-`, so that `account_number` is `accountNumber` and
-/// `Account-Number` as well. A text that is JSON, or holds JSON, is searched like what is around it.
+/// Names are compared without case, white space, `_` and `-`, so `account_number` equals `accountNumber` and
+/// `Account-Number`. A text that is or contains JSON is searched as well.
 ///
+/// # Examples
 /// ```
 /// use raw_json::RawJson;
 ///
@@ -26,7 +27,7 @@ pub fn hide_fields(value: &RawJson, names: &[String]) -> RawJson {
     }
 }
 
-/// A text with every member of these names hidden in the JSON that it is or holds, see [`hide_fields`].
+/// Returns a text with every member of these names hidden in the JSON that it is or contains: see [`hide_fields`].
 #[must_use]
 pub fn hide_fields_in_text<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> {
     match Fields::of(names) {
@@ -35,8 +36,8 @@ pub fn hide_fields_in_text<'a>(text: &'a str, names: &[String]) -> Cow<'a, str> 
     }
 }
 
-/// The result of an MCP request with every member of these names hidden in what is data of the tool, at any depth: in
-/// `structuredContent`, and in the JSON that texts of its content are or hold. The result's own members are none of it.
+/// Returns the result of an MCP request with every member of these names hidden in the tool's data, at any depth: in
+/// `structuredContent`, and in JSON within texts of its content. The result's own members are not the tool's data.
 #[must_use]
 pub fn hide_fields_of_result(result: &RawJson, names: &[String]) -> RawJson {
     let Some(fields) = Fields::of(names) else {
@@ -50,8 +51,7 @@ pub fn hide_fields_of_result(result: &RawJson, names: &[String]) -> RawJson {
     })
 }
 
-/// What a tool reports while it runs, progress or a message for a log, with every member of these names hidden in its words
-/// and its data.
+/// Returns a progress report or log message with every member of these names hidden in its texts and data.
 #[must_use]
 pub fn hide_fields_of_report(report: &RawJson, names: &[String]) -> RawJson {
     let Some(fields) = Fields::of(names) else {
@@ -63,8 +63,8 @@ pub fn hide_fields_of_report(report: &RawJson, names: &[String]) -> RawJson {
     })
 }
 
-/// The parameters of what a server asks a client, of elicitation or sampling, with every member of these names hidden in words
-/// and data. What a form asks for keeps its names, without the values that stand in it already.
+/// Returns the parameters of an elicitation or sampling request with every member of these names hidden in texts and
+/// data. A form keeps the names of its fields, without their present values.
 #[must_use]
 pub fn hide_fields_of_question(params: &RawJson, names: &[String]) -> RawJson {
     let Some(fields) = Fields::of(names) else {
@@ -79,7 +79,7 @@ pub fn hide_fields_of_question(params: &RawJson, names: &[String]) -> RawJson {
     })
 }
 
-/// The questions of a result that needs input, each by its key, with every member of these names hidden: see
+/// Returns the questions of a result that needs input, each by its key, with every member of these names hidden: see
 /// [`hide_fields_of_question`].
 #[must_use]
 pub fn hide_fields_of_questions(requests: &RawJson, names: &[String]) -> RawJson {
@@ -91,7 +91,7 @@ pub fn hide_fields_of_questions(requests: &RawJson, names: &[String]) -> RawJson
     })
 }
 
-/// Members of the parameters of questions, which are none of the tool's data whatever their names.
+/// Members of the parameters of questions that are not the tool's data, whatever their names.
 const OF_QUESTIONS: [&str; 14] = [
     "_meta",
     "mode",
@@ -109,10 +109,10 @@ const OF_QUESTIONS: [&str; 14] = [
     "task",
 ];
 
-/// Names of fields, as they are compared.
+/// Names of fields, in the form in which they are compared.
 struct Fields(Vec<String>);
 
-/// Bounds the bytes that are read in search of JSON within a text, for each byte of the text.
+/// Maximum number of bytes read in search of JSON, for each byte of a text.
 const WORK: usize = 16;
 
 impl Fields {
@@ -145,19 +145,20 @@ impl Fields {
         }
     }
 
-    /// A block of content, or a resource in one.
+    /// Hides the fields in a block of content, or in a resource of one.
     fn hide_in_block(&self, block: &RawJson) -> RawJson {
         with_each_member(block, |key, member| match key {
             "text" => self.hide(member),
             "resource" => self.hide_in_block(member),
-            // Of what a model wants to call, and of what came of it.
+            // Arguments and results of a tool that a model calls.
             "input" | "structuredContent" => self.hide(member),
             "content" => with_each_item(member, |block| self.hide_in_block(block)),
             _ => member.clone(),
         })
     }
 
-    /// A schema, whose members are kept: hidden is what its texts hold, and values of properties with the names.
+    /// Hides the fields in a schema: its own members stay, but its texts and the values of properties with these
+    /// names are searched.
     fn hide_in_schema(&self, schema: &RawJson) -> RawJson {
         match schema.kind() {
             JsonKind::Object => with_each_member(schema, |key, member| match key {
@@ -178,7 +179,7 @@ impl Fields {
         }
     }
 
-    /// A message of a prompt.
+    /// Hides the fields in a message of a prompt.
     fn hide_in_message(&self, message: &RawJson) -> RawJson {
         with_each_member(message, |key, member| match (key, member.kind()) {
             ("content", JsonKind::Array) => with_each_item(member, |block| self.hide_in_block(block)),
@@ -188,7 +189,7 @@ impl Fields {
     }
 
     fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        // Often all of it is JSON, a string included.
+        // Often the whole text is JSON, possibly a string.
         if text.trim_start().starts_with('"')
             && let Ok(value) = RawJson::parse(text.to_owned())
         {
@@ -200,12 +201,12 @@ impl Fields {
             };
         }
         let mut hidden = String::new();
-        // How much is written, and where to look next.
+        // End of the written text, and the place to continue.
         let (mut end, mut at) = (0, 0);
         let mut work = text.len().saturating_mul(WORK);
         while let Some(start) = text[at..].find(['{', '[', '"']).map(|start| start + at) {
             let is_string = text[start..].starts_with('"');
-            // A string in which there may be JSON.
+            // A string that may contain JSON.
             if is_string && !text[start + 1..].starts_with(['{', '[', '\\']) {
                 at = start + 1;
                 continue;
@@ -215,7 +216,7 @@ impl Fields {
                     at = start + 1;
                     continue;
                 }
-                // Not known to be without the fields.
+                // Not known to be free of the fields.
                 let rest = &text[start..];
                 if self.0.iter().any(|name| plain(rest).contains(name.as_str())) {
                     hidden.push_str(&text[end..start]);
@@ -230,7 +231,7 @@ impl Fields {
             };
             let without = self.hide(&value);
             let is_same = without == value;
-            // The quote of a string without anything to hide may as well end another one.
+            // The quote of a string with nothing to hide may also end another one.
             at = start + if is_string && is_same { 1 } else { length };
             if !is_same {
                 hidden.push_str(&text[end..start]);
@@ -246,7 +247,7 @@ impl Fields {
     }
 }
 
-/// A name as it is compared.
+/// Returns a name in the form in which names are compared.
 fn plain(name: &str) -> String {
     let is_seen = |letter: &char| {
         !(letter.is_whitespace()
@@ -258,14 +259,14 @@ fn plain(name: &str) -> String {
     };
     name.chars()
         .filter(is_seen)
-        // Some letters have a capital and no other small one.
+        // Some letters have an upper case and no other lower case.
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
         .collect()
 }
 
-/// How long the string, object or list is that a text begins with, by its quotes and brackets; `None` if it does not end or the work is used
-/// up.
+/// Returns the length of the string, object or list at the start of a text, by its quotes and brackets; `None` if it
+/// does not end or the work is used up.
 fn value_length(text: &[u8], work: &mut usize) -> Option<usize> {
     let (mut depth, mut is_in_string, mut at) = (0_usize, false, 0);
     while at < text.len() {
@@ -292,7 +293,7 @@ fn value_length(text: &[u8], work: &mut usize) -> Option<usize> {
     None
 }
 
-/// The object with what `change` makes of its members; itself if that is nothing else, or if it is no object.
+/// Applies `change` to each member of an object. Returns the object itself if nothing changes or it is not an object.
 fn with_each_member(object: &RawJson, change: impl Fn(&str, &RawJson) -> RawJson) -> RawJson {
     let mut changed = Vec::new();
     for (key, member) in object.members() {
@@ -311,7 +312,7 @@ fn with_each_member(object: &RawJson, change: impl Fn(&str, &RawJson) -> RawJson
     object.with_members(&changed).unwrap_or_else(|_| RawJson::null())
 }
 
-/// The list with what `change` makes of its items; itself if that is nothing else, or if it is no list.
+/// Applies `change` to each item of a list. Returns the list itself if nothing changes or it is not a list.
 fn with_each_item(list: &RawJson, change: impl Fn(&RawJson) -> RawJson) -> RawJson {
     let items: Vec<RawJson> = list.items().collect();
     let now: Vec<RawJson> = items.iter().map(change).collect();
@@ -376,7 +377,7 @@ mod tests {
                 r#"{"messages":[{"role":"user","content":{"type":"text","text":"is {\"SSN \":1} right?"}}]}"#,
                 r#"{"messages":[{"role":"user","content":{"type":"text","text":"is {\"SSN \":\"[redacted]\"} right?"}}]}"#,
             ),
-            // What is no JSON, and what is none of the tool's data, stays.
+            // Text that is not JSON, and members that are not the tool's data, stay.
             (
                 r#"{ "content": [ {"type":"text","text":"ssn: 1"} ], "ssn": 1 }"#,
                 r#"{ "content": [ {"type":"text","text":"ssn: 1"} ], "ssn": 1 }"#,
@@ -401,7 +402,7 @@ mod tests {
         ] {
             assert_eq!(super::hide_fields_in_text(text, &names), expected);
         }
-        // Too much to be sure.
+        // Beyond the limit of work.
         let text = format!("it: {}{{\"ssn\": 1}}", "{".repeat(10_000));
         assert_eq!(
             super::hide_fields_in_text(&text, &names),

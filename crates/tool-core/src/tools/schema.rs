@@ -5,76 +5,77 @@ use serde_json::Value;
 
 use crate::{AdaptedArguments, ArgumentHandling};
 
-/// A compiled schema.
+/// Compiled JSON Schema.
 pub trait CheckJson: Send + Sync {
     /// Checks a value.
     ///
     /// # Errors
-    /// [`CheckError::Mismatch`] when the value does not fit, [`CheckError::Schema`] when the schema itself is not
-    /// usable.
+    /// [`CheckError::Mismatch`] if the value does not satisfy the schema, [`CheckError::Schema`] if the schema itself
+    /// is not usable.
     fn check(&self, value: &Value) -> Result<(), CheckError>;
 
-    /// Whether a value fits for sure, as far as its text tells without making a tree of it. The text has no key twice.
-    /// Of a value of which this says no, nothing is known yet.
+    /// Returns `true` if the text certainly satisfies the schema, as far as that shows without building a tree. The
+    /// text has no duplicate key. `false` says nothing.
     fn surely_fits(&self, text: &RawJson) -> bool {
         let _ = text;
         false
     }
 
-    /// Changes arguments towards what the schema asks for, as far as this handling allows; nothing if there is nothing to
-    /// change, or if that is not known here. What comes out need not fit: it is to be checked.
+    /// Changes arguments so that they satisfy the schema, as far as `handling` allows. Returns `None` if there is
+    /// nothing to change, or if the schema does not support it. The result may still be invalid and must be checked.
     fn adapt(&self, arguments: &RawJson, handling: ArgumentHandling) -> Option<AdaptedArguments> {
         let _ = (arguments, handling);
         None
     }
 
-    /// Fills in the schema's `default` of each member that is absent; `None` if there is nothing to fill in. Members that
-    /// are present keep their values, except that absent members are filled in within them. Filling twice changes nothing.
+    /// Fills in the schema's `default` of each absent member. Returns `None` if there is nothing to fill in. Present
+    /// members keep their values, except that absent members within them are filled in. Filling twice changes
+    /// nothing.
     fn fill_defaults(&self, arguments: &RawJson) -> Option<AdaptedArguments> {
         let _ = arguments;
         None
     }
 }
 
-/// Why a value did not pass a check.
+/// Error of a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The value does not fit.
+    /// The value does not satisfy the schema.
     #[error("{0}")]
     Mismatch(Mismatch),
-    /// The schema is not usable, so nothing can be said of the value.
+    /// The schema is not usable, so no value can be checked.
     #[error("the schema is not usable: {0}")]
     Schema(String),
 }
 
-/// In what ways a value does not fit a schema.
+/// Ways in which a value does not satisfy a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What was found: the first problems, at least one.
+    /// First problems, at least one.
     pub problems: Vec<Problem>,
-    /// Whether there may be more than those.
+    /// `true` if there may be more problems.
     pub truncated: bool,
 }
 
-/// One way in which a value does not fit a schema.
+/// One way in which a value does not satisfy a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where in the value, as a JSON Pointer (RFC 6901); empty for the value itself.
+    /// Place in the value, as a JSON Pointer (RFC 6901); empty for the value itself.
     pub path: String,
-    /// The schema's keyword that is not met, such as `minimum`.
+    /// Keyword of the schema that is violated, such as `minimum`.
     pub keyword: String,
-    /// The rule that is broken, as a sentence that names the field and holds no value of the arguments, such as
-    /// `` `/n` must be a number of at least 1 `` or `` missing required property `city` ``.
+    /// Violated rule, as a sentence that names the field and contains no value of the arguments, such as `` `/n` must
+    /// be a number of at least 1 `` or `` missing required property `city` ``.
     pub rule: String,
-    /// The value found there, cut to a readable length; `None` where the rule says it all.
+    /// Value at this place, cut to a readable length; `None` if the rule says enough.
     pub found: Option<String>,
     /// Kind of the value found, such as `a string`: logs show it instead of the value.
     pub found_kind: &'static str,
 }
 
 impl Mismatch {
-    /// The problems without the values: for logs.
+    /// Returns the problems without the values, for logs.
     #[must_use]
     pub fn masked(&self) -> String {
         self.write(|problem| problem.found.as_ref().map(|_| problem.found_kind))

@@ -1,10 +1,11 @@
 use raw_json::RawJson;
 
-/// The request to complete a variable of a URI template, and the URIs that its values lead to.
+/// Request to complete a variable of a URI template, and the URIs of its values.
 ///
-/// Rules about resources hold for what a completion proposes as well: a value that leads to a URI which may not be read
-/// names what is there.
+/// Rules for resources apply to completions as well: a value whose URI must not be read would reveal that the
+/// resource exists.
 ///
+/// # Examples
 /// ```
 /// use raw_json::RawJson;
 /// use tool_core::UriCompletion;
@@ -25,7 +26,7 @@ pub struct UriCompletion<'a> {
 }
 
 impl<'a> UriCompletion<'a> {
-    /// Reads the arguments of `completion/complete`: `argument`, and `context` with the values that were chosen before.
+    /// Reads the arguments of `completion/complete`: `argument`, and `context` with the values chosen earlier.
     #[must_use]
     pub fn new(template: &'a str, arguments: &RawJson) -> Self {
         let argument = arguments.get("argument");
@@ -43,7 +44,7 @@ impl<'a> UriCompletion<'a> {
         }
     }
 
-    /// Leaves out the values that lead to a URI which is not kept, and then the number of all of them.
+    /// Removes the values whose URI `is_kept` rejects, and then the total number of values.
     #[must_use]
     pub fn retain(&self, result: &RawJson, is_kept: impl Fn(&str) -> bool) -> RawJson {
         let Some(completion) = result.get("completion") else {
@@ -52,7 +53,7 @@ impl<'a> UriCompletion<'a> {
         let values: Vec<RawJson> = completion.get("values").iter().flat_map(RawJson::items).collect();
         let is_kept = |value: &RawJson| match value.string() {
             Some(value) => self.uris(&value).iter().all(|uri| is_kept(uri)),
-            // Not as the protocol has it, so nobody can tell.
+            // Not in the protocol's form, so the URI is unknown.
             None => false,
         };
         let kept: Vec<RawJson> = values.iter().filter(|value| is_kept(value)).cloned().collect();
@@ -67,7 +68,7 @@ impl<'a> UriCompletion<'a> {
             .unwrap_or_else(|_| RawJson::null())
     }
 
-    /// The URIs that a value may lead to: of the template with it, and of the value itself if it is one.
+    /// Returns the URIs of a value: the template expanded with it, and the value itself if it is a URI.
     fn uris(&self, value: &str) -> Vec<String> {
         let mut uri = String::new();
         let mut rest = self.template;
@@ -87,7 +88,7 @@ impl<'a> UriCompletion<'a> {
             .collect()
     }
 
-    /// Expands an expression (RFC 6570, section 3.2), without encoding: rules take encoded and plain text for the same.
+    /// Expands an expression (RFC 6570, section 3.2) without encoding: rules treat encoded and plain text as equal.
     fn expand(&self, expression: &str, value: &str, uri: &mut String) {
         let operator = expression
             .chars()

@@ -1,5 +1,5 @@
-/// Undoes one layer of percent-encoding, as lenient readers do: `%u002e` counts as well (JavaScript's `unescape`), and so
-/// do overlong sequences of UTF-8. Returns `None` if nothing changes.
+/// Removes one layer of percent-encoding as lenient readers do: accepts `%u002e` (JavaScript's `unescape`) and
+/// overlong sequences of UTF-8. Returns `None` if nothing changes.
 pub(super) fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn percent_decode(text: &str) -> Option<String> {
     (decoded != text).then_some(decoded)
 }
 
-/// The code of an escape, and the number of characters after the `%` that it takes.
+/// Returns the code of an escape and its length after the `%`, in characters.
 fn escape(tail: &[u8]) -> Option<(u32, usize)> {
     let hex = |digits: &[u8]| {
         let text = std::str::from_utf8(digits).ok()?;
@@ -33,7 +33,7 @@ fn escape(tail: &[u8]) -> Option<(u32, usize)> {
     Some((hex(tail.get(..2)?)?, 2))
 }
 
-/// Reads UTF-8 that need not be the shortest; what is no UTF-8 becomes U+FFFD.
+/// Decodes UTF-8, including overlong sequences. Invalid bytes become U+FFFD.
 fn lenient_text(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();

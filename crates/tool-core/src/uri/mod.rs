@@ -1,4 +1,4 @@
-//! Rules about resources: which URIs a reader may take for the one that a rule names.
+//! Rules for resources: the URIs that a reader may treat as the one that a rule names.
 
 mod completion;
 mod decode;
@@ -14,16 +14,16 @@ use self::{
 };
 use crate::Pattern;
 
-/// A resource as rules know it: the prefix of its server and its URI, with every text that a reader of URIs may take the
-/// URI for.
+/// Resource as rules see it: the prefix of its server and its URI, with all readings of the URI.
 ///
-/// Servers read URIs in different ways: `file:/x`, `file://localhost/x`, `FILE:///%78` and `file:///a/..\x` are the file
-/// `/x` to many of them. The readings of a URI are all texts that come of it by the steps of RFC 3986, RFC 8089, the WHATWG
-/// URL Standard and lenient readers, in any order: percent-decoding of up to four layers, resolved dots, backslashes as
-/// slashes, authorities of files left out, query, fragment and parameters cut off, Unicode normalised (NFKD), characters
-/// left out that nobody sees, and others. A rule that forbids [matches](Self::could_match) if it fits any of
-/// them; rules that allow must [fit all](Self::is_within). The URI itself is never changed.
+/// Servers interpret URIs in different ways: many treat `file:/x`, `file://localhost/x`, `FILE:///%78` and
+/// `file:///a/..\x` as the file `/x`. The readings of a URI are all texts that result from the steps of RFC 3986, RFC
+/// 8089, the WHATWG URL Standard and lenient readers, in any order: up to four layers of percent-decoding, resolved
+/// dots, backslashes as slashes, removed authorities of files, removed query, fragment and parameters, Unicode
+/// normalization (NFKD), removed invisible characters, and others. A forbidding rule [matches](Self::could_match) if
+/// it matches any reading; allowing rules must [match all](Self::is_within). The URI itself is never changed.
 ///
+/// # Examples
 /// ```
 /// use tool_core::{Pattern, ResourceUri};
 ///
@@ -37,29 +37,28 @@ pub struct ResourceUri<'a> {
     readings: Vec<Reading>,
 }
 
-/// One text that a URI, or the part of a pattern that speaks of one, may be taken for.
+/// One reading of a URI, or of the URI part of a pattern.
 #[derive(Debug, Clone)]
 struct Reading {
     text: String,
-    /// The text with small letters only, and spaces for `+`.
+    /// Text in lower case, with spaces for `+`.
     folded: String,
-    /// The round of steps that it came of: the first one are [`EQUIVALENT`], the second [`CUTS`], the third coarse.
+    /// Round of steps that produced it: first [`EQUIVALENT`], then [`CUTS`], then coarse ones.
     round: usize,
-    /// How many layers of percent-encoding were undone.
+    /// Number of removed layers of percent-encoding.
     layers: usize,
 }
 
-/// How many layers of percent-encoding anyone means.
+/// Maximum number of layers of percent-encoding in legitimate use.
 const MAX_LAYERS: usize = 4;
-/// How many readings are looked at: a usual URI has fewer than ten.
+/// Maximum number of readings. A usual URI has fewer than ten.
 const MAX_READINGS: usize = 512;
-/// The longest URI that is read, in bytes.
+/// Maximum length of a URI, in bytes.
 const MAX_URI: usize = 16 * 1024;
 
 impl<'a> ResourceUri<'a> {
-    /// Reads a URI of the server whose names have this prefix. Returns `None` if it can be taken for too many things, so
-    /// that nobody can tell which rules it fits: it is longer than 16 KiB, has more than four layers of encoding, or
-    /// more than 512 readings.
+    /// Creates the readings of a URI of the server with this name prefix. Returns `None` if the URI is too ambiguous to
+    /// match rules against: longer than 16 KiB, with more than four layers of encoding, or with more than 512 readings.
     #[must_use]
     pub fn new(prefix: &'a str, uri: &str) -> Option<Self> {
         if uri.len() > MAX_URI {
@@ -72,8 +71,8 @@ impl<'a> ResourceUri<'a> {
         })
     }
 
-    /// Whether some reader takes the URI for one that fits the rule: so it is forbidden if the rule forbids. Capital and
-    /// small letters are the same.
+    /// Returns `true` if some reader may treat the URI as matching the rule: a forbidding rule then applies. Ignores
+    /// case.
     #[must_use]
     pub fn could_match(&self, rule: &Pattern) -> bool {
         rule.after(self.prefix).iter().any(|rest| {
@@ -87,8 +86,7 @@ impl<'a> ResourceUri<'a> {
         })
     }
 
-    /// Whether the URI as it is written fits one of these rules, and whatever a reader takes it for does: so it is
-    /// allowed if they allow.
+    /// Returns `true` if the URI as written and all of its readings match these rules: allowing rules then apply.
     #[must_use]
     pub fn is_within(&self, rules: &[Pattern]) -> bool {
         let rests: Vec<_> = rules.iter().flat_map(|rule| rule.after(self.prefix)).collect();
@@ -96,7 +94,7 @@ impl<'a> ResourceUri<'a> {
         if !self.readings.first().is_some_and(as_written) {
             return false;
         }
-        // No step makes a wildcard of what was none.
+        // No step creates a wildcard.
         let n_stars = |text: &str| text.matches('*').count();
         let forms: Vec<_> = rests
             .iter()
@@ -110,12 +108,12 @@ impl<'a> ResourceUri<'a> {
             let mut fitting = forms.iter().filter(|(round, _)| *round <= reading.round);
             fitting.any(|(_, form)| form.matches(&reading.text))
         };
-        // Coarse readings make one of what the rules tell apart.
+        // Coarse readings merge URIs that the rules distinguish.
         let mut meant = self.readings.iter().filter(|reading| reading.round < 2);
         meant.all(is_allowed)
     }
 
-    /// Whether the path may lead elsewhere by `.` or `..`, however they are written.
+    /// Returns `true` if the path may lead elsewhere by `.` or `..`, in any encoding.
     #[must_use]
     pub fn has_dot_segments(&self) -> bool {
         self.readings
@@ -129,7 +127,7 @@ struct Readings {
     is_complete: bool,
 }
 
-/// All texts that come of this one by the steps of each round and of those before, in any order.
+/// Returns all texts that result from this one by the steps of each round and the earlier rounds, in any order.
 fn readings(text: &str, rounds: &[&[Step]], is_kept: impl Fn(&str, &str) -> bool) -> Readings {
     let mut found = Readings {
         all: vec![Reading {
@@ -145,7 +143,7 @@ fn readings(text: &str, rounds: &[&[Step]], is_kept: impl Fn(&str, &str) -> bool
         let n_known = found.all.len();
         let mut next = 0;
         while let Some(reading) = found.all.get(next) {
-            // Those of earlier rounds have been through the earlier steps.
+            // Readings of earlier rounds have passed the earlier steps.
             let first = if next < n_known { round } else { 0 };
             let (from, layers) = (reading.text.clone(), reading.layers);
             let steps = rounds[first..=round].iter().copied().flatten();
@@ -179,6 +177,6 @@ fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase().replace('+', " ");
     }
-    // Capital letters first, so that `ß` and `SS` are the same.
+    // Upper case first, so that `ß` and `SS` are equal.
     text.to_uppercase().to_lowercase().replace('+', " ")
 }

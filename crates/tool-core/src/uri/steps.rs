@@ -1,11 +1,11 @@
-//! The steps by which readers of URIs differ. Each returns `None` if it changes nothing.
+//! Steps in which readers of URIs differ. Each returns `None` if it changes nothing.
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use url::{Host, Url};
 
 pub(super) type Step = fn(&str) -> Option<String>;
 
-/// Steps after which a URI still names the same thing to a reader that takes them.
+/// Steps after which a reader that performs them still finds the same resource.
 pub(super) const EQUIVALENT: &[Step] = &[
     strip_invisible,
     decompose,
@@ -21,17 +21,17 @@ pub(super) const EQUIVALENT: &[Step] = &[
     trim_dots,
 ];
 
-/// Steps after which a part of the URI is gone: readers of files know no query, others no fragment.
+/// Steps that remove a part of the URI: readers of files know no query, others no fragment.
 pub(super) const CUTS: &[Step] = &[cut_at_control, cut_fragment, cut_query, cut_params];
 
-/// Steps that some reader takes, which make one thing of what others tell apart.
+/// Steps of some readers that merge URIs which others distinguish.
 pub(super) const COARSE: &[Step] = &[resolve_host, trim_slashes];
 
-/// As [`COARSE`], for URIs and not for rules: a rule that names an authority is about that one, and one that is cut is about
-/// more.
+/// [`COARSE`] steps for URIs, but not for rules: a rule with an authority is about that authority, and a shortened
+/// rule is about more resources.
 pub(super) const COARSE_OF_URI: &[Step] = &[resolve_host, trim_slashes, cut_stream, without_authority];
 
-/// A URI taken apart; nothing in it is checked.
+/// Parts of a URI, unchecked.
 struct Parts<'a> {
     scheme: &'a str,
     authority: Option<&'a str>,
@@ -41,7 +41,7 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn of(uri: &'a str) -> Option<Self> {
         let (scheme, rest) = uri.split_once(':')?;
-        // A pattern may have `*` there.
+        // A pattern may have `*` here.
         let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.*".contains(&byte);
         if scheme.is_empty() || !scheme.bytes().all(is_scheme) {
             return None;
@@ -64,7 +64,7 @@ impl<'a> Parts<'a> {
         self.scheme.eq_ignore_ascii_case("file")
     }
 
-    /// The authority if it is there and not empty, and the URI is not that of a file.
+    /// Returns the authority if it is present and not empty, and the URI is not a file URI.
     fn host(&self) -> Option<&'a str> {
         self.authority.filter(|host| !host.is_empty() && !self.is_file())
     }
@@ -74,7 +74,7 @@ fn changed(before: &str, after: String) -> Option<String> {
     (after != before).then_some(after)
 }
 
-/// Whether a character is not seen: controls, and the default ignorables of Unicode.
+/// Returns `true` for invisible characters: controls, and the default ignorables of Unicode.
 pub(super) fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -85,7 +85,7 @@ pub(super) fn is_invisible(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// WHATWG URL strips tabs and line breaks anywhere, and controls and spaces at both ends.
+/// Removes tabs and line breaks anywhere, and controls and spaces at both ends (WHATWG URL).
 fn strip_invisible(uri: &str) -> Option<String> {
     let is_plain = |byte: u8| byte > b' ' && byte < 0x7f;
     if uri.bytes().all(is_plain) {
@@ -95,7 +95,7 @@ fn strip_invisible(uri: &str) -> Option<String> {
     changed(uri, kept.trim().to_owned())
 }
 
-/// NFKD: file systems normalise names, and hosts are read by their compatibility forms.
+/// Decomposes the text (NFKD): file systems normalize names, and hosts are read in compatibility forms.
 fn decompose(uri: &str) -> Option<String> {
     if uri.is_ascii() {
         return None;
@@ -108,8 +108,8 @@ fn slashes(uri: &str) -> Option<String> {
     uri.contains('\\').then(|| uri.replace('\\', "/"))
 }
 
-/// RFC 3986, section 6.2.2.1 and 6.2.3: scheme and host in lower case, without the default port. User and password say
-/// who asks, and not for what.
+/// Writes scheme and host in lower case, without the default port (RFC 3986, sections 6.2.2.1 and 6.2.3), user and
+/// password: they identify the caller, not the resource.
 fn lower_authority(uri: &str) -> Option<String> {
     let parts = Parts::of(uri)?;
     let scheme = parts.scheme.to_lowercase();
@@ -129,41 +129,41 @@ fn lower_authority(uri: &str) -> Option<String> {
     changed(uri, format!("{scheme}://{host}{}", parts.path))
 }
 
-/// The URL Standard of the WHATWG.
+/// Parses and serializes the URI as a browser does (WHATWG URL).
 fn parse_as_browser(uri: &str) -> Option<String> {
     changed(uri, Url::parse(uri).ok()?.into())
 }
 
-/// RFC 8089: no, an empty and a local authority name the same file. Readers such as Python's `urlparse(uri).path` look at
-/// no authority at all.
+/// Removes the authority of a file: an absent, an empty and a local one name the same file (RFC 8089). Readers such
+/// as Python's `urlparse(uri).path` ignore it.
 fn file_without_authority(uri: &str) -> Option<String> {
     let parts = Parts::of(uri).filter(Parts::is_file)?;
     let slash = if parts.path.starts_with('/') { "" } else { "/" };
     changed(uri, format!("{}://{slash}{}", parts.scheme, parts.path))
 }
 
-/// Readers that cut off `file://` take an authority for a directory.
+/// Treats the authority of a file as a directory, like readers that cut off `file://`.
 fn file_authority_as_path(uri: &str) -> Option<String> {
     let parts = Parts::of(uri).filter(Parts::is_file)?;
     let authority = parts.authority.filter(|authority| !authority.is_empty())?;
     Some(format!("{}:///{authority}{}", parts.scheme, parts.path))
 }
 
-/// `demo:///x` and `demo:/x` have the same path and no authority.
+/// Removes an empty authority: `demo:///x` and `demo:/x` have the same path.
 fn without_empty_authority(uri: &str) -> Option<String> {
     let parts = Parts::of(uri).filter(|parts| !parts.is_file())?;
     let is_empty = parts.authority == Some("") && !parts.path.starts_with("//");
     is_empty.then(|| format!("{}:{}", parts.scheme, parts.path))
 }
 
-/// Readers that look at the path alone.
+/// Removes the authority, like readers that use the path alone.
 fn without_authority(uri: &str) -> Option<String> {
     let parts = Parts::of(uri)?;
     parts.host()?;
     Some(format!("{}://{}", parts.scheme, parts.path))
 }
 
-/// `file:///c|/x` is `file:///c:/x`.
+/// Writes drive letters in one form: `file:///c|/x` is `file:///c:/x`.
 fn drive_letter(uri: &str) -> Option<String> {
     let parts = Parts::of(uri).filter(Parts::is_file)?;
     let path = parts.path.trim_start_matches('/');
@@ -171,14 +171,14 @@ fn drive_letter(uri: &str) -> Option<String> {
     is_drive.then(|| format!("{}:///{}:{}", parts.scheme, &path[..1], &path[2..]))
 }
 
-/// The URI with another path.
+/// Returns the URI with another path.
 fn with_path(uri: &str, make: impl FnOnce(&str) -> String) -> Option<String> {
     let path = Parts::of(uri).map_or(uri, |parts| parts.path);
     let head = &uri[..uri.len() - path.len()];
     changed(uri, format!("{head}{}", make(path)))
 }
 
-/// RFC 3986, section 5.2.4. An empty segment is one.
+/// Resolves dot segments (RFC 3986, section 5.2.4). Empty segments count.
 fn resolve_dots(uri: &str) -> Option<String> {
     if !has_dot_segments(uri) {
         return None;
@@ -206,13 +206,13 @@ fn resolve_dots(uri: &str) -> Option<String> {
     })
 }
 
-/// Whether a segment of the path leads elsewhere.
+/// Returns `true` if a segment of the path leads elsewhere.
 pub(super) fn has_dot_segments(uri: &str) -> bool {
     let path = Parts::of(uri).map_or(uri, |parts| parts.path);
     path.split('/').any(|segment| matches!(segment, "." | ".."))
 }
 
-/// POSIX: many slashes are one.
+/// Collapses slashes: several are one (POSIX).
 fn collapse_slashes(uri: &str) -> Option<String> {
     if uri.matches("//").take(2).count() == 0 {
         return None;
@@ -228,14 +228,14 @@ fn collapse_slashes(uri: &str) -> Option<String> {
     })
 }
 
-/// Windows: dots and spaces at the end of a name do not count.
+/// Removes dots and spaces at the end of names (Windows).
 fn trim_dots(uri: &str) -> Option<String> {
     let trimmed = |segment: &str| {
         let without_spaces = segment.trim_end_matches(' ');
         let without_dots = segment.trim_end_matches(['.', ' ']);
         match without_spaces {
             "." | ".." => without_spaces,
-            // A pattern would stand for more.
+            // A pattern would match more.
             _ if without_dots.ends_with('*') => segment,
             _ => without_dots,
         }
@@ -246,7 +246,7 @@ fn trim_dots(uri: &str) -> Option<String> {
     })
 }
 
-/// Readers in C end at a NUL, and those of lines at a line break.
+/// Cuts at a NUL or a line break, like C strings and line-based readers.
 fn cut_at_control(uri: &str) -> Option<String> {
     let at = uri.find(char::is_control).filter(|at| *at > 0)?;
     Some(uri[..at].to_owned())
@@ -260,7 +260,7 @@ fn cut_query(uri: &str) -> Option<String> {
     uri.find('?').map(|at| uri[..at].to_owned())
 }
 
-/// RFC 3986, section 3.3: what follows `;` in a segment.
+/// Removes parameters: the part of a segment after `;` (RFC 3986, section 3.3).
 fn cut_params(uri: &str) -> Option<String> {
     if !uri.contains(';') {
         return None;
@@ -273,8 +273,8 @@ fn cut_params(uri: &str) -> Option<String> {
     })
 }
 
-/// The host as browsers read it: percent-decoded, in Punycode, numbers in their usual form. All names of this machine
-/// are one.
+/// Writes the host as browsers read it: percent-decoded, in Punycode, with numbers in their usual form. All names of
+/// the local machine become one.
 fn resolve_host(uri: &str) -> Option<String> {
     let parts = Parts::of(uri)?;
     let authority = parts.host()?;
@@ -310,7 +310,7 @@ fn trim_slashes(uri: &str) -> Option<String> {
     })
 }
 
-/// NTFS: `a.txt::$DATA` is `a.txt`.
+/// Removes the stream of a file name: `a.txt::$DATA` is `a.txt` (NTFS).
 fn cut_stream(uri: &str) -> Option<String> {
     Parts::of(uri).filter(Parts::is_file)?;
     with_path(uri, |path| {

@@ -1,9 +1,9 @@
-/// A URI template (RFC 6570), as far as it is needed to tell which URIs may come of it.
+/// URI template (RFC 6570), as far as needed to tell which URIs it may produce.
 ///
-/// A simple expression such as `{id}` stands for at least one character and for no `/`, unless it is the last part of
-/// its template; one with the operator `+`, `#`, `/`, `?`, `&`, `;` or `.` and one with `*` stand for any text. Matching
-/// takes steps in the order of the length of the URI and the number of expressions: there is no backtracking over more
-/// than the last expression that takes any text.
+/// A simple expression such as `{id}` matches at least one character and no `/`, unless it is the last part of its
+/// template. An expression with the operator `+`, `#`, `/`, `?`, `&`, `;` or `.` and one with `*` match any text.
+/// Matching takes time in the order of the length of the URI and the number of expressions: it backtracks only over
+/// the last expression that matches any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate(Vec<Part>);
 
@@ -12,15 +12,15 @@ enum Part {
     Literal(String),
     /// At least one character, and no `/`.
     Segment,
-    /// Any text, also none.
+    /// Any text, including none.
     Any,
 }
 
-/// How many parts a template may have: beyond, it matches nothing.
+/// Maximum number of parts of a template. A longer one matches nothing.
 const MAX_PARTS: usize = 64;
 
 impl UriTemplate {
-    /// Reads a template; one that is malformed is literal from there on.
+    /// Parses a template. A malformed one is literal from the error on.
     #[must_use]
     pub fn new(template: &str) -> Self {
         let mut parts = Vec::new();
@@ -46,16 +46,16 @@ impl UriTemplate {
         Self(parts)
     }
 
-    /// Whether this URI may come of the template.
+    /// Returns `true` if the template may produce this URI.
     #[must_use]
     pub fn matches(&self, uri: &str) -> bool {
-        // A template without a literal would take what belongs to others.
+        // A template without a literal would match the URIs of others.
         let has_literal = matches!(self.0.first(), Some(Part::Literal(_)));
         has_literal && self.0.len() <= MAX_PARTS && matches(&self.0, uri)
     }
 }
 
-/// Which ends a prefix of the parts may have in the text, part after part.
+/// Finds the possible ends of a prefix of the parts in the text, part by part.
 fn matches(parts: &[Part], text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut ends = vec![false; bytes.len() + 1];

@@ -1,4 +1,4 @@
-//! What is known of the attempts of a call, against a model that keeps all of them in a list.
+//! Attempt history of a call, against a model that keeps all attempts in a list.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ const MARKS: [Mark; 4] = [Mark::None, Mark::Sent, Mark::Answered, Mark::NotTaken
 enum Step {
     /// Another attempt.
     Attempt(Mark),
-    /// An attempt in forked work, which then goes on as the call.
+    /// Attempt in forked work, which then continues as the call.
     Fork(Mark),
-    /// A hedged attempt that loses.
+    /// Hedged attempt that loses.
     Hedge(Mark),
-    /// Work for other calls, for which this one waits.
+    /// Shared work that the call waits for.
     Followed(Mark),
-    /// The call of a fallback, which may run twice or not.
+    /// Call of a fallback, which may run twice or not.
     Fallback(bool, Mark),
 }
 
@@ -61,7 +61,7 @@ impl Mark {
     }
 }
 
-/// Everything that happened, and the rule in words: see `CallContext::may_have_run`.
+/// All steps, and the rule in words: see `CallContext::may_have_run`.
 struct Model {
     may_run_twice: bool,
     own: Vec<Mark>,

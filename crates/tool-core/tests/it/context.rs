@@ -10,7 +10,7 @@ use tool_core::{
     Reply, Settings, Target, Tool, ToolError, ToolParts, ToolState, Trust,
 };
 
-/// A clock that a test moves.
+/// Clock that a test moves.
 #[derive(Default)]
 pub(crate) struct Hand(Mutex<Duration>);
 
@@ -131,7 +131,7 @@ fn an_answered_attempt_is_known_and_marks_only_go_forward() {
     assert_eq!(cx.attempt, 1);
 }
 
-/// All sequences of up to three attempts: one that may have run is enough, whatever comes after it.
+/// Tests all sequences of up to three attempts: one that may have run is enough, whatever follows it.
 #[test]
 fn a_tool_may_have_run_if_one_attempt_was_sent_and_taken() {
     type Mark = fn(&tool_core::Dispatch);
@@ -218,7 +218,7 @@ fn a_note_costs_nothing_unless_asked_for() {
     assert!(cx.decisions().is_empty());
 }
 
-/// Adds its name to the description of what it stands around.
+/// Adds its name to the description of the inner service.
 struct Named(&'static str);
 
 impl Layer<String> for Named {

@@ -1,4 +1,4 @@
-//! What of a text is hidden as a credential.
+//! Parts of a text that are hidden as credentials.
 
 use std::borrow::Cow;
 
@@ -160,7 +160,7 @@ fn what_is_no_credential_is_left() {
     }
 }
 
-/// Texts of what matters here, in any order.
+/// Generates texts of relevant parts, in any order.
 fn text() -> impl Strategy<Value = String> {
     let parts = "Authorization|Bearer|basic|token|api_key|password|cookie|ghp_0123456789abcdefABCDEF|eyJ|https|://|@|:|=| |\
                  \n|\"|\\|[|]|[redacted]|<|>|;|,|&|?|#|/|+|.|a|A1|10.0.0.7|expired|é|-";

@@ -48,7 +48,7 @@ fn durations_are_written_as_people_write_them() {
     assert!(shown(Duration::MAX).ends_with(" h"));
 }
 
-/// The value of a text that `format_duration` wrote, in seconds.
+/// Parses the text of `format_duration` into seconds.
 fn read(text: &str) -> f64 {
     let words: Vec<&str> = text.split(' ').collect();
     words

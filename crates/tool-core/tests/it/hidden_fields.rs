@@ -7,7 +7,7 @@ use tool_core::{hide_fields, hide_fields_in_text};
 
 const VALUE: &str = "078-05-1120";
 
-/// Spellings of `social_security`.
+/// Generates spellings of `social_security`.
 fn spelling() -> impl Strategy<Value = String> {
     let space = || select(vec!["", " ", "\t", "\u{200b}"]);
     let between = select(vec!["_", "-", "", " ", "__"]);
@@ -16,7 +16,7 @@ fn spelling() -> impl Strategy<Value = String> {
     )
 }
 
-/// Puts a value into something that holds it, over and over.
+/// Nests a value in containers, repeatedly.
 fn within(value: Value, places: &[u8]) -> Value {
     places.iter().fold(value, |value, place| match place % 5 {
         0 => json!({ "a": value, "n": 1e2 }),
@@ -27,7 +27,7 @@ fn within(value: Value, places: &[u8]) -> Value {
     })
 }
 
-/// Everything that is said in a value, also in JSON within its texts.
+/// Returns `true` if a value contains a text, also in JSON within its texts.
 fn says(value: &Value, what: &str) -> bool {
     value.to_string().contains(what)
 }

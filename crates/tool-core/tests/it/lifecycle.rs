@@ -1,4 +1,4 @@
-//! Where a source stands, and how it comes there.
+//! States of a source, and the transitions between them.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn another_reason_is_no_change_and_takes_the_place_of_the_one_before() {
     assert_eq!(life.enter(failed("`KEY` is not set"), at(7)), None);
 }
 
-/// Whatever happens in whatever order.
+/// Tests every sequence of events.
 #[test]
 fn no_way_leads_astray() {
     let states = [

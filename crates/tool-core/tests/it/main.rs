@@ -1,4 +1,4 @@
-//! The contract's own rules.
+//! Rules of the contract.
 
 mod arguments;
 mod attempt_history;

@@ -10,10 +10,10 @@ use raw_json::RawJson;
 use serde_json::{Value, json};
 use tool_core::{HIDDEN, SecretSearch};
 
-/// A way to write a text as another, with what it chooses by chance.
+/// Encoding of a text, with its random choices.
 #[derive(Debug, Clone)]
 enum Encoding {
-    /// Escapes of JSON, without the quotes around; for as many strings within each other.
+    /// Escapes of JSON without the surrounding quotes, for this many nested strings.
     Json {
         chance: Vec<u8>,
         nested: usize,
@@ -22,14 +22,14 @@ enum Encoding {
         chance: Vec<u8>,
         is_form: bool,
     },
-    /// As [`percent_encoding`] writes it, in lower case now and then.
+    /// Percent-encoding by [`percent_encoding`], sometimes in lower case.
     PercentLibrary {
         keeps_letters: bool,
         is_lower: bool,
     },
-    /// As [`url::form_urlencoded`] writes it.
+    /// Form encoding by [`url::form_urlencoded`].
     Form,
-    /// As [`hex`] writes it.
+    /// Hexadecimal digits by [`hex`].
     HexLibrary {
         is_upper: bool,
     },
@@ -50,7 +50,7 @@ enum Encoding {
     },
 }
 
-/// Choices that were made by chance, over and over.
+/// Repeats random choices forever.
 fn chances(chance: &[u8]) -> impl Iterator<Item = u8> {
     let chance = if chance.is_empty() {
         vec![255]
@@ -165,7 +165,7 @@ impl Encoding {
         }
     }
 
-    /// Reads it as a library does; `None` if it is nothing of the kind.
+    /// Decodes the text with a library; `None` if it is not in this encoding.
     fn decode(&self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Json { nested, .. } => {
@@ -184,7 +184,7 @@ impl Encoding {
     }
 }
 
-/// The escapes of percent-encoding with small letters.
+/// Writes the escapes of percent-encoding in lower case.
 fn lower_escapes(text: &str) -> String {
     let mut parts = text.split('%');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -193,7 +193,7 @@ fn lower_escapes(text: &str) -> String {
     })
 }
 
-/// A text as it stands in a JSON string, with more escapes than it needs.
+/// Writes a text as the content of a JSON string, with more escapes than necessary.
 fn json_escaped(text: &str, chance: &[u8]) -> String {
     let mut chance = chances(chance);
     let escape = |letter: char| {
@@ -227,7 +227,7 @@ fn chance() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn encoding() -> impl Strategy<Value = Encoding> {
-    // A backslash before a text is read together with what follows it.
+    // A backslash before a text is read together with the text.
     let bytes = || {
         vec(
             any::<u8>().prop_map(|byte| if byte == b'\\' { b'.' } else { byte }),
@@ -280,7 +280,7 @@ fn secret() -> impl Strategy<Value = String> {
     .prop_filter("long enough", |secret| secret.len() >= 8)
 }
 
-/// What stands before or after, without what may be read as a part of an encoding.
+/// Generates texts before or after, without anything that may be read as part of an encoding.
 fn around() -> impl Strategy<Value = String> {
     "[a-z ]{0,12}[.!?(){}é]{0,2}[ \n]?"
 }
@@ -296,7 +296,7 @@ fn inside(place: usize, text: &str) -> String {
     .to_string()
 }
 
-/// All strings in a value, as a reader has them: also what is JSON within them.
+/// Collects all strings of a value, also of JSON within them.
 fn strings(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -340,7 +340,7 @@ fn check(
             .strip_prefix(before)
             .and_then(|rest| rest.strip_suffix(after));
         let rest = rest.and_then(|rest| rest.strip_prefix(HIDDEN));
-        // What only closes an encoded text tells nothing of it.
+        // The end of an encoded text says nothing about the secret.
         let is_end = |rest: &str| {
             rest.len() <= 48
                 && rest
@@ -350,7 +350,7 @@ fn check(
         };
         prop_assert!(rest.is_some_and(is_end), "{:?} -> {:?}", text, hidden);
     }
-    // Nobody who undoes the last encodings has the secret.
+    // Undoing the last encodings does not reveal the secret.
     let mut read = hidden.into_owned().into_bytes();
     for encoding in encodings.iter().rev() {
         let Some(decoded) = encoding.decode(&read) else {
@@ -384,7 +384,8 @@ fn check(
     Ok(())
 }
 
-/// As many cases as `PROPTEST_CASES` says, of one seed unless `PROPTEST_RNG_SEED` names another.
+/// Returns the configuration of the property tests: `PROPTEST_CASES` cases, with a fixed seed unless
+/// `PROPTEST_RNG_SEED` names another.
 fn config() -> ProptestConfig {
     let config = ProptestConfig {
         failure_persistence: None,
@@ -425,11 +426,11 @@ proptest! {
     }
 }
 
-/// The work is bounded by the length of the text, and what was not decoded is hidden.
+/// Tests that the work is bounded by the length of the text, and that undecoded parts are hidden.
 #[test]
 fn what_would_take_too_much_work_is_hidden() {
     let secret = "correct-horse-battery";
-    // Base64 within base64 of letters that all may be a secret's.
+    // Base64 within base64 of letters that may all belong to a secret.
     let layer = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     let text = layer(&layer(&"correct-horse ".repeat(18_000)));
     let search = SecretSearch::new([secret]);
@@ -439,11 +440,11 @@ fn what_would_take_too_much_work_is_hidden() {
     let value = RawJson::from(json!({"a": 1, "data": text}));
     let hidden = bounded.hide_in_json(&value).expect("it is hidden");
     assert_eq!(hidden.as_str(), r#"{"a":1,"data":"[redacted]"}"#);
-    // What every text may take is free.
+    // The free work of every text.
     assert_eq!(bounded.hide_in_text(&layer(&layer(secret))), HIDDEN);
 }
 
-/// Runs that end and begin again keep the search linear.
+/// Tests that runs which end and begin again keep the search linear.
 #[test]
 fn long_space_between_letters_takes_no_more_work() {
     let search = SecretSearch::new(["correct-horse-battery"]);
@@ -460,7 +461,7 @@ fn base64_on_lines_that_form_encoding_joined_is_found() {
         "Q0FOQVJZ+cThadCtM+bS80dlc9+PQ%3D%3D",
         "Q0FOQVJZ%0D%0AcThadCtM%0D%0AbS80dlc9%0D%0APQ%3D%3D",
     ] {
-        // The padding tells nothing.
+        // The padding says nothing.
         let hidden = search.hide_in_text(text).replace("%3D", "");
         assert_eq!(hidden, HIDDEN, "{text}");
     }

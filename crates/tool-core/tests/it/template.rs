@@ -23,7 +23,7 @@ impl Secrets for Known {
     }
 }
 
-/// Nothing here waits, so one poll is enough.
+/// Polls a future that never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

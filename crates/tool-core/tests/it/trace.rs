@@ -1,4 +1,4 @@
-//! What is taken for a trace, by the examples and rules of W3C Trace Context.
+//! Trace contexts, by the examples and rules of W3C Trace Context.
 
 use proptest::prelude::*;
 use tool_core::TraceContext;

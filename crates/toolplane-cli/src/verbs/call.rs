@@ -83,7 +83,7 @@ async fn typed(plane: &Toolplane, call: &Call) -> Result<String, Failure> {
 /// The tool, found within the time limit: its server may have to be started first.
 async fn describe(plane: &Toolplane, call: &Call) -> Result<Arc<Tool>, ToolError> {
     let caller = plane.local_caller();
-    let describe = plane.describe(&call.tool, &caller);
+    let describe = plane.tool(&call.tool, &caller);
     let Some(timeout) = call.timeout else {
         return describe.await;
     };
@@ -105,7 +105,7 @@ async fn make(
 ) -> Result<Exit, Failure> {
     let (result, notes) = if call.dry_run {
         let explained = plane.dry_run(request).await;
-        (explained.result, Some(explained.notes))
+        (explained.result, Some(explained.decisions))
     } else {
         let made = once(plane, call, request.clone()).await;
         match &made.0 {
@@ -136,7 +136,7 @@ type Made = (Result<Outcome, ToolError>, Option<Vec<LayerDecision>>);
 async fn once(plane: &Toolplane, call: &Call, request: CallRequest) -> Made {
     if call.explain {
         let explained = plane.call_explained(request).await;
-        (explained.result, Some(explained.notes))
+        (explained.result, Some(explained.decisions))
     } else {
         (plane.call(request).await, None)
     }

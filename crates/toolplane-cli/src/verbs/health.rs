@@ -62,7 +62,7 @@ fn configured(options: &Options, console: Console) -> Result<SocketAddr, Failure
 /// Checks everything once, without a gateway.
 fn direct(options: &Options, console: Console) -> Result<Exit, Failure> {
     on_plane(options, console, async |_, plane| {
-        plane.list(&plane.local_caller()).await;
+        plane.view(&plane.local_caller()).await;
         let mut reasons = Vec::new();
         for checked in plane.check_health().await {
             if let Err(error) = checked.result {

@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options, servers: &Servers, console: Console) -> Res
         if no_start {
             plane.recall().await;
         } else {
-            plane.list(&plane.local_caller()).await;
+            plane.view(&plane.local_caller()).await;
         }
         show(&configured(loaded, plane), console)
     })

@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Options, tools: Tools, console: Console) -> Result<E
             list(plane, server.as_deref(), console).await
         }),
         Tools::Show { name } => on_plane(options, console, async |_, plane| {
-            let tool = plane.describe(&name, &plane.local_caller()).await?;
+            let tool = plane.tool(&name, &plane.local_caller()).await?;
             let disabled = disabled::of(&disabled::all(console).await, &tool);
             show::show(&tool, plane.server_record_of(&tool), &disabled, console)
         }),
@@ -67,7 +67,7 @@ struct Row<'a> {
 }
 
 async fn list(plane: &Toolplane, server: Option<&str>, console: Console) -> Result<Exit, Failure> {
-    let view = plane.list(&plane.local_caller()).await;
+    let view = plane.view(&plane.local_caller()).await;
     let disabled = disabled::all(console).await;
     let rows: Vec<Row<'_>> = view
         .tools()

@@ -177,7 +177,7 @@ async fn the_state_of_a_tool_is_that_of_its_name_for_all_clients() {
     ));
     // And once everyone has it.
     source.set(&["grown"]);
-    plane.list(&Caller::local()).await;
+    plane.view(&Caller::local()).await;
     let everyones = plane.known_tool("grown").expect("it is there");
     assert!(Arc::ptr_eq(everyones.state(), of_anna.state()));
 }

@@ -28,7 +28,7 @@ policy: {{{policy}}}"
 }
 
 async fn listed(plane: &Toolplane) -> Vec<String> {
-    let view = plane.list(&Caller::local()).await;
+    let view = plane.view(&Caller::local()).await;
     view.tools().iter().map(|tool| tool.name().to_string()).collect()
 }
 

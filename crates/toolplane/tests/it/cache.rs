@@ -201,12 +201,12 @@ async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() 
     );
     assert!(first.result.is_ok() && second.result.is_ok());
     assert_eq!(script.n_calls(), 2);
-    let layers = |explained: &toolplane::Explained| -> Vec<_> {
-        explained.notes.iter().map(|note| note.layer).collect()
+    let layers = |explained: &toolplane::ExplainedCall| -> Vec<_> {
+        explained.decisions.iter().map(|note| note.layer).collect()
     };
     let before = ["watch", "deadline", "admit", "validate", "cache"];
     assert_eq!(layers(&first)[..5], before);
-    assert!(layers(&first).contains(&"retry"), "{:?}", first.notes);
+    assert!(layers(&first).contains(&"retry"), "{:?}", first.decisions);
     assert_eq!(layers(&first).last(), Some(&"cache"), "it is kept at the end");
     assert_eq!(layers(&second), before);
 }

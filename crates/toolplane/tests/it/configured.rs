@@ -40,7 +40,7 @@ async fn a_configuration_gives_tools_that_can_be_called() {
 #[tokio::test]
 async fn a_tool_that_cannot_be_used_does_not_sink_the_rest() {
     let plane = Toolplane::from_yaml(CONFIGURATION).expect("usable");
-    let view = plane.list(&Caller::local()).await;
+    let view = plane.view(&Caller::local()).await;
     let names: Vec<_> = view.tools().iter().map(|tool| tool.name().to_string()).collect();
     assert_eq!(names, ["scripted"], "one is blocked and one cannot be run");
     let refused = plane.refused();
@@ -122,7 +122,7 @@ tools:
     }
     let explained = plane.call_explained(request("mended", r#"{"n":"5"}"#)).await;
     let said: Vec<_> = explained
-        .notes
+        .decisions
         .iter()
         .map(|note| note.decision.as_str())
         .collect();
@@ -195,7 +195,7 @@ policy:
     )
     .expect("usable");
     let names = async |caller: &Caller| {
-        let view = plane.list(caller).await;
+        let view = plane.view(caller).await;
         let names = view.tools().iter().map(|tool| tool.name().to_string());
         names.collect::<Vec<_>>()
     };

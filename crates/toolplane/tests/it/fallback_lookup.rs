@@ -126,7 +126,7 @@ async fn a_fallback_from_a_kept_list_is_confirmed_by_its_server() {
         builder.build().expect("usable")
     };
     let first = plane();
-    first.list(&Caller::local()).await;
+    first.view(&Caller::local()).await;
     first.shutdown().await;
     server.remove_tool("gone");
     server.clear();

@@ -83,7 +83,7 @@ async fn a_slow_call_is_answered_by_its_hedge_and_explained() {
     assert_eq!((reply.raw().as_str(), start.elapsed()), ("false", 210 * MS));
     assert_eq!(varies.n_running.load(Relaxed), 0, "the slow one is cancelled");
     let notes: Vec<_> = explained
-        .notes
+        .decisions
         .iter()
         .map(|note| format!("{}: {}", note.layer, note.decision))
         .collect();

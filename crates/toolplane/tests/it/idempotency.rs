@@ -44,9 +44,9 @@ async fn a_call_that_is_made_again_with_its_key_is_made_once_and_explained() {
     reply(plane.call(pay(7)).await);
     let explained = plane.call_explained(pay(7)).await;
     assert_eq!(reply(explained.result).raw().as_str(), r#""paid""#);
-    let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     assert_eq!(layers, ["watch", "deadline", "admit", "validate", "idempotency"]);
-    let note = &explained.notes[4].decision;
+    let note = &explained.decisions[4].decision;
     assert!(
         note.starts_with("as of the call ") && note.ends_with("which is answered"),
         "{note}"
@@ -113,7 +113,7 @@ tools:
 
 #[cfg(all(feature = "exec-http", feature = "exec-mcp"))]
 async fn settings(plane: &Toolplane, tool: &str) -> Settings {
-    let tool = plane.describe(tool, &Caller::local()).await;
+    let tool = plane.tool(tool, &Caller::local()).await;
     tool.expect("it is there").settings().clone()
 }
 

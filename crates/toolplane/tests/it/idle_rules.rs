@@ -83,7 +83,7 @@ policy:
         ["blocklist write_file -> ", "blocklist fiels__* -> "],
         "before anything is known of the server"
     );
-    plane.list(&Caller::local()).await;
+    plane.view(&Caller::local()).await;
     assert_eq!(
         idle(&plane),
         [
@@ -159,7 +159,7 @@ policy: {{blocklist: [send_mial, files__wirte_file]}}
         tokio::task::yield_now().await;
         assert_eq!(lines.all().matches(of_policy).count(), 1, "{}", lines.all());
         assert!(!lines.all().contains(of_server), "{}", lines.all());
-        plane.list(&Caller::local()).await;
+        plane.view(&Caller::local()).await;
         while !lines.all().contains(of_server)
             || !lines
                 .all()

@@ -59,7 +59,7 @@ impl World {
     /// A run in which everything is listed.
     async fn first_run(&self) {
         let plane = self.plane();
-        plane.list(&Caller::local()).await;
+        plane.view(&Caller::local()).await;
         plane.shutdown().await;
         self.server.clear();
     }
@@ -246,11 +246,11 @@ async fn lists_are_not_kept_where_the_operator_says_so() {
             let plane = world.plane_with(settings, rest);
             plane.recall().await;
             assert_eq!(
-                plane.known(&Caller::local()).tools().len(),
+                plane.cached_view(&Caller::local()).tools().len(),
                 n_tools,
                 "{settings} {rest}"
             );
-            plane.list(&Caller::local()).await;
+            plane.view(&Caller::local()).await;
             plane.shutdown().await;
         }
     }
@@ -343,7 +343,7 @@ async fn no_known_secret_is_written() {
             &format!(", headers: {{K: '${{secret:{reference}}}', L: '${{secret:long}}'}}"),
             "",
         );
-        plane.list(&Caller::local()).await;
+        plane.view(&Caller::local()).await;
         plane.shutdown().await;
         let written = contents(folder.path());
         assert_eq!(written.contains("plain"), is_written, "{written}");

@@ -143,7 +143,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
     let line = r#"toolplane_degraded_total{tool="search",step="fallback"} 1"#;
     assert!(metrics.render().contains(line));
     let notes: Vec<_> = explained
-        .notes
+        .decisions
         .iter()
         .filter(|note| note.layer == "degrade")
         .collect();
@@ -153,7 +153,7 @@ async fn when_the_primary_fails_the_fallback_answers_and_it_is_told() {
         "`bing` answered in its place"
     );
     let n_calls = explained
-        .notes
+        .decisions
         .iter()
         .filter(|note| note.layer == "admit")
         .count();
@@ -267,9 +267,9 @@ async fn a_fallback_that_needs_approval_is_passed_over_and_nobody_is_asked() {
     assert!(plane.approvals().list().await.expect("kept").is_empty());
     let is_said = |note: &&toolplane::core::LayerDecision| note.decision.contains("cannot stand in for `a`");
     assert!(
-        explained.notes.iter().any(|note| is_said(&note)),
+        explained.decisions.iter().any(|note| is_said(&note)),
         "{:?}",
-        explained.notes
+        explained.decisions
     );
 }
 
@@ -479,7 +479,7 @@ async fn a_dry_run_takes_no_step() {
     let plane = setup.build();
     let dry = plane.dry_run(CallRequest::new("a")).await;
     assert!(matches!(dry.result, Ok(Outcome::Pending(_))));
-    let note = dry.notes.iter().find(|note| note.layer == "degrade");
+    let note = dry.decisions.iter().find(|note| note.layer == "degrade");
     assert_eq!(note.expect("noted").decision, "if it fails: `b`");
     assert_eq!((first.n_calls(), other.n_calls()), (0, 0));
 }

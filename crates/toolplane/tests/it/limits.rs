@@ -62,7 +62,7 @@ async fn a_tools_own_limit_holds_and_is_explained_and_a_dry_run_counts_nothing()
         assert!(explained.result.is_ok());
     }
     let explained = plane.call_explained(CallRequest::new("search")).await;
-    let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     assert_eq!(
         layers[3..8],
         ["validate", "rate limit", "concurrency", "attempt", "timeout"]
@@ -165,7 +165,8 @@ async fn no_more_of_many_calls_run_than_the_window_holds() {
     let script = Script::new([Step::Hang(false)]);
     let plane = plane(&script, Configuration::default(), [TestTool::new("tool")]);
     let requests = (0..20).map(|_| CallRequest::new("tool"));
-    let dropped = tokio::time::timeout(SECOND, plane.call_many(requests, Toolplane::WINDOW)).await;
+    let dropped =
+        tokio::time::timeout(SECOND, plane.call_many(requests, Toolplane::DEFAULT_CONCURRENCY)).await;
     assert!(dropped.is_err(), "they hang");
     assert_eq!(
         (script.n_calls(), script.n_running()),

@@ -34,7 +34,7 @@ fn plane(script: &Script, yaml: &str) -> Toolplane {
 }
 
 async fn names(plane: &Toolplane) -> Vec<String> {
-    let view = plane.list(&Caller::local()).await;
+    let view = plane.view(&Caller::local()).await;
     view.tools().iter().map(|tool| tool.name().to_string()).collect()
 }
 
@@ -92,7 +92,7 @@ async fn a_call_ends_as_it_began_though_its_tool_is_gone() {
 #[tokio::test]
 async fn rules_and_permissions_are_those_of_now_and_clients_are_told_of_what_changes() {
     let plane = plane(&Script::new([Step::Echo]), ONE);
-    let shown = || plane.known(&Caller::local()).revision_of(Feature::Tool);
+    let shown = || plane.cached_view(&Caller::local()).revision_of(Feature::Tool);
     let before = shown();
     plane.reload(&loaded(ONE)).expect("usable");
     assert_eq!(shown(), before, "nothing that is shown has changed");

@@ -49,7 +49,7 @@ async fn a_call_is_explained_with_its_attempts() {
     let plane = plane(&script, tool("t", both()));
     let explained = plane.call_explained(CallRequest::new("t")).await;
     explained.result.expect("the second attempt is answered");
-    let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     let attempt = ["breaker", "attempt", "timeout", "executor"];
     let mut expected = vec!["watch", "deadline", "admit", "validate"];
     expected.extend(attempt);
@@ -58,7 +58,7 @@ async fn a_call_is_explained_with_its_attempts() {
     expected.push("validate result");
     assert_eq!(layers, expected);
     let retry = explained
-        .notes
+        .decisions
         .iter()
         .find(|note| note.layer == "retry")
         .expect("noted");
@@ -179,7 +179,7 @@ tools:
 
 async fn settings(yaml: &str, name: &str) -> Settings {
     let plane = Toolplane::from_yaml(yaml).expect("usable");
-    let tool = plane.describe(name, &Caller::local()).await;
+    let tool = plane.tool(name, &Caller::local()).await;
     tool.expect("it is there").settings().clone()
 }
 

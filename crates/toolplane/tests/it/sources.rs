@@ -121,7 +121,7 @@ async fn observers_are_told_where_a_server_stands() {
 #[tokio::test]
 async fn a_reason_is_told_without_its_secrets() {
     let (plane, told, _) = plane("servers: {s: {command: '/no/such/${secret:token}'}}");
-    plane.list(&Caller::local()).await;
+    plane.view(&Caller::local()).await;
     let lines = told.come_to(2).await;
     assert_eq!(lines[0], "s starting");
     assert!(lines[1].contains("cannot run `/no/such/"), "{lines:?}");
@@ -159,7 +159,7 @@ async fn a_health_check_is_a_part_of_the_start() {
         http.url()
     );
     let (plane, told, _) = plane(&yaml);
-    assert!(plane.list(&Caller::local()).await.tools().is_empty());
+    assert!(plane.view(&Caller::local()).await.tools().is_empty());
     let reason = told.come_to(2).await.pop().expect("two were told");
     assert!(reason.contains("`status` says: the database is away"), "{reason}");
     assert!(!plane.readiness().is_ready());
@@ -170,7 +170,7 @@ async fn a_health_check_is_a_part_of_the_start() {
         }
     };
     timeout(LONG, rested).await.expect("it may be tried again");
-    assert_eq!(plane.list(&Caller::local()).await.tools().len(), 1);
+    assert_eq!(plane.view(&Caller::local()).await.tools().len(), 1);
     assert!(plane.readiness().is_ready());
     plane.shutdown().await;
 }
@@ -213,7 +213,7 @@ async fn a_call_that_waited_for_its_server_says_so_when_it_is_explained() {
     for n_waits in [1, 0] {
         let explained = plane.call_explained(CallRequest::new("s__echo")).await;
         explained.result.expect("answered");
-        let waits = explained.notes.iter().filter(|note| note.layer == "find");
+        let waits = explained.decisions.iter().filter(|note| note.layer == "find");
         assert_eq!(waits.count(), n_waits);
     }
     plane.shutdown().await;
@@ -243,7 +243,7 @@ async fn the_breaker_of_a_server_has_the_servers_settings_or_those_of_the_defaul
         );
         let (plane, ..) = plane(&yaml);
         let tool = plane
-            .describe("own", &plane.local_caller())
+            .tool("own", &plane.local_caller())
             .await
             .expect("it is there");
         let settings = tool.settings();
@@ -268,7 +268,7 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     let http = mock.http().await.expect("it listens");
     let yaml = format!("servers: {{s: {{url: '{}'}}}}", http.url());
     let (plane, ..) = plane(&yaml);
-    let view = plane.list(&plane.local_caller()).await;
+    let view = plane.view(&plane.local_caller()).await;
     for prompt in view.list(Feature::Prompt) {
         prompt.state().disable(DisabledTool {
             reason: "its credentials are refused".to_owned(),

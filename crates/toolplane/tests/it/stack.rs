@@ -76,7 +76,7 @@ async fn every_layer_decides_in_its_order() {
     let tool = TestTool::new("echo").output(json!({"type": "object"}));
     let plane = plane(&script, tool);
     let explained = plane.call_explained(request("echo", &json!({}))).await;
-    let layers: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    let layers: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     assert_eq!(
         layers,
         [
@@ -113,7 +113,7 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
     tool.descriptor.overrides.cache = Some(CacheSettings::default());
     let plane = plane(&script, tool);
     let explained = plane.call_explained(request("echo", &json!({}))).await;
-    let mut spoke: Vec<_> = explained.notes.iter().map(|note| note.layer).collect();
+    let mut spoke: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
     // What they say of the answer comes on its way back.
     let answered = spoke
         .iter()
@@ -144,7 +144,7 @@ async fn a_dry_run_decides_everything_and_sends_nothing() {
         explained.result
     );
     assert_eq!(
-        explained.notes.last().expect("notes").decision,
+        explained.decisions.last().expect("notes").decision,
         "`scripted` would run now"
     );
     let refused = plane.dry_run(request("weather", &json!({}))).await;
@@ -193,13 +193,9 @@ async fn what_may_not_be_called_is_not_listed() {
     let script = Script::new([]);
     let plane = blocked(&script, TestTool::new("secret"), &["sec*"]);
     let caller = Caller::local();
-    assert!(plane.list(&caller).await.tools().is_empty());
+    assert!(plane.view(&caller).await.tools().is_empty());
     assert_eq!(
-        plane
-            .describe("secret", &caller)
-            .await
-            .expect_err("hidden")
-            .kind(),
+        plane.tool("secret", &caller).await.expect_err("hidden").kind(),
         ErrorKind::NotFound
     );
 }
@@ -219,8 +215,8 @@ async fn permissions_decide_by_caller() {
     let call = |caller: Caller| plane.call(request("search", &json!({})).caller(Arc::new(caller)));
     assert!(call(allowed.clone()).await.is_ok());
     assert_eq!(kind(call(Caller::new("bob")).await), ErrorKind::Denied);
-    assert_eq!(plane.list(&allowed).await.tools().len(), 1);
-    assert_eq!(plane.list(&Caller::new("bob")).await.tools().len(), 0);
+    assert_eq!(plane.view(&allowed).await.tools().len(), 1);
+    assert_eq!(plane.view(&Caller::new("bob")).await.tools().len(), 0);
 }
 
 #[tokio::test]

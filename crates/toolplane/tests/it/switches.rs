@@ -34,7 +34,7 @@ impl Observe for Switches {
 }
 
 async fn names(plane: &Toolplane) -> Vec<String> {
-    let view = plane.list(&Caller::local()).await;
+    let view = plane.view(&Caller::local()).await;
     view.tools().iter().map(|tool| tool.name().to_string()).collect()
 }
 
@@ -43,7 +43,7 @@ async fn a_tool_that_is_switched_off_is_not_listed_and_not_called_until_it_is_on
     let switches = Arc::new(Switches::default());
     let builder = Toolplane::builder().loaded(&loaded(CONFIGURATION));
     let plane = builder.observer(switches.clone()).build().expect("usable");
-    let revision = || plane.known(&Caller::local()).revision_of(Feature::Tool);
+    let revision = || plane.cached_view(&Caller::local()).revision_of(Feature::Tool);
     let before = revision();
     plane
         .disable("search", Some("it is\nbroken"))
@@ -62,7 +62,7 @@ async fn a_tool_that_is_switched_off_is_not_listed_and_not_called_until_it_is_on
     let said = "`search` is switched off: an operator switched it off: it is\\nbroken";
     assert_eq!(error.message(), said);
     let error = plane
-        .describe("search", &Caller::local())
+        .tool("search", &Caller::local())
         .await
         .expect_err("it is off");
     assert_eq!(error.kind(), ErrorKind::Unavailable);

@@ -76,7 +76,7 @@ async fn what_a_conversation_costs_is_bounded_and_explained() {
         assert_eq!(kind(plane.call(search()).await), None);
     }
     let explained = plane.call_explained(search()).await;
-    let note = explained.notes.iter().find(|note| note.layer == "allowance");
+    let note = explained.decisions.iter().find(|note| note.layer == "allowance");
     assert_eq!(
         note.expect("a note").decision,
         "refused: the limit of 0.30 US dollars in one conversation would be exceeded: 0.30 are used and the call costs 0.10"
@@ -91,7 +91,7 @@ async fn no_tool_is_shown_or_called_where_the_choice_is_none() {
         configuration.policy.tool_choice = ToolChoiceSpec::None;
     });
     assert_eq!(plane.tool_choice(), ToolChoice::None);
-    assert!(plane.list(&Caller::local()).await.list(Feature::Tool).is_empty());
+    assert!(plane.view(&Caller::local()).await.list(Feature::Tool).is_empty());
     assert_eq!(kind(plane.call(search()).await), Some(ErrorKind::Denied));
     assert_eq!(script.n_calls(), 0);
 }

@@ -95,6 +95,6 @@ async fn it_reaches_neither_log_nor_span_nor_alert_nor_model() {
     );
     let cause = error.source().expect("the error as it was");
     assert_eq!(cause.to_string(), masked, "which the command line shows");
-    let notes: Vec<_> = explained.notes.iter().map(|note| &note.decision).collect();
+    let notes: Vec<_> = explained.decisions.iter().map(|note| &note.decision).collect();
     assert!(!format!("{notes:?}").contains("hunter2"), "{notes:?}");
 }

@@ -14,7 +14,7 @@ pub struct RequestExtras {
     pub extra_params: Option<RawJson>,
     /// Answers to the questions of the previous round, if the call continues one.
     pub resume: Option<Arc<Resume>>,
-    /// Whether the call may or must become a task; `None` if the caller needs the result of the call itself.
+    /// Permission or request to make the call a task; `None` if the caller needs the result of the call itself.
     pub task: Option<TaskMode>,
     /// Idempotency key of the caller: calls with equal keys have their effect once.
     pub idempotency_key: Option<Arc<str>>,

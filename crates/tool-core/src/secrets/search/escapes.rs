@@ -1,10 +1,10 @@
-//! Escapes that stand for one character each, amid text that stays as it is.
+//! Escapes that represent one character each, within text that stays as it is.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-/// One way to escape single characters.
+/// Kind of escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escaping {
     /// Backslash escapes of JSON (RFC 8259, section 7), and `\xHH`, `\u{H…}` and `\'` of programming languages.
@@ -13,7 +13,8 @@ pub(super) enum Escaping {
     Percent,
     /// Percent-encoding with `+` for a space (`application/x-www-form-urlencoded`).
     Form,
-    /// The same, looked at only around `%2B`: where no secret has a space, the `+` beside it stands in encoded text alone.
+    /// [`Escaping::Form`], applied only around `%2B`: if no secret contains a space, a neighbouring `+` occurs in
+    /// encoded text alone.
     FormPlus,
     /// Character references of HTML: decimal, hexadecimal, and the five names of XML.
     Html,
@@ -21,21 +22,21 @@ pub(super) enum Escaping {
 
 /// One escape in a text.
 pub(super) struct Escape {
-    /// Its place in the text.
+    /// Range in the text.
     pub(super) range: Range<usize>,
     bytes: [u8; 4],
     length: usize,
 }
 
-/// A text after one kind of escape was decoded, and where each part of it comes from.
+/// Text after one kind of escape was decoded, and the origin of each of its parts.
 pub(super) struct Unescaped {
     pub(super) bytes: Vec<u8>,
     marks: Vec<Mark>,
 }
 
-/// A decoded escape.
+/// Decoded escape.
 struct Mark {
-    /// Its place in the decoded text.
+    /// Range in the decoded text.
     decoded: Range<usize>,
     source: Range<usize>,
 }
@@ -44,7 +45,7 @@ struct Mark {
 const MAX_DIGITS: usize = 64;
 
 impl Escape {
-    /// The bytes that it stands for.
+    /// Returns the represented bytes.
     pub(super) fn decoded(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -57,7 +58,7 @@ impl Escape {
         }
     }
 
-    /// A character; one that does not exist becomes the replacement character.
+    /// Creates the escape of a character. An invalid code becomes the replacement character.
     fn character(range: Range<usize>, code: u32) -> Self {
         let mut bytes = [0; 4];
         let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -90,7 +91,7 @@ impl Escaping {
         }
     }
 
-    /// Decodes every escape of this kind in a text; `None` if there is none.
+    /// Decodes every escape of this kind in a text. Returns `None` if there is none.
     pub(super) fn decode(self, text: &[u8]) -> Option<Unescaped> {
         let first = self.next(text, 0)?;
         let mut decoded = Unescaped {
@@ -116,7 +117,7 @@ impl Escaping {
 }
 
 impl Unescaped {
-    /// The place in the source of a part of the decoded text. An escape belongs to it whole.
+    /// Returns the source range of a part of the decoded text. An escape belongs to it as a whole.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
         let start = match self.mark_at(range.start) {
             Some((mark, 0)) => mark.source.start,
@@ -130,8 +131,8 @@ impl Unescaped {
         start..end
     }
 
-    /// The last escape that begins at or before a byte, and 0 if the byte is of it, or else how many bytes behind its last
-    /// one the byte is.
+    /// Returns the last escape that begins at or before a byte, and the distance of the byte from its last byte; 0 if
+    /// the byte is part of it.
     fn mark_at(&self, at: usize) -> Option<(&Mark, usize)> {
         let index = self.marks.partition_point(|mark| mark.decoded.start <= at);
         let mark = self.marks.get(index.checked_sub(1)?)?;
@@ -197,12 +198,12 @@ fn html(text: &[u8], at: usize) -> Option<Escape> {
         Some(b'x' | b'X') => digits(text, name + 2, 16, 1..MAX_DIGITS + 1)?,
         _ => digits(text, name + 1, 10, 1..MAX_DIGITS + 1)?,
     };
-    // Readers of HTML do without the semicolon.
+    // Readers of HTML accept references without the semicolon.
     let end = end + usize::from(text.get(end) == Some(&b';'));
     Some(Escape::character(at..end, value))
 }
 
-/// The value of the digits at a place, as many as there are within these lengths, and where they end.
+/// Returns the value of the digits at a position, as many as there are within these lengths, and their end.
 fn digits(text: &[u8], at: usize, radix: u32, lengths: Range<usize>) -> Option<(u32, usize)> {
     let rest = text.get(at..)?.iter().take(lengths.end - 1);
     let (mut value, mut length) = (0_u32, 0);

@@ -1,4 +1,4 @@
-//! The lanes in which a text is read, and what a letter can stand for in each.
+//! Lanes in which a text is read, and the values of a letter in each.
 
 /// Alphabet that letters are read in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub(super) const HEX_LANES: u8 = 0b11_0000;
 const BASE64: [u8; 256] = values(Kind::Base64);
 const FORM_BASE64: [u8; 256] = values(Kind::FormBase64);
 const HEX: [u8; 256] = values(Kind::Hex);
-/// A byte that does not count: white space, or a separator of hexadecimal digits.
+/// Byte that does not count: white space, or a separator of hexadecimal digits.
 pub(super) const SKIPPED: u8 = 254;
 /// A byte that ends a run.
 pub(super) const OTHER: u8 = 255;
 
-/// The value of every byte as a letter, [`SKIPPED`] or [`OTHER`].
+/// Computes the value of every byte as a letter, [`SKIPPED`] or [`OTHER`].
 const fn values(kind: Kind) -> [u8; 256] {
     let is_base64 = matches!(kind, Kind::Base64 | Kind::FormBase64);
     let (letters, skipped): (&[u8], &[u8]) = if is_base64 {
@@ -85,12 +85,12 @@ impl Reading {
         }
     }
 
-    /// The alphabet of a lane.
+    /// Returns the alphabet of a lane.
     pub(super) fn kind(self, lane: usize) -> Kind {
         if lane < 4 { self.base64() } else { self.hex() }
     }
 
-    /// The lanes that count a byte as a letter, as bits.
+    /// Returns the lanes that count a byte as a letter, as bits.
     pub(super) fn counted(self, byte: u8) -> u8 {
         let is_letter = |kind: Kind| kind.values()[usize::from(byte)] < SKIPPED;
         let base64 = if is_letter(self.base64()) { BASE64_LANES } else { 0 };
@@ -99,7 +99,7 @@ impl Reading {
 }
 
 impl Kind {
-    /// How many letters make a group.
+    /// Returns the number of letters in a group.
     pub(super) fn group(self) -> usize {
         match self {
             Self::Base64 | Self::FormBase64 => 4,
@@ -107,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// How many bits a letter has.
+    /// Returns the number of bits of a letter.
     pub(super) fn bits(self) -> usize {
         match self {
             Self::Base64 | Self::FormBase64 => 6,
@@ -123,7 +123,8 @@ impl Kind {
         }
     }
 
-    /// The value of the byte at a place, and where the next one is. The zero of a prefix is none.
+    /// Returns the value of the byte at a position, and the position of the next one. The zero of a prefix has no
+    /// value.
     pub(super) fn read(self, text: &[u8], at: usize) -> (u8, usize) {
         if self == Self::PrefixedHex && is_prefix(text, at) {
             return (SKIPPED, at + 2);
@@ -131,7 +132,7 @@ impl Kind {
         (self.values()[usize::from(text[at])], at + 1)
     }
 
-    /// The value of the byte that ends at a place, and where it begins.
+    /// Returns the value of the byte that ends at a position, and its start.
     pub(super) fn read_back(self, text: &[u8], end: usize) -> (u8, usize) {
         if self == Self::PrefixedHex && end >= 2 && is_prefix(text, end - 2) {
             return (SKIPPED, end - 2);
@@ -139,7 +140,7 @@ impl Kind {
         (self.values()[usize::from(text[end - 1])], end - 1)
     }
 
-    /// The letters that can be part of bytes of an alphabet, for each place of a group.
+    /// Returns the letters that can be part of bytes of an alphabet, for each place of a group.
     pub(super) fn possible(self, alphabet: &[bool; 256]) -> [[bool; 64]; 4] {
         let mut possible = [[false; 64]; 4];
         for byte in (0..=255_u8).filter(|&byte| alphabet[usize::from(byte)]) {
@@ -151,7 +152,7 @@ impl Kind {
             }
             possible[0][byte >> 2] = true;
             possible[3][byte & 63] = true;
-            // The other bits of these letters are of the bytes beside it.
+            // The other bits of these letters belong to the neighbouring bytes.
             (0..4).for_each(|high| possible[1][high << 4 | byte >> 4] = true);
             (0..16).for_each(|high| possible[2][high << 2 | byte >> 6] = true);
         }
@@ -159,14 +160,15 @@ impl Kind {
     }
 }
 
-/// Returns `true` if a prefix of hexadecimal digits is at `at`. The zero behind a single digit is the other half of a byte.
+/// Returns `true` if a prefix of hexadecimal digits is at `at`. The zero after a single digit is the other half of a
+/// byte.
 pub(super) fn is_prefix(text: &[u8], at: usize) -> bool {
     let is_digit = |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_hexdigit);
     matches!(text.get(at..at + 2), Some(b"0x" | b"0X"))
         && (!is_digit(at.checked_sub(1)) || is_digit(at.checked_sub(2)))
 }
 
-/// How many letters of base64 there were, modulo 4, and whether the number of hexadecimal digits is odd (4 or 0).
+/// Number of base64 letters so far, modulo 4, and whether the number of hexadecimal digits is odd (4 or 0).
 #[derive(Clone, Copy, Default)]
 pub(super) struct Phase {
     n_letters: u8,
@@ -184,13 +186,13 @@ impl Phase {
         self.odd ^= lanes >> 3 & 4;
     }
 
-    /// Takes back the digit that turned out as the zero of a prefix.
+    /// Uncounts the digit that was the zero of a prefix.
     pub(super) fn take_back_digit(&mut self) {
         self.odd ^= 4;
     }
 }
 
-/// The place in its group that the next letter has in a lane.
+/// Returns the place of the next letter in its group, in a lane.
 pub(super) fn place(phase: usize, lane: usize) -> usize {
     match lane {
         0..4 => (phase + 4 - lane) & 3,

@@ -1,4 +1,4 @@
-//! The search for secrets in whatever an upstream may give them back in.
+//! Search for secrets in every encoding in which an upstream may return them.
 
 mod escapes;
 mod lanes;
@@ -21,16 +21,17 @@ use self::{
 };
 use crate::HIDDEN;
 
-/// Finds known secrets in texts and JSON, and puts [`HIDDEN`] in their place.
+/// Finds known secrets in texts and JSON, and replaces them by [`HIDDEN`].
 ///
-/// A secret is found as it is; with any of its characters written as backslash escapes, in percent-encoding or as character
-/// references of HTML; and as part of anything in hexadecimal digits or base64, however it is aligned, separated or wrapped. It is
-/// found under up to three of these encodings within each other, and under any number of JSON strings within JSON strings. All
-/// of the encoded form is hidden: no letter that has a bit of the secret is left. A text without secrets keeps its bytes.
+/// A secret is found in plain form; with any of its characters as backslash escapes, in percent-encoding or as
+/// character references of HTML; and as part of hexadecimal digits or base64, in any alignment, separation or
+/// wrapping. It is found under up to three nested encodings, and under any number of nested JSON strings. The whole
+/// encoded form is hidden: no letter with a bit of the secret remains. A text without secrets keeps its bytes.
 ///
-/// The work is bounded by a multiple of the length of the text. Where a text would need more, the part that was not
-/// decoded is hidden whole.
+/// The work is bounded by a multiple of the length of the text. If a text needs more, the part that was not decoded
+/// is hidden as a whole.
 ///
+/// # Examples
 /// ```
 /// use tool_core::SecretSearch;
 ///
@@ -39,18 +40,18 @@ use crate::HIDDEN;
 /// assert_eq!(search.hide_in_text("Basic YWRhOmh1bnRlcjJodW50ZXIy"), "Basic YWRhO[redacted]");
 /// ```
 pub struct SecretSearch {
-    /// Finds the secrets as they are; `None` without any.
+    /// Finds the secrets in plain form; `None` if there are none.
     literal: Option<AhoCorasick>,
     runs: [Runs; 2],
     /// Kinds of escapes that can matter.
     escapings: [Escaping; 4],
-    /// Bytes with which a secret begins, and with which one ends.
+    /// First and last bytes of the secrets.
     begins: [bool; 256],
     ends: [bool; 256],
-    /// Bytes that follow each other in a secret.
+    /// Pairs of adjacent bytes in the secrets.
     pairs: Pairs,
     has_backslash: bool,
-    /// How far the encoded form of the longest secret reaches.
+    /// Length of the longest encoded form of the longest secret.
     reach: usize,
     /// Upper bound of the bytes that are decoded for each byte of a text.
     work: usize,
@@ -66,7 +67,7 @@ const MAX_ESCAPE: usize = 12;
 const FREE_WORK: usize = 64 << 10;
 
 impl SecretSearch {
-    /// A search for these values. Empty ones are left out.
+    /// Creates a search for these values. Ignores empty ones.
     #[must_use]
     pub fn new<V: AsRef<str>>(values: impl IntoIterator<Item = V>) -> Self {
         let values: Vec<V> = values.into_iter().collect();
@@ -76,7 +77,7 @@ impl SecretSearch {
         for byte in values.iter().copied().flatten() {
             used[usize::from(*byte)] = true;
         }
-        // Secrets and their encodings consist of these.
+        // Secrets and their encodings consist of these bytes.
         let mut alphabet = used;
         for byte in 0..=255_u8 {
             let is_text = byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -118,13 +119,13 @@ impl SecretSearch {
         Self { work, ..self }
     }
 
-    /// Whether there is nothing to be found.
+    /// Returns `true` if there are no secrets to find.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.literal.is_none()
     }
 
-    /// A text without the secrets.
+    /// Returns a text without the secrets.
     #[must_use]
     pub fn hide_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut ranges = self.walk(text).text(text.as_bytes());
@@ -144,8 +145,8 @@ impl SecretSearch {
         Cow::Owned(hidden)
     }
 
-    /// A JSON value without the secrets, if there were any. All else in it keeps its own bytes. A number that holds one
-    /// becomes a string.
+    /// Returns a JSON value without the secrets; `None` if it contains none. Everything else keeps its bytes. A
+    /// number that contains a secret becomes a string.
     #[must_use]
     pub fn hide_in_json(&self, value: &RawJson) -> Option<RawJson> {
         let text = value.as_str();
@@ -168,18 +169,18 @@ impl SecretSearch {
         )
     }
 
-    /// The places of the secrets that stand in a text as they are.
+    /// Finds the ranges of the secrets in plain form.
     fn find_literal(&self, text: &[u8], found: &mut Vec<Range<usize>>) {
         let Some(literal) = &self.literal else { return };
         let mut at = 0;
-        // From the next byte on: another secret may overlap.
+        // Continue at the next byte: another secret may overlap.
         while let Some(one) = literal.find(Input::new(text).range(at..)) {
             found.push(one.range());
             at = one.start() + 1;
         }
     }
 
-    /// Whether an escape can be part of a secret or of an encoding of one.
+    /// Returns `true` if an escape can be part of a secret or of an encoding of one.
     fn is_relevant(&self, text: &[u8], escape: &Escape) -> bool {
         let (before, after) = text.split_at(escape.range.start);
         let after = &after[escape.range.len()..];
@@ -214,17 +215,17 @@ impl SecretSearch {
     }
 }
 
-/// Whether a byte begins an escape.
+/// Returns `true` if a byte begins an escape.
 fn is_escape(byte: u8) -> bool {
     matches!(byte, b'\\' | b'%' | b'&' | b'+')
 }
 
-/// Whether a byte that is no letter stands in a run.
+/// Returns `true` if a byte that is not a letter may occur in a run.
 fn is_of_run(byte: u8) -> bool {
     b"+/-_ \t\r\n:,.|".contains(&byte)
 }
 
-/// Pairs of bytes.
+/// Set of pairs of bytes.
 struct Pairs(Box<[[u64; 4]; 256]>);
 
 impl Pairs {

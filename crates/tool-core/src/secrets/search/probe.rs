@@ -1,21 +1,21 @@
 use super::lanes::{BASE64_LANES, HEX_LANES, OTHER, Reading, place};
 
-/// Looks at a few letters at once, and tells whether no lane can read all of them.
+/// Tests a few letters at once and tells whether no lane can read all of them.
 ///
-/// Letters are looked up in pairs, so that nothing depends on the lookup before it, and eight letters take a few cycles. Most
-/// parts of an image in base64 are told by them.
+/// Letters are looked up in pairs, so no lookup depends on an earlier one, and eight letters take a few cycles. This
+/// decides most parts of an image in base64.
 pub(super) struct Probe {
     reading: Reading,
-    /// For every two letters of base64, of which the first is in phase 0, the lanes that can read them, as bits. Both bits of
-    /// hexadecimal digits are set where a lane of theirs may read the letters in any phase.
+    /// For every two letters of base64, of which the first is in phase 0, the lanes that can read them, as bits. Both
+    /// bits of hexadecimal digits are set if one of their lanes may read the letters in any phase.
     lanes: Box<[u8; 4096]>,
 }
 
-/// Number of letters that are looked at.
+/// Number of tested letters.
 const LETTERS: usize = 8;
 
 impl Probe {
-    /// A probe for bytes of this alphabet.
+    /// Creates a probe for bytes of this alphabet.
     pub(super) fn new(reading: Reading, alphabet: &[bool; 256]) -> Self {
         let possible = reading.base64().possible(alphabet);
         let mut hex = [false; 64];
@@ -29,7 +29,7 @@ impl Probe {
             let (first, second) = (pair >> 6, pair & 63);
             for lane in 0..4 {
                 let place = place(0, lane);
-                // The byte that has bits of both, if all of its bits are in them.
+                // The byte with bits of both letters, if all of its bits are in them.
                 let byte = match place {
                     0 => Some(first << 2 | second >> 4),
                     1 => Some((first & 15) << 4 | second >> 2),
@@ -48,8 +48,8 @@ impl Probe {
         Self { reading, lanes }
     }
 
-    /// The first place at which a run of `wait` letters may begin, if it may not begin at `end - wait`, as far as the letters
-    /// before `end` tell.
+    /// Returns the first position at which a run of `wait` letters may begin, if none may begin at `end - wait`
+    /// according to the letters before `end`.
     pub(super) fn next_start(&self, text: &[u8], end: usize, wait: usize) -> Option<usize> {
         let letters: &[u8; LETTERS] = text[..end].last_chunk()?;
         if wait < LETTERS {
@@ -71,7 +71,7 @@ impl Probe {
     }
 }
 
-/// Shifts the lanes to the letters that come two phases later.
+/// Shifts the lanes to the letters two phases later.
 fn two_later(lanes: u8) -> u8 {
     let base64 = lanes & BASE64_LANES;
     lanes & HEX_LANES | (base64 << 2 | base64 >> 2) & BASE64_LANES

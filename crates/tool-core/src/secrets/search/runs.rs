@@ -1,4 +1,4 @@
-//! Runs of hexadecimal digits and of base64, found by what they can stand for.
+//! Runs of hexadecimal digits and of base64, found by the bytes that they may represent.
 
 use std::ops::Range;
 
@@ -10,54 +10,54 @@ use super::{
     probe::Probe,
 };
 
-/// Maximum number of letters that is waited for before a part counts: lanes count no further than 127.
+/// Maximum number of letters before a part counts: lanes count to 127 at most.
 const LONGEST_WAIT: usize = 100;
-/// The highest bit of every lane's byte.
+/// Highest bit of every lane's byte.
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// Finds the parts of a text that may be a secret, or an encoding of one, in hexadecimal digits or in base64 (RFC 4648, both
-/// alphabets).
+/// Finds the parts of a text that may be a secret, or an encoding of one, in hexadecimal digits or in base64 (RFC
+/// 4648, both alphabets).
 ///
-/// Where an encoded text begins is unknown: letters before it may look like part of it. So the text is read at all four
-/// offsets of base64 and both of hexadecimal digits at once, a *lane* each, in one pass. A lane goes on as long as what it
-/// reads can be bytes that secrets and their encodings consist of; only a part where one lane goes on for as long as the
-/// shortest secret takes is decoded. White space does not count, nor does what may separate hexadecimal digits.
+/// The start of an encoded text is unknown: letters before it may look like part of it. So one pass reads the text at
+/// all four offsets of base64 and both of hexadecimal digits, a *lane* each. A lane continues while its letters can
+/// be bytes of secrets and their encodings; only a part in which one lane continues for the length of the shortest
+/// secret is decoded. White space and separators of hexadecimal digits do not count.
 ///
-/// A part cannot begin before a place at which every lane ends. So a [`Probe`] first looks at the last letters that the
-/// shortest part from here would take, and skips to behind them if no lane reads them (the idea is Boyer and Moore's, 1977).
+/// A part cannot begin before a position at which every lane ends. So a [`Probe`] first tests the last letters that
+/// the shortest part from here would have, and skips past them if no lane reads them (after Boyer and Moore, 1977).
 pub(super) struct Runs {
     reading: Reading,
-    /// For every phase and byte, the lanes that go on with it, as bits.
+    /// For every phase and byte, the lanes that continue with it, as bits.
     goes_on: Box<[[u8; 256]; 8]>,
     /// For every byte, the lanes that count it as a letter, as bits.
     counted: Box<[u8; 256]>,
     probe: Probe,
-    /// Makes each lane reach 128 at the number of letters that the shortest secret takes.
+    /// Makes each lane reach 128 at the number of letters of the shortest secret.
     bias: u64,
-    /// That number for base64 and for hexadecimal digits.
+    /// Number of letters of the shortest secret, in base64 and in hexadecimal digits.
     wait: [usize; 2],
 }
 
-/// A part of a text that is to be decoded.
+/// Part of a text that is to be decoded.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) range: Range<usize>,
     kind: Kind,
-    /// How many letters of its group come before the first one.
+    /// Number of letters of its group before the first one.
     skipped: usize,
 }
 
-/// What was decoded from a run.
+/// Decoded bytes of a run.
 pub(super) struct RunBytes {
     pub(super) bytes: Vec<u8>,
     run: Run,
 }
 
 impl Runs {
-    /// Runs that may hold a text of `shortest` bytes, all of them among `alphabet`.
+    /// Creates the runs that may hold a text of `shortest` bytes, all of them in `alphabet`.
     pub(super) fn new(reading: Reading, alphabet: &[bool; 256], shortest: usize) -> Self {
         let letters = |bits: usize| (shortest.saturating_mul(8)).div_ceil(bits);
-        // The last letter of base64 may have bits of the byte that follows, which may be any.
+        // The last letter of base64 may have bits of the following byte, which may be any.
         let wait = [letters(6) - 1, letters(4)].map(|n| n.clamp(1, LONGEST_WAIT));
         let bias = expanded(BASE64_LANES, 128 - wait[0]) + expanded(HEX_LANES, 128 - wait[1]);
         let mut goes_on = Box::new([[0; 256]; 8]);
@@ -99,7 +99,7 @@ impl Runs {
     /// Finds the runs of a text.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Run> {
         let mut runs = Vec::new();
-        // No lane goes on from before this place.
+        // No lane continues from before this position.
         let mut at = 0;
         while at + self.wait[0] <= text.len() {
             let end = at + self.wait[0];
@@ -107,7 +107,7 @@ impl Runs {
                 at = next;
                 continue;
             }
-            // Any run that begins up to here reads all of the window behind it.
+            // Any run that begins up to here reads the whole window after it.
             let window = end - self.wait[0].div_ceil(2);
             at = match self.next_start(text, window..end) {
                 Some(next) => next,
@@ -115,13 +115,13 @@ impl Runs {
             };
         }
         if self.reading == Reading::Spaced {
-            // All others are as in the plain reading.
+            // All others equal those of the plain reading.
             runs.retain(|run| run.is_spaced(text));
         }
         runs
     }
 
-    /// The first place at which a run may begin if no lane goes on through the whole of a window.
+    /// Returns the first position at which a run may begin if no lane continues through the whole of a window.
     fn next_start(&self, text: &[u8], window: Range<usize>) -> Option<usize> {
         let (mut lanes, mut phase) = (u8::MAX, Phase::default());
         for at in window.clone() {
@@ -136,7 +136,7 @@ impl Runs {
         None
     }
 
-    /// Counts a byte. Returns whether the digit before it turned out as none: the zero of a prefix.
+    /// Counts a byte. Returns `true` if the digit before it was the zero of a prefix.
     fn count(&self, text: &[u8], at: usize, phase: &mut Phase) -> bool {
         phase.count(self.counted[usize::from(text[at])]);
         let ends_prefix =
@@ -147,10 +147,10 @@ impl Runs {
         ends_prefix
     }
 
-    /// Whether a run may go on through an escape at this place: half of what a run has at least goes on before it or behind
-    /// it, or up to another escape.
+    /// Returns `true` if a run may continue through an escape at this position: half of its minimum length precedes
+    /// the escape, or follows it, or reaches another escape.
     pub(super) fn may_span(&self, text: &[u8], escape: &Range<usize>) -> bool {
-        // Whatever comes first or last of the letters is not enough by itself, and one may have bits of another byte.
+        // The first and last letter alone are not enough, and one may have bits of another byte.
         let half = (self.wait[0].div_ceil(2)).saturating_sub(2).max(1);
         let before = &text[..escape.start];
         let before = &before[before.trim_ascii_end().len().saturating_sub(half)..];
@@ -162,12 +162,13 @@ impl Runs {
         (before.len() >= half && goes_on(before)) || (after.len() >= half && goes_on(after))
     }
 
-    /// Reads on until no lane is left that goes on from before `least`, and returns where a run may begin next.
+    /// Reads until no lane is left that continues from before `least`, and returns the position at which a run may
+    /// begin next.
     fn find_from(&self, text: &[u8], from: usize, mut least: usize, runs: &mut Vec<Run>) -> usize {
-        // How far each lane was found to go on.
+        // End of each lane as found so far.
         let mut done = [0; N_LANES];
         let (mut counts, mut phase) = (0_u64, Phase::default());
-        // Lanes that go on from before `least`, and the first letter behind it.
+        // Lanes that continue from before `least`, and the first letter after it.
         let (mut lanes, mut next_letter) = (u8::MAX, None);
         for (at, &byte) in text.iter().enumerate().skip(from) {
             let counted = self.counted[usize::from(byte)];
@@ -206,12 +207,12 @@ impl Runs {
         text.len()
     }
 
-    /// The whole of the run of which a lane has just read enough, with one letter more on each side: those may have bits of
-    /// the run's bytes and of others.
+    /// Returns the whole run of which a lane has just read enough, with one more letter on each side: those may have
+    /// bits of bytes of the run and of others.
     fn run_at(&self, text: &[u8], at: usize, lane: usize, phase: usize) -> Run {
         let kind = self.reading.kind(lane);
         let (start, n_before) = self.start_of(text, at, kind);
-        // How many of them come before the letter that was read last.
+        // Number of them before the letter that was read last.
         let n_earlier = n_before.saturating_sub(1);
         let skipped = (place(phase, lane) + kind.group() * LONGEST_WAIT - n_earlier) % kind.group();
         let (mut end, mut next, mut n_after) = (at + 1, at, 0);
@@ -241,8 +242,8 @@ impl Runs {
         }
     }
 
-    /// Where the letters begin that a lane has waited for, of which the last is at `at`, and how many they are with the one
-    /// before them.
+    /// Returns the start of the letters that a lane has waited for, the last of which is at `at`, and their number
+    /// including the one before them.
     fn start_of(&self, text: &[u8], at: usize, kind: Kind) -> (usize, usize) {
         let wait = self.wait[usize::from(kind.bits() == 4)];
         let (mut start, mut n_letters, mut end) = (at, 0, at + 1);
@@ -272,12 +273,12 @@ impl Run {
         }
     }
 
-    /// Decodes what is whole in the run.
+    /// Decodes the whole bytes of the run.
     pub(super) fn decode(&self, text: &[u8]) -> RunBytes {
         let bits = self.kind.bits();
         let mut bytes = Vec::with_capacity(self.range.len() * bits / 8 + 1);
         let (mut held, mut n_held) = (0_u32, 0);
-        // The bits of the first letter that belong to a byte which began before it are left out.
+        // The bits of the first letter that belong to an earlier byte are skipped.
         let mut left_out = (8 - self.skipped * bits % 8) % 8;
         let mut at = self.range.start;
         while at < self.range.end {
@@ -304,7 +305,8 @@ impl Run {
 }
 
 impl RunBytes {
-    /// The places in the text of parts of what was decoded, which are in order: every letter that has a bit of theirs.
+    /// Returns the source ranges of parts of the decoded bytes, which are in order: every letter that has one of
+    /// their bits.
     pub(super) fn sources(&self, text: &[u8], ranges: &[Range<usize>]) -> Vec<Range<usize>> {
         let Run { range, kind, skipped } = &self.run;
         let bits = kind.bits();
@@ -315,7 +317,7 @@ impl RunBytes {
         });
         let (mut at, mut n) = (range.start, 0);
         let mut sources: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
-        // Where each of the last letters begins: ranges may share one.
+        // Starts of the last letters: ranges may share one.
         let mut begins = Vec::new();
         let mut n_begins = 0;
         for letters in letters {
@@ -333,7 +335,7 @@ impl RunBytes {
             let (Some(first), Some(last)) = (begins.first(), begins.last()) else {
                 continue;
             };
-            // With what belongs to it: the padding behind it, or the prefix before it.
+            // Including the padding after it, or the prefix before it.
             let (mut start, mut end) = (first.start, last.end);
             if kind.bits() == 6 {
                 end += padding(&text[end..]);
@@ -361,12 +363,12 @@ const ONES: [u64; 64] = {
     ones
 };
 
-/// A number in the byte of each of these lanes.
+/// Returns a number in the byte of each of these lanes.
 fn expanded(lanes: u8, number: usize) -> u64 {
     ONES[usize::from(lanes)] * number as u64
 }
 
-/// Length of the padding that a text begins with, which may be on another line.
+/// Returns the length of the padding at the start of a text, which may be on another line.
 fn padding(text: &[u8]) -> usize {
     let is_space = |byte: u8| Kind::FormBase64.values()[usize::from(byte)] == SKIPPED;
     let mut signs = (0..text.len())

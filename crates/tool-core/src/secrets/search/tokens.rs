@@ -4,12 +4,12 @@ use memchr::memchr2;
 
 use crate::HIDDEN;
 
-/// A JSON text with [`HIDDEN`] in the place of these ranges, which are in order and do not overlap. It stays JSON: within a
-/// string no escape is cut, a number or another word becomes a string, and what holds values together stays.
+/// Returns a JSON text with [`HIDDEN`] in these ranges, which are in order and do not overlap. The text stays JSON:
+/// within a string no escape is cut, a number or another word becomes a string, and structural characters stay.
 pub(super) fn replace_in_json(text: &str, ranges: &[Range<usize>]) -> String {
     let bytes = text.as_bytes();
     let mut hidden = String::with_capacity(text.len());
-    // How much of the text is written.
+    // Length of the text written so far.
     let mut end = 0;
     let mut ranges = ranges.iter().peekable();
     let mut at = 0;
@@ -63,7 +63,7 @@ fn word_end(bytes: &[u8], start: usize) -> usize {
     start + length
 }
 
-/// The part of a range that is within a string, with the whole of every character and escape that it touches.
+/// Returns the part of a range within a string, widened to whole characters and escapes.
 fn within_string(text: &str, string: &Range<usize>, range: &Range<usize>) -> Range<usize> {
     let start = range.start.max(string.start);
     let end = range.end.min(string.end);

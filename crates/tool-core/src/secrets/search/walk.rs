@@ -4,20 +4,20 @@ use memchr::memchr;
 
 use super::{SecretSearch, escapes::Escaping};
 
-/// The way through the encodings of one text. Every place is one of the text that is looked at, and goes back to the text
-/// around it on the way out.
+/// Walk through the encodings of one text. Every range refers to the current text and is mapped to the enclosing text
+/// on the way out.
 pub(super) struct Walk<'a> {
     search: &'a SecretSearch,
-    /// How many bytes may still be decoded.
+    /// Number of bytes that may still be decoded.
     left: usize,
 }
 
-/// How many encodings are taken off, other than JSON strings.
+/// Maximum number of nested encodings, other than JSON strings.
 const MAX_DEPTH: usize = 3;
-/// How many JSON strings within each other are read: each doubles the backslashes of the one within it.
+/// Maximum number of nested JSON strings: each level doubles the backslashes of the one within it.
 const MAX_STRINGS: usize = 24;
 
-/// How deep a text is within others.
+/// Depth of a text within others.
 #[derive(Clone, Copy, Default)]
 struct Depth {
     encodings: usize,
@@ -29,7 +29,7 @@ impl<'a> Walk<'a> {
         Self { search, left: work }
     }
 
-    /// The places of secrets in a text, in order.
+    /// Returns the ranges of secrets in a text, in order.
     pub(super) fn text(mut self, text: &[u8]) -> Vec<Range<usize>> {
         if self.search.is_empty() {
             return Vec::new();
@@ -37,8 +37,7 @@ impl<'a> Walk<'a> {
         self.visit(text, Depth::default())
     }
 
-    /// The places of secrets in JSON, in order. What follows from its own escapes is certain, so it is not read in
-    /// another way.
+    /// Returns the ranges of secrets in JSON, in order. Its own escapes are certain, so no other reading is tried.
     pub(super) fn json(mut self, text: &[u8]) -> Vec<Range<usize>> {
         if self.search.is_empty() {
             return Vec::new();
@@ -76,7 +75,7 @@ impl<'a> Walk<'a> {
         merged(found)
     }
 
-    /// Looks at what a text says without one kind of escapes, as far around each as a secret may reach.
+    /// Searches the text without one kind of escapes, around each escape as far as a secret may reach.
     fn unescape(&mut self, escaping: Escaping, text: &[u8], depth: Depth, found: &mut Vec<Range<usize>>) {
         let inner = match escaping {
             Escaping::Json => depth.within_string(),
@@ -112,7 +111,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The place of the next escape that can matter.
+    /// Returns the range of the next relevant escape.
     fn next_relevant(&self, escaping: Escaping, text: &[u8], from: usize) -> Option<Range<usize>> {
         let is_plus = escaping == Escaping::FormPlus;
         let escaping = if is_plus { Escaping::Percent } else { escaping };
@@ -127,7 +126,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether this work may still be done.
+    /// Charges work; returns `false` if the limit is reached.
     fn pay(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or(0);
@@ -151,7 +150,7 @@ impl Depth {
     }
 }
 
-/// A place at or before this one that is not behind a backslash, which would be read in another way from there.
+/// Returns a position at or before this one that does not follow a backslash, which would change its meaning.
 fn start_before(text: &[u8], mut at: usize) -> usize {
     while at > 0 && text[at - 1] == b'\\' {
         at -= 1;
@@ -159,7 +158,7 @@ fn start_before(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The ranges in order, those that overlap as one.
+/// Sorts the ranges and merges overlapping ones.
 fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, last| {

@@ -149,7 +149,7 @@ pub(super) fn schemas(loaded: &Loaded, problems: &mut Vec<Diagnostic>) {
 
 /// Defaults in the schemas of servers that are never filled in, for tools whose defaults are.
 pub(super) fn defaults_of_servers(loaded: &Loaded, plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
-    for tool in plane.known(&plane.local_caller()).tools() {
+    for tool in plane.cached_view(&plane.local_caller()).tools() {
         let server = tool.descriptor().executor.config.get("server");
         let (Some(server), true) = (
             server.and_then(|name| name.as_str()),

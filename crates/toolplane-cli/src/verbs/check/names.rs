@@ -92,7 +92,7 @@ const CLIENT_PREFIX: &str = "mcp__toolplane__";
 /// Names that are too long once a client has added its own prefix.
 pub(super) fn prefixed(plane: &Toolplane, problems: &mut Vec<Diagnostic>) {
     let longest = MAX_NAME - CLIENT_PREFIX.len();
-    let known = plane.known(&plane.local_caller());
+    let known = plane.cached_view(&plane.local_caller());
     let long: Vec<&str> = known
         .tools()
         .iter()

@@ -9,7 +9,7 @@ use tool_observe::Tracer;
 
 use crate::Builder;
 
-/// The tracer and the metrics of a toolplane. Default: those of the global providers of OpenTelemetry with the feature
+/// Tracer and metrics of a toolplane. Default: those of the global providers of OpenTelemetry with the feature
 /// `otel`, else none.
 #[cfg_attr(not(feature = "otel"), derive(Default))]
 pub(crate) struct Telemetry {
@@ -18,7 +18,7 @@ pub(crate) struct Telemetry {
     pub(crate) metrics: Meters,
 }
 
-/// The meters that calls are counted by.
+/// Meters that count calls.
 #[cfg(feature = "otel")]
 #[derive(Default)]
 pub(crate) enum Meters {
@@ -54,8 +54,8 @@ impl Telemetry {
     }
 }
 
-/// Returns the metrics of all toolplanes of this program that were given none. They share them: instruments of the same name
-/// are one for the meter provider, and the figures of one toolplane would replace those of another.
+/// Returns the metrics that all toolplanes of this program share unless they have their own: instruments with equal
+/// names are one for the meter provider, and the figures of one toolplane would replace those of another.
 #[cfg(feature = "otel")]
 fn global_metrics() -> Arc<OtelMetrics> {
     static METRICS: OnceLock<Arc<OtelMetrics>> = OnceLock::new();
@@ -65,16 +65,16 @@ fn global_metrics() -> Arc<OtelMetrics> {
 }
 
 impl Builder {
-    /// Sets the tracer of calls and attempts; outgoing requests then carry the trace context of its spans. With `None` no
-    /// spans are made, and a caller's trace is passed on as it came. Default: the global tracer provider of OpenTelemetry
-    /// with the feature `otel`, else `None`.
+    /// Sets the tracer of calls and attempts. Outgoing requests then carry the trace context of its spans. With
+    /// `None` no spans are created, and a caller's trace context is forwarded unchanged. Default: the global tracer
+    /// provider of OpenTelemetry with the feature `otel`, else `None`.
     pub fn tracer(mut self, tracer: impl Into<Option<Tracer>>) -> Self {
         self.telemetry.tracer = tracer.into();
         self
     }
 
-    /// Sets the metrics that calls are counted in, and the meters that they reach. With `None` nothing is counted. Default:
-    /// the global meter provider of OpenTelemetry; one that is set later is found within a second of the next call.
+    /// Sets the metrics of calls and the meters that they use. With `None` nothing is counted. Default: the global
+    /// meter provider of OpenTelemetry; one that is set later is used within a second of the next call.
     #[cfg(feature = "otel")]
     pub fn metrics(mut self, metrics: impl Into<Option<OtelMetrics>>) -> Self {
         self.telemetry.metrics = Meters::Given(metrics.into().map(Box::new));

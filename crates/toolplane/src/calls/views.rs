@@ -7,26 +7,26 @@ use tool_registry::Snapshot;
 
 use crate::View;
 
-/// The views of the present snapshot, so that a list that nobody changed is not filtered again.
+/// Views of the current snapshot, so that an unchanged list is filtered once.
 #[derive(Debug, Default)]
 pub(crate) struct Views(Mutex<Vec<(Caller, View)>>);
 
-/// How many callers' views are kept: the oldest goes first.
+/// Maximum number of stored views: the oldest is evicted first.
 const MAX_VIEWS: usize = 64;
 
 impl Views {
-    /// Forgets all: with them, what they hold of tools that are gone.
+    /// Removes all views, and with them their references to removed tools.
     pub(crate) fn clear(&self) {
         self.0.lock().clear();
     }
 
     pub(crate) fn get(&self, snapshot: &Arc<Snapshot>, rules: &Rules, caller: &Caller) -> View {
-        // Of one client, and seldom asked for.
+        // The view of one client, which is rarely requested.
         if snapshot.scope() != 0 {
             return View::new(snapshot, rules, caller);
         }
         let mut views = self.0.lock();
-        // Nobody asks for an older one again.
+        // Nobody requests an older one again.
         views.retain(|(_, view)| view.revision() >= snapshot.revision());
         let known = views
             .iter()

@@ -1,4 +1,4 @@
-//! The lists of servers that are kept between runs.
+//! Cached lists of servers.
 
 use std::{borrow::Cow, cell::Cell, fmt, future::ready, io, sync::Arc};
 
@@ -6,10 +6,10 @@ use tool_core::BoxFuture;
 use tool_exec_mcp::{KeptLists, ListKey, ListStore};
 use tool_policy::Redactor;
 
-/// A [`ListStore`] that never receives a known secret: servers may write into their lists what they were given. Every list
-/// goes this way to its store.
+/// [`ListStore`] that never receives a known secret: servers may write values that they were given into their lists.
+/// Every list passes through it.
 ///
-/// A secret that is too short to be replaced, since its text is found by chance, keeps the lists out of the store.
+/// A secret that is too short to be replaced safely keeps the list out of the store.
 pub(crate) struct WithoutSecrets {
     pub(crate) inner: Arc<dyn ListStore>,
     pub(crate) redactor: Redactor,

@@ -7,59 +7,59 @@ use tool_core::{Caller, ClientIdentity, SourceState};
 
 use crate::{Toolplane, View};
 
-/// The things that a caller may see, and the servers whose lists are missing.
+/// Items that a caller may see, and the servers whose lists are missing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Everything that is known, as far as the caller may see it.
+    /// Known items that the caller may see.
     pub view: View,
-    /// The servers of which no list is known, neither of this run nor of an earlier one.
+    /// Servers without a list, neither of this run nor of an earlier one.
     pub missing: Vec<MissingServer>,
 }
 
-/// A server of which no list is known.
+/// Server without a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingServer {
-    /// The server's name.
+    /// Name of the server.
     pub server: String,
-    /// The state of the server. The reason of a failure is without secrets.
+    /// State of the server. The reason of a failure contains no secrets.
     pub state: SourceState,
 }
 
 impl Toolplane {
-    /// Lists what this caller may see, see [`Toolplane::list`], and waits for each server no longer than `wait` from the time
-    /// when it was first started. A server whose lists were kept from an earlier run is not waited for, and not started.
-    /// Others go on starting in the background; [`Toolplane::changes`] tells when their lists are there.
+    /// Returns the view of this caller (see [`Toolplane::view`]), and waits for each server no longer than `wait`,
+    /// counted from its first start. Does not wait for, nor start, a server whose lists are cached. Other servers
+    /// continue to start in the background; [`Toolplane::changes`] reports when their lists are available.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn list_within(&self, caller: &Caller, wait: Duration) -> Listing {
         let snapshot = self.0.registry.load_within(wait).await;
         Listing {
-            view: self.view(&snapshot, caller),
+            view: self.view_of(&snapshot, caller),
             missing: self.missing(),
         }
     }
 
-    /// Lists what this caller may see from this client, see [`Toolplane::list_for`] and [`Toolplane::list_within`].
+    /// Returns the view of this caller from this client: see [`Toolplane::view_for`] and [`Toolplane::list_within`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn list_within_for(&self, caller: &Caller, client: &ClientIdentity, wait: Duration) -> Listing {
         let snapshot = self.0.registry.load_within_for(client, wait).await;
         Listing {
-            view: self.view(&snapshot, caller),
+            view: self.view_of(&snapshot, caller),
             missing: self.missing(),
         }
     }
 
-    /// Offers the lists that were kept from an earlier run, where none were read in this one. Starts nothing.
+    /// Offers the cached lists of an earlier run where none were read in this one. Starts nothing.
     pub async fn recall(&self) {
         self.0.registry.recall().await;
     }
 
-    /// The servers of which no list is known now.
+    /// Returns the servers without a list.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingServer> {
         let unlisted = self.0.registry.unlisted();
@@ -69,7 +69,7 @@ impl Toolplane {
         let names: HashSet<_> = unlisted.iter().map(|source| source.name()).collect();
         let sources = self.sources().into_iter();
         sources
-            // A source of the program's own may be ready and have nothing.
+            // A source of the host program may be ready and empty.
             .filter(|(name, status)| names.contains(name.as_str()) && status.state != SourceState::Ready)
             .map(|(server, status)| MissingServer {
                 server,
@@ -78,8 +78,8 @@ impl Toolplane {
             .collect()
     }
 
-    /// Starts servers before anybody needs them, and returns when all of them run or have failed: those that are eager, and
-    /// those of which no list is known. For programs that serve for long, in a task of its own.
+    /// Starts servers before first use, and returns when all of them run or have failed: eager ones, and those
+    /// without a list. For long-running programs, in a task of its own.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -91,7 +91,7 @@ impl Toolplane {
             .iter()
             .filter(|source| source.snapshot().is_kept && !source.is_lazy());
         let kept = join_all(kept.map(|source| source.load_in_background()));
-        // Begun like those that lists wait for, which count the time from here.
+        // Started like servers that a list waits for, so that the wait counts from here.
         join(registry.load_within(Duration::MAX), kept).await;
     }
 }

@@ -1,47 +1,47 @@
-//! How much of what is shared is in use now.
+//! Current use of shared resources.
 
 use crate::Toolplane;
 
-/// What the cache of answers holds, and does.
+/// Use of the result cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheUse {
-    /// How many bytes the answers take that are kept, about.
+    /// Approximate size of the cached results, in bytes.
     pub n_bytes: u64,
-    /// How many calls run now for all who want the same.
+    /// Number of shared executions that run now.
     pub n_fetches: usize,
 }
 
-/// The connections to one server.
+/// Use of the connections to one server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionUse {
-    /// How many requests wait for an answer on the connection that all share.
+    /// Number of requests in flight on the shared connection.
     pub n_requests: usize,
-    /// How many connections single clients have for themselves.
+    /// Number of connections for single clients.
     pub n_own: usize,
-    /// How many of those are in use.
+    /// Number of those that are in use.
     pub n_own_used: usize,
-    /// How many of those there may be.
+    /// Maximum number of those.
     pub max_own: usize,
 }
 
-/// What tools that are HTTP APIs have on the network.
+/// Network use of HTTP tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpUse {
-    /// How many connections were made. Later requests use them again.
+    /// Number of opened connections. Later requests reuse them.
     pub n_opened: u64,
-    /// How many connections could not be made.
+    /// Number of failed connections.
     pub n_failed: u64,
-    /// Number of requests that were begun.
+    /// Number of started requests.
     pub n_requests: u64,
-    /// How many requests run now, by scheme and host; `other` for tools whose host only a call says.
+    /// Number of requests in flight, by scheme and host; `other` for tools whose host depends on the call.
     pub n_running: Vec<(String, u64)>,
 }
 
 impl Toolplane {
-    /// What the cache of answers holds, and does.
+    /// Returns the use of the result cache.
     #[must_use]
     pub fn cache_use(&self) -> CacheUse {
         CacheUse {
@@ -50,13 +50,13 @@ impl Toolplane {
         }
     }
 
-    /// The connections to each server, by its name.
+    /// Returns the use of the connections to each server, by its name.
     #[must_use]
     pub fn connection_use(&self) -> Vec<(String, ConnectionUse)> {
         self.0.running.load().servers.connection_use()
     }
 
-    /// What tools that are HTTP APIs have on the network.
+    /// Returns the network use of HTTP tools.
     #[must_use]
     pub fn http_use(&self) -> HttpUse {
         self.0.running.load().http_use()

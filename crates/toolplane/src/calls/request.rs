@@ -8,15 +8,15 @@ use tool_core::{
 use tool_policy::ApprovalLayer;
 use tool_runtime::CacheLayer;
 
-/// A call to be made.
+/// Request for a call.
 #[derive(Clone)]
 #[must_use]
-// It goes through many hands: boxed, what it is made of is moved by none of them.
-pub struct CallRequest(pub(crate) Box<Requested>);
+// Boxed, since it passes through many functions, and moving it then moves a pointer.
+pub struct CallRequest(pub(crate) Box<RequestParts>);
 
-/// What a call is made of before it is known what it is addressed to.
+/// Parts of a request before its target is resolved.
 #[derive(Clone)]
-pub(crate) struct Requested {
+pub(crate) struct RequestParts {
     pub(crate) address: Address,
     /// `None` if the call has no arguments.
     pub(crate) arguments: Option<Arc<Arguments>>,
@@ -31,7 +31,7 @@ pub(crate) struct Requested {
     pub(crate) extras: RequestExtras,
 }
 
-/// What a call is addressed to, by name.
+/// Target of a call, by name.
 #[derive(Debug, Clone)]
 pub(crate) enum Address {
     Tool(Arc<str>),
@@ -47,7 +47,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// The kind of thing that is looked for, and by what.
+    /// Returns the kind and the name or URI to look up.
     pub(crate) fn wanted(&self) -> (Feature, &str) {
         match self {
             Self::Tool(name) | Self::Task { tool: name, .. } => (Feature::Tool, name),
@@ -57,7 +57,7 @@ impl Address {
         }
     }
 
-    /// The target of the call, once this was found for it.
+    /// Returns the target, once it was found.
     pub(crate) fn target(&self, found: Arc<Tool>) -> Target {
         match self {
             Self::Tool(_) => Target::Tool(found),
@@ -77,34 +77,35 @@ impl Address {
 }
 
 impl CallRequest {
-    /// A call of this tool without arguments, by the local caller.
+    /// Creates a call of this tool without arguments, by the local caller.
     #[inline]
     pub fn new(tool: impl Into<Arc<str>>) -> Self {
         Self::to(Address::Tool(tool.into()))
     }
 
-    /// Has this prompt of a server rendered. The result is in MCP's own shape.
+    /// Creates a request to render a prompt of a server. The result is in MCP's shape.
     pub fn prompt(name: impl Into<Arc<str>>) -> Self {
         Self::to(Address::Prompt(name.into()))
     }
 
-    /// Reads the resource of this URI from its server. The result is in MCP's own shape.
+    /// Creates a request to read the resource with this URI. The result is in MCP's shape.
     pub fn resource(uri: impl Into<Arc<str>>) -> Self {
         Self::to(Address::Resource(uri.into()))
     }
 
-    /// Completes an argument of this prompt; the arguments of the call are the protocol's `argument` and `context`.
+    /// Creates a request to complete an argument of a prompt; the call's arguments are the protocol's `argument` and
+    /// `context`.
     pub fn complete_prompt(name: impl Into<Arc<str>>) -> Self {
         Self::to(Address::CompletePrompt(name.into()))
     }
 
-    /// Completes a variable of this resource template; the arguments of the call are the protocol's `argument` and
-    /// `context`.
+    /// Creates a request to complete a variable of a resource template; the call's arguments are the protocol's
+    /// `argument` and `context`.
     pub fn complete_template(uri_template: impl Into<Arc<str>>) -> Self {
         Self::to(Address::CompleteTemplate(uri_template.into()))
     }
 
-    /// Asks something about a task that a call of this tool became: see
+    /// Creates a request about a task that a call of this tool has become: see
     /// [`Outcome::Task`](tool_core::Outcome::Task).
     pub fn task(tool: impl Into<Arc<str>>, task: Task, request: TaskRequest) -> Self {
         let tool = tool.into();
@@ -113,7 +114,7 @@ impl CallRequest {
 
     #[inline]
     fn to(address: Address) -> Self {
-        Self(Box::new(Requested {
+        Self(Box::new(RequestParts {
             address,
             arguments: None,
             caller: None,
@@ -127,89 +128,89 @@ impl CallRequest {
         }))
     }
 
-    /// Calls with these arguments.
+    /// Sets the arguments.
     #[inline]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.0.arguments = Some(Arc::new(arguments));
         self
     }
 
-    /// Calls with these arguments, given as the text of a JSON object.
+    /// Sets the arguments from the text of a JSON object.
     ///
     /// # Errors
-    /// When the text is no JSON object or has a duplicate key.
+    /// If the text is not a JSON object or has a duplicate key.
     pub fn json(self, text: impl Into<String>) -> Result<Self, ToolError> {
         Ok(self.arguments(Arguments::parse(text.into())?))
     }
 
-    /// Calls with these arguments, cut out of a message.
+    /// Sets the arguments from a value that was cut out of a message.
     ///
     /// # Errors
-    /// As [`CallRequest::json`].
+    /// The errors of [`CallRequest::json`].
     pub fn raw(self, raw: RawJson) -> Result<Self, ToolError> {
         Ok(self.arguments(Arguments::from_raw(raw)?))
     }
 
-    /// Calls with these arguments, cut out of a message that was checked as a whole: see
-    /// [`Arguments::from_checked`].
+    /// Sets the arguments from a value whose message was checked as a whole: see [`Arguments::from_checked`].
     ///
     /// # Errors
-    /// When the value is no object.
+    /// If the value is not an object.
     #[inline]
     pub fn checked(self, raw: RawJson) -> Result<Self, ToolError> {
         Ok(self.arguments(Arguments::from_checked(raw)?))
     }
 
-    /// Calls on this caller's behalf.
+    /// Sets the caller.
     #[inline]
     pub fn caller(mut self, caller: Arc<Caller>) -> Self {
         self.0.caller = Some(caller);
         self
     }
 
-    /// Gives up after this time, if the tool's own limit does not come first.
+    /// Sets the time limit of the call. The tool's own limit applies as well.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.0.deadline = Some(deadline);
         self
     }
 
-    /// Passes the tool's progress on to this.
+    /// Sets the receiver of the tool's progress.
     #[inline]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.0.progress = Some(progress);
         self
     }
 
-    /// Says which client calls, so that what a server keeps for a session is kept for this one alone. A client that
-    /// can be asked is known by that: see [`Ask::client`].
+    /// Sets the key of the calling client, for servers with state per session. A client that can be asked has a key
+    /// already: see [`Ask::client`].
     #[inline]
     pub fn client(mut self, client: ClientKey) -> Self {
         self.0.client = Some(client);
         self
     }
 
-    /// Says which questions the client declared to answer, for a call that has no way back to it: a server's connection
-    /// that is kept for the client is found by them. [`CallRequest::ask`] knows better.
+    /// Sets the questions that the client declared to answer, for a call without a way back to it: they select a
+    /// server's connection for the client. [`CallRequest::ask`] has precedence.
     #[inline]
     pub fn client_capabilities(mut self, capabilities: ClientCapabilities) -> Self {
         self.0.client_capabilities = capabilities;
         self
     }
 
-    /// Gives the tool a way back to the caller's client, for questions and log messages.
+    /// Sets the way back to the caller's client, for questions and log messages.
     #[inline]
     pub fn ask(mut self, ask: Arc<dyn Ask>) -> Self {
         self.0.ask = Some(ask);
         self
     }
 
-    /// Makes another round of a call that needed input: see [`Outcome::NeedsInput`](tool_core::Outcome::NeedsInput).
+    /// Continues a call that needed input with another round: see
+    /// [`Outcome::NeedsInput`](tool_core::Outcome::NeedsInput).
     pub fn resume(mut self, resume: Resume) -> Self {
         self.0.extras.resume = Some(Arc::new(resume));
         self
     }
 
-    /// Passes this object on beside the arguments, as the `_meta` of an MCP request.
+    /// Sets the `_meta` of the request, which the executor receives verbatim.
     #[inline]
     pub fn meta(mut self, meta: RawJson) -> Self {
         self.0.extras.meta = Some(meta);
@@ -223,36 +224,37 @@ impl CallRequest {
         self
     }
 
-    /// Has the call made for itself: it is not answered from a cache, nor with the answer of another call, and its own is
-    /// not kept. Gateways that it passes on its way are told the same.
+    /// Bypasses the cache: the call is not answered from it, shares no execution, and its result is not stored.
+    /// Gateways on its way do the same.
     pub fn bypass_cache(self) -> Self {
         self.more_meta(&[(CacheLayer::META_KEY, RawJson::from(CacheLayer::BYPASS))])
     }
 
-    /// Makes the call with the approval of this handle, which [`Outcome::Pending`](tool_core::Outcome::Pending) named.
+    /// Makes the call with the approval of this handle, which [`Outcome::Pending`](tool_core::Outcome::Pending)
+    /// contains.
     pub fn approval(self, handle: &str) -> Self {
         self.more_meta(&[(ApprovalLayer::META_KEY, RawJson::from(handle))])
     }
 
-    /// Adds members to what is passed on beside the arguments.
+    /// Adds members to `_meta`.
     pub(crate) fn more_meta(mut self, members: &[(&str, RawJson)]) -> Self {
         let meta = self.0.extras.meta.take().unwrap_or_else(RawJson::object);
-        // What is no object has no members, and stays as it is.
+        // A value that is not an object has no members and stays as it is.
         self.0.extras.meta = Some(meta.with_members(members).unwrap_or(meta));
         self
     }
 
-    /// Lets the call become a task, or asks for that.
+    /// Allows or requests that the call becomes a task.
     #[inline]
     pub fn task_mode(mut self, mode: TaskMode) -> Self {
         self.0.extras.task = Some(mode);
         self
     }
 
-    /// Makes the call once, however often it is made with this key: one that is made again, with the same tool and
-    /// arguments and on behalf of the same principal, waits for the first or has its answer. A key is 1 to 255 visible
-    /// ASCII characters.
+    /// Sets the idempotency key: calls with equal keys have their effect once. A repeated call with the same tool,
+    /// arguments and principal waits for the first or has its answer. A key is 1 to 255 visible ASCII characters.
     ///
+    /// # Examples
     /// ```
     /// # use toolplane::{CallRequest, Toolplane};
     /// # async fn example(plane: &Toolplane) -> Result<(), Box<dyn std::error::Error>> {
@@ -267,7 +269,7 @@ impl CallRequest {
         self
     }
 
-    /// Makes the call a part of this trace.
+    /// Sets the trace context.
     #[inline]
     pub fn trace(mut self, trace: TraceContext) -> Self {
         self.0.trace = Some(trace);

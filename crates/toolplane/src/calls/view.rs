@@ -4,7 +4,7 @@ use tool_core::{Caller, Feature, Tool};
 use tool_policy::Rules;
 use tool_registry::Snapshot;
 
-/// What a caller may see, at one time. Cloning shares it.
+/// View of a caller: everything that it may see at one point in time. Clones share it.
 #[derive(Debug, Clone)]
 pub struct View(Arc<Inner>);
 
@@ -40,32 +40,32 @@ impl View {
         }))
     }
 
-    /// Grows with every change: two views of one caller with the same revision are the same.
+    /// Returns the revision, which grows with every change: two views of one caller with equal revisions are equal.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.0.revision
     }
 
-    /// 0 for a view of what everyone shares; of a client that sees other lists than its caller's other clients, a number
-    /// that no other view has.
+    /// Returns the scope: 0 for a view of shared lists; a unique number for the view of a client with lists of its
+    /// own.
     #[must_use]
     pub fn scope(&self) -> u64 {
         self.0.scope
     }
 
-    /// The tools in the order of their names.
+    /// Returns the tools, ordered by name.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
         self.list(Feature::Tool)
     }
 
-    /// All of a kind in the order of their names.
+    /// Returns the items of one kind, ordered by name.
     #[must_use]
     pub fn list(&self, feature: Feature) -> &[Arc<Tool>] {
         &self.list_of(feature).items
     }
 
-    /// The revision in which the list of this kind last changed.
+    /// Returns the revision in which the list of this kind last changed.
     #[must_use]
     pub fn revision_of(&self, feature: Feature) -> u64 {
         self.list_of(feature).revision

@@ -1,4 +1,4 @@
-//! Webhooks of a configuration: where alerts and approvals are sent to.
+//! Webhooks of a configuration, which receive alerts and approvals.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use tool_policy::approval_json;
 
 use crate::{
     BuildError,
-    outbound::{Outbound, hook},
+    outgoing::client::{Outbound, hook},
 };
 
-/// The webhooks of the present configuration.
-pub(crate) struct Hooks {
+/// Webhooks of the current configuration.
+pub(crate) struct Webhooks {
     present: Arc<ArcSwap<Present>>,
     outbound: Arc<Outbound>,
     clock: Arc<dyn Clock>,
 }
 
-/// Who is told of what.
+/// Webhooks by the kind of their messages.
 #[derive(Default)]
 pub(crate) struct Present {
     alerts: Vec<Hook>,
     approvals: Vec<Hook>,
 }
 
-/// A webhook, whose messages are sent in the background until it is dropped.
+/// Webhook whose messages are sent in the background until it is dropped.
 #[derive(Clone)]
 struct Hook {
     spec: WebhookSpec,
     webhook: Arc<Webhook>,
 }
 
-/// Tells whoever is to be told now.
-struct Teller {
+/// Sends messages to the current webhooks.
+struct WebhookSender {
     present: Arc<ArcSwap<Present>>,
     clock: Arc<dyn Clock>,
 }
 
-impl Hooks {
+impl Webhooks {
     pub(crate) fn new(outbound: Arc<Outbound>, clock: Arc<dyn Clock>) -> Self {
         Self {
             present: Arc::default(),
@@ -50,10 +50,10 @@ impl Hooks {
         }
     }
 
-    /// The webhooks of a configuration. One that is there already is taken, with the messages that wait for it.
+    /// Creates the webhooks of a configuration. An existing one is reused with its queued messages.
     ///
     /// # Errors
-    /// In a build that cannot send anything.
+    /// In a build without outgoing requests.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -87,32 +87,32 @@ impl Hooks {
         })
     }
 
-    /// Puts these in the place of the present ones. Those that are gone send what waits for them, and end.
-    pub(crate) fn adopt(&self, hooks: Present) {
+    /// Replaces the current webhooks. Removed ones send their queued messages and end.
+    pub(crate) fn reconfigure(&self, hooks: Present) {
         self.present.store(Arc::new(hooks));
     }
 
-    /// Who tells them of alerts.
+    /// Returns the observer that sends alerts.
     pub(crate) fn of_alerts(&self) -> Arc<dyn Observe> {
         Arc::new(self.teller())
     }
 
-    /// Who tells them of approvals.
+    /// Returns the listener that sends approvals.
     pub(crate) fn of_approvals(&self) -> Arc<dyn ApprovalListener> {
         Arc::new(self.teller())
     }
 
-    fn teller(&self) -> Teller {
-        Teller {
+    fn teller(&self) -> WebhookSender {
+        WebhookSender {
             present: self.present.clone(),
             clock: self.clock.clone(),
         }
     }
 }
 
-impl Observe for Teller {
+impl Observe for WebhookSender {
     fn observe(&self, event: &Event<'_>) {
-        // Most events are of calls, which look nowhere for this.
+        // Most events belong to calls and are skipped at once.
         if let Event::Alert { .. } = event {
             let present = self.present.load();
             present.alerts.iter().for_each(|hook| hook.webhook.observe(event));
@@ -120,7 +120,7 @@ impl Observe for Teller {
     }
 }
 
-impl ApprovalListener for Teller {
+impl ApprovalListener for WebhookSender {
     fn approval_changed(&self, approval: &ApprovalRecord) {
         let present = self.present.load();
         if present.approvals.is_empty() {

@@ -1,4 +1,4 @@
-//! News of resources, and what clients tell of themselves.
+//! Subscriptions to resources, and news from clients.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,11 +14,12 @@ use tool_registry::Snapshot;
 use crate::Toolplane;
 
 impl Toolplane {
-    /// Asks the server of a resource for news of it, on behalf of a caller that may read it. They go where
-    /// [`Toolplane::on_update`] says, until [`Toolplane::unsubscribe`]; to ask again changes nothing.
+    /// Subscribes to updates of a resource, on behalf of a caller that may read it. [`Toolplane::on_update`] receives
+    /// them until [`Toolplane::unsubscribe`]. Subscribing again changes nothing.
     ///
     /// # Errors
-    /// When there is no such resource, the caller may not read it, reads of it must be approved, or its server has no news to give.
+    /// If there is no such resource, the caller may not read it, reading it needs approval, or its server sends no
+    /// updates.
     pub async fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), ToolError> {
         let target = self.0.registry.find_resource(uri).await;
         let target = target.ok_or_else(|| self.not_found(Feature::Resource, uri, caller))?;
@@ -27,12 +28,12 @@ impl Toolplane {
         source.subscribe(uri).await
     }
 
-    /// Asks the server of a resource for news of it, on behalf of a caller that may read it and of its client. They come
-    /// from the connection that serves the client where it has one of its own, until [`Toolplane::end_unwatched`];
-    /// otherwise this is [`Toolplane::subscribe`].
+    /// Subscribes to updates of a resource, on behalf of a caller that may read it and of its client. They arrive
+    /// over the connection of the client where it has one, until [`Toolplane::end_unwatched`]; otherwise this equals
+    /// [`Toolplane::subscribe`].
     ///
     /// # Errors
-    /// As [`Toolplane::subscribe`], by what this client sees.
+    /// The errors of [`Toolplane::subscribe`], for the view of this client.
     pub async fn subscribe_for(
         &self,
         uri: &str,
@@ -53,8 +54,8 @@ impl Toolplane {
         }
     }
 
-    /// Ends the news of [`Toolplane::subscribe_for`] from connections of single clients, where they were asked for longer
-    /// ago than `grace` and `is_watched` says that none of these clients watches the resource.
+    /// Ends the subscriptions of [`Toolplane::subscribe_for`] over connections of single clients that are older than
+    /// `grace` and whose resource none of their clients watches, according to `is_watched`.
     pub fn end_unwatched(&self, grace: Duration, is_watched: &dyn Fn(&str, &ClientGroup) -> bool) {
         for source in self.0.registry.sources() {
             source.end_unwatched(grace, is_watched);
@@ -79,12 +80,12 @@ impl Toolplane {
     /// Ends [`Toolplane::subscribe`], for everyone.
     ///
     /// # Errors
-    /// When the server does not take note of it. News may still come then.
+    /// If the server does not confirm it. Updates may still arrive then.
     pub async fn unsubscribe(&self, uri: &str) -> Result<(), ToolError> {
         let target = self.0.registry.snapshot().resource(uri);
         match target.and_then(|target| self.source_of(&target)) {
             Some(source) => source.unsubscribe(uri).await,
-            // It is on no list any more. A source that was not asked for its news has nothing to do.
+            // No list contains it any more. A source without this subscription has nothing to do.
             None => {
                 let sources = self.0.registry.sources();
                 let ended = sources.iter().map(|source| source.unsubscribe(uri));
@@ -93,8 +94,8 @@ impl Toolplane {
         }
     }
 
-    /// Hands what servers tell of their own accord to this from now on: see [`Update`]. It must not block. What a server says
-    /// of how a task is comes without known secrets.
+    /// Adds a callback for the updates of servers: see [`Update`]. It must not block. States of tasks contain no
+    /// known secrets.
     pub fn on_update(&self, tell: &OnUpdate) {
         let (tell, redactor) = (Arc::clone(tell), self.0.redactor.clone());
         self.0.registry.on_update(
@@ -109,31 +110,31 @@ impl Toolplane {
         );
     }
 
-    /// JSON for clients without the secrets that are known so far, in any encoding; `None` if there are none in it. For what is
-    /// no result of a call, such as a page of a list or instructions: results have gone through this.
+    /// Returns JSON for clients without known secrets, in any encoding; `None` if it contains none. For data that is
+    /// not the result of a call, such as a page of a list or instructions; results were redacted already.
     #[must_use]
     pub fn hide_secrets(&self, json: &RawJson) -> Option<RawJson> {
         self.0.redactor.json(json)
     }
 
-    /// Grows whenever another secret is known, for those who keep what [`hide_secrets`](Self::hide_secrets) gave.
+    /// Returns a number that grows with every new secret, for caches of [`hide_secrets`](Self::hide_secrets).
     #[must_use]
     pub fn secrets_generation(&self) -> u64 {
         self.0.redactor.generation()
     }
 
-    /// Takes note that a client's roots have changed: servers that know them are told.
+    /// Notifies servers that a client's roots have changed.
     pub fn client_roots_changed(&self, client: &ClientKey) {
         self.0.running.load().servers.roots_changed(client);
     }
 
-    /// Takes note that a client is gone: what servers kept for it is given up.
+    /// Releases what servers keep for a client that has disconnected.
     pub fn client_gone(&self, client: &ClientKey) {
         self.0.running.load().servers.client_gone(client);
     }
 
-    /// Whether a resource is the same for every caller, so far as that is up to this toolplane: nobody needs a permission
-    /// to read it, and its server keeps no connection for a single session or principal.
+    /// Returns `true` if a resource is the same for every caller, as far as this toolplane decides: reading it needs
+    /// no permission, and its server has no connections for single sessions or principals.
     #[must_use]
     pub fn is_same_for_all(&self, uri: &str) -> bool {
         let Some(target) = self.0.registry.snapshot().resource(uri) else {
@@ -145,23 +146,23 @@ impl Toolplane {
                 .is_some_and(|source| self.0.running.load().servers.is_shared(source.name()))
     }
 
-    /// The tool of this name, if it is known already, whoever may call it: for what clients must be told before their
-    /// call is read, and not for showing.
+    /// Returns the known tool with this name, regardless of permissions: for facts that clients need before their
+    /// call is read, not for display.
     #[must_use]
     pub fn known_tool(&self, name: &str) -> Option<Arc<Tool>> {
         self.0.registry.get(name)
     }
 
-    /// The tool of this name as a client sees it, as [`known_tool`](Self::known_tool). `client` is called only if any
-    /// server has lists for single clients.
+    /// Returns the known tool with this name as a client sees it, like [`known_tool`](Self::known_tool). Calls
+    /// `client` only if a server has lists for single clients.
     #[must_use]
     pub fn known_tool_for(&self, name: &str, client: impl FnOnce() -> ClientIdentity) -> Option<Arc<Tool>> {
         self.0.registry.get_for(name, client)
     }
 
-    /// Starts the servers that may have the tool of this name, if this client does not see it yet: for those who need
-    /// [`known_tool_for`](Self::known_tool_for) to know it.
-    pub async fn learn_tool(&self, name: &str, client: &ClientIdentity) {
+    /// Starts the servers that may have a tool with this name, if this client does not see it yet, so that
+    /// [`known_tool_for`](Self::known_tool_for) finds it.
+    pub async fn resolve_tool(&self, name: &str, client: &ClientIdentity) {
         let look = |snapshot: &Snapshot| snapshot.get(name).map(drop);
         self.0
             .registry

@@ -1,5 +1,5 @@
-//! Requests that toolplane makes by itself, to URLs that the operator wrote: webhooks and health check endpoints. They
-//! follow no redirect, so that nothing else is reached by them, and use no proxy.
+//! Outgoing requests of toolplane itself, to URLs that the operator wrote: webhooks and health check endpoints. They
+//! follow no redirects, so that they reach nothing else, and use no proxy.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use crate::BuildError;
 
-/// How long a webhook may take to take a message.
+/// Time limit for the delivery of a message to a webhook.
 const POST_LIMIT: Duration = Duration::from_secs(10);
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Makes requests of our own. The client is made when it is first needed.
+/// Client for outgoing requests, created on first use.
 pub(crate) struct Outbound {
     client: OnceCell<Client>,
     secrets: Arc<dyn Secrets>,
@@ -32,7 +32,7 @@ impl Outbound {
 
     async fn client(&self) -> Result<&Client, String> {
         let make = || async {
-            // It reads the CA store, which blocks.
+            // Reading the CA store blocks.
             let made = tokio::task::spawn_blocking(client).await;
             made.map_err(|error| error.to_string())?
                 .map_err(|error| error.to_string())
@@ -40,7 +40,8 @@ impl Outbound {
         self.client.get_or_try_init(make).await
     }
 
-    /// Asks a health check endpoint, which is well if it answers 2xx; nothing in a build that cannot ask.
+    /// Requests a health check endpoint, which is healthy if it answers 2xx. Returns `None` in a build without
+    /// outgoing requests.
     pub(crate) async fn ask(&self, url: &Template, limit: Duration) -> Option<Result<(), ToolError>> {
         Some(self.get(url, limit).await)
     }
@@ -63,7 +64,7 @@ impl Outbound {
 }
 
 fn client() -> Result<Client, reqwest::Error> {
-    // Without a CA store the platform's verifier cannot be made; the roots that were built in can.
+    // Without a CA store the platform's verifier is unavailable; the built-in roots are not.
     builder().build().or_else(|_| {
         let roots = TLS_SERVER_ROOT_CERTS
             .iter()
@@ -82,7 +83,7 @@ fn builder() -> ClientBuilder {
         .user_agent(concat!("toolplane/", env!("CARGO_PKG_VERSION")))
 }
 
-/// What went wrong, without the URL, which may hold a secret.
+/// Describes an error without the URL, which may contain a secret.
 fn words(error: &reqwest::Error) -> String {
     let what = if error.is_timeout() {
         "it did not answer in time"
@@ -96,7 +97,7 @@ fn words(error: &reqwest::Error) -> String {
     what.to_owned()
 }
 
-/// The webhook of a configuration.
+/// Creates a webhook of a configuration.
 pub(crate) fn hook(outbound: Arc<Outbound>, spec: &WebhookSpec) -> Result<Arc<dyn Post>, BuildError> {
     Ok(Arc::new(Hook {
         outbound,
@@ -138,7 +139,7 @@ impl Hook {
         }
     }
 
-    /// The request, with the present values of all references.
+    /// Builds the request with the current values of all references.
     async fn request(&self, message: &WebhookMessage) -> Result<RequestBuilder, String> {
         let secrets = &*self.outbound.secrets;
         let resolve = async |template: &Template| {

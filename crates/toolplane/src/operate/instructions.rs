@@ -8,11 +8,11 @@ const MAX_SERVER: usize = 4 * 1024;
 const MAX_ALL: usize = 16 * 1024;
 
 impl Toolplane {
-    /// Joins the operator's instructions with those of all servers that are known now; `None` if there are none.
+    /// Joins the operator's instructions with those of all known servers. Returns `None` if there are none.
     ///
-    /// A server's text is not the operator's: it stands under a heading with the server's name, without configured secrets
-    /// and control characters, and is cut where it is longer than 4 KiB. All together is cut at 16 KiB. A server that has
-    /// not been started yet has none, unless its configuration gives them.
+    /// A server's text is not the operator's: it has a heading with the server's name, contains no configured secrets
+    /// and control characters, and is cut at 4 KiB. The whole text is cut at 16 KiB. A server that was not started
+    /// yet has no instructions, unless its configuration contains them.
     #[must_use]
     pub fn instructions(&self, own: Option<&str>) -> Option<String> {
         let sources = self.0.registry.sources();
@@ -49,7 +49,7 @@ fn join(own: Option<&str>, servers: impl Iterator<Item = (String, String)>) -> O
     (!all.is_empty()).then_some(all)
 }
 
-/// The beginning of a text that is too long, cut at a character's border, with a note that says so within the limit.
+/// Returns the beginning of a long text, cut at a character boundary, with a note about it within the limit.
 fn cut(text: &str, most: usize, note: &str) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -28,27 +28,26 @@ use tool_runtime::{
 
 use crate::{
     BuildError, Toolplane,
-    checks::Checks,
-    executors::{KeptIn, Primitives, Running},
-    gate::OwnGate,
-    health::HealthMonitor,
-    hooks::Hooks,
-    outbound::Outbound,
+    build::executors::{ListCache, LiveParts, Primitives},
+    build::reload::ReloadState,
+    build::telemetry::Telemetry,
+    calls::reentry::LateToolplane,
+    calls::views::Views,
+    operate::checks::Checks,
+    operate::health::HealthMonitor,
+    operate::required::Required,
+    outgoing::client::Outbound,
+    outgoing::webhooks::Webhooks,
     plane::Inner,
-    policies,
-    reload::Reloading,
-    required::Required,
     stack::{StackLayers, stack},
-    telemetry::Telemetry,
-    views::Views,
 };
 
-/// Puts a [`Toolplane`] together.
+/// Builder of a [`Toolplane`].
 #[derive(Default)]
 #[must_use]
 pub struct Builder {
     configuration: Configuration,
-    own: Own,
+    own: HostExtensions,
     observers: Vec<Arc<dyn Observe>>,
     pub(crate) telemetry: Telemetry,
     secrets: Option<Arc<dyn Secrets>>,
@@ -58,19 +57,18 @@ pub struct Builder {
     chaos: ChaosLayer,
     ledger: Option<Arc<dyn Ledger>>,
     approvals: Option<Arc<dyn Approvals>>,
-    approval_news: Vec<Arc<dyn ApprovalListener>>,
-    kept_in: KeptIn,
+    approval_listener: Vec<Arc<dyn ApprovalListener>>,
+    kept_in: ListCache,
 }
 
 impl Builder {
-    /// Takes tools, servers, limits and policy from this.
+    /// Sets tools, servers, limits and policy.
     pub fn configuration(mut self, configuration: Configuration) -> Self {
         self.configuration = configuration;
         self
     }
 
-    /// Takes everything from files that were loaded: their configuration, and the values of their `${…}`
-    /// references.
+    /// Sets everything from loaded files: their configuration, and the values of their `${…}` references.
     pub fn loaded(self, loaded: &Loaded) -> Self {
         self.configuration(loaded.configuration.clone())
             .secrets(Arc::new(loaded.secrets()))
@@ -82,7 +80,7 @@ impl Builder {
         self
     }
 
-    /// Adds a primitive. One of a kind that there is already takes its place.
+    /// Adds an executor. It replaces one of the same kind.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.own.executors.push(executor);
         self
@@ -94,74 +92,74 @@ impl Builder {
         self
     }
 
-    /// Tells this of every call.
+    /// Adds an observer of all events.
     pub fn observer(mut self, observer: Arc<dyn Observe>) -> Self {
         self.observers.push(observer);
         self
     }
 
-    /// Takes the values of `${…}` references from this: without it, from the environment, from files and from the
-    /// configuration's `secrets`.
+    /// Sets the resolver of `${…}` references. Default: the environment, files and the configuration's `secrets`.
     pub fn secrets(mut self, secrets: Arc<dyn Secrets>) -> Self {
         self.secrets = Some(secrets);
         self
     }
 
-    /// Has attempts fail on purpose by this chaos, which whoever keeps a clone can stop.
+    /// Injects faults into attempts. Keep a clone of the layer to stop them.
     pub fn chaos(mut self, chaos: ChaosLayer) -> Self {
         self.chaos = chaos;
         self
     }
 
-    /// Has everything that is left to chance, such as pauses between attempts, come out the same every time: for
-    /// simulations.
+    /// Seeds all random choices, such as pauses between attempts: for simulations.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Has this know every secret that is used, so that the program can hide them elsewhere as well, such as in its logs.
+    /// Sets the redactor that learns every used secret. A program can then hide them elsewhere as well, such as in
+    /// its logs.
     pub fn redactor(mut self, redactor: Redactor) -> Self {
         self.redactor = redactor;
         self
     }
 
-    /// Takes the time from this: without it, from tokio.
+    /// Sets the clock. Default: the clock of tokio.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Remembers in this what came of calls with an idempotency key: without it, in memory.
+    /// Sets the ledger of calls with an idempotency key. Default: in memory.
     pub fn ledger(mut self, ledger: Arc<dyn Ledger>) -> Self {
         self.ledger = Some(ledger);
         self
     }
 
-    /// Keeps approvals here: without it, in memory.
+    /// Sets the storage of approvals. Default: in memory.
     pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
         self.approvals = Some(approvals);
         self
     }
 
-    /// Tells this of every approval that is asked for or decided.
-    pub fn approval_news(mut self, news: Arc<dyn ApprovalListener>) -> Self {
-        self.approval_news.push(news);
+    /// Adds a listener for requested and decided approvals.
+    pub fn approval_listener(mut self, news: Arc<dyn ApprovalListener>) -> Self {
+        self.approval_listener.push(news);
         self
     }
 
-    /// Keeps the lists of servers in this store between runs, so that they are offered before the servers run; without it,
-    /// they are read from the servers in each run. The store receives lists without known secrets.
+    /// Sets the store that caches the lists of servers between runs, so that they are offered before the servers
+    /// start. Default: each run reads the lists from the servers. The store receives lists without known secrets.
     #[cfg(feature = "exec-mcp")]
     pub fn list_store(mut self, store: Arc<dyn tool_exec_mcp::ListStore>) -> Self {
         self.kept_in.store = Some(store);
         self
     }
 
-    /// Puts it together. Nothing is started.
+    /// Builds the toolplane. Starts nothing.
     ///
     /// # Errors
-    /// When two sources have the same name, or a tool asks for a `pii_handling` that nothing does. A tool that cannot be used is left out: see [`Toolplane::refused`].
+    /// If two sources have the same name, or a tool has a `pii_handling` that is not supported. A tool that cannot be
+    /// used is left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -171,22 +169,22 @@ impl Builder {
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
         let kept_in = self.kept_in.without_secrets(&self.redactor);
-        let reloading = Reloading::new(self.own, secrets, &self.redactor, kept_in);
-        let (parts, running) = reloading.parts(&configuration, &Running::default())?;
+        let reloading = ReloadState::new(self.own, secrets, &self.redactor, kept_in);
+        let (parts, running) = reloading.parts(&configuration, &LiveParts::default())?;
         let registry = Registry::new(parts);
         registry.follow();
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let outbound = Arc::new(Outbound::new(reloading.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
         let mut observers = own_observers(&watch);
-        let hooks = Hooks::new(outbound, clock.clone());
-        hooks.adopt(hooks.of(&configuration)?);
+        let hooks = Webhooks::new(outbound, clock.clone());
+        hooks.reconfigure(hooks.of(&configuration)?);
         observers.push(hooks.of_alerts());
         let (tracer, counter) = self.telemetry.into_parts();
         let others = counter.into_iter().chain(self.observers);
         let observers: Observers = observers.into_iter().chain(others).collect();
         tell_of_sources(&registry, &observers, &self.redactor);
-        let rules = SharedRules::new(policies::rules(&configuration));
+        let rules = SharedRules::new(crate::build::policies::rules(&configuration));
         let ledger = self.ledger.unwrap_or_else(|| {
             let limits = ledger_limits(&configuration);
             Arc::new(MemoryLedger::new(limits, clock.clone()))
@@ -194,10 +192,10 @@ impl Builder {
         let approvals = self
             .approvals
             .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let mut news = self.approval_news;
+        let mut news = self.approval_listener;
         news.push(hooks.of_approvals());
         let desk = ApprovalDesk::new(approvals, news, clock.clone());
-        let gate = Arc::new(OwnGate::default());
+        let gate = Arc::new(LateToolplane::default());
         let surface = ErrorPolicyLayer::new(Arc::new(configuration.policy.errors.clone()));
         let cache = CacheLayer::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
         let (retry, breaker) = with_jitter(self.seed);
@@ -232,7 +230,7 @@ impl Builder {
             observers,
             views: Views::default(),
             clock,
-            callers: ArcSwap::from_pointee(policies::callers(&configuration)),
+            callers: ArcSwap::from_pointee(crate::build::policies::callers(&configuration)),
             running: ArcSwap::from_pointee(running),
             reloading,
             watch,
@@ -245,7 +243,7 @@ impl Builder {
     }
 }
 
-/// The observers that there always are: the book of health, and those that write the log.
+/// Returns the built-in observers: the health book, and those that write the log.
 fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
     vec![
         watch.book.clone(),
@@ -256,7 +254,7 @@ fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
     ]
 }
 
-/// Has observers told of every state that a source comes into.
+/// Emits an event for every change of state of a source.
 fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redactor) {
     let (observers, redactor) = (observers.clone(), redactor.clone());
     registry.on_update(
@@ -264,7 +262,7 @@ fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redact
             if let Update::State(change) = update {
                 let mut change = change.clone();
                 for state in [&mut change.from, &mut change.to] {
-                    // What a program wrote may hold what it was given.
+                    // The output of a program may contain its secrets.
                     if let SourceState::Failed(reason) = state
                         && let Cow::Owned(hidden) = redactor.text(reason)
                     {
@@ -277,7 +275,7 @@ fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redact
     );
 }
 
-/// What watches over the health of all tools and servers.
+/// Creates the monitor of the health of all tools and servers.
 fn watch(
     configuration: &Configuration,
     registry: &Registry,
@@ -300,7 +298,7 @@ fn watch(
     }
 }
 
-/// When operators are told that something is not well.
+/// Returns the thresholds of alerts.
 pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
     let alerts = &configuration.alerts;
     let mut settings = AlertSettings::default();
@@ -311,24 +309,25 @@ pub(crate) fn alert_settings(configuration: &Configuration) -> AlertSettings {
     settings
 }
 
-/// What a program adds to a configuration: it stays when the configuration is loaded again.
+/// Tools, executors and sources that the host program adds to a configuration. They stay when the configuration is
+/// reloaded.
 #[derive(Default)]
-pub(crate) struct Own {
+pub(crate) struct HostExtensions {
     pub(crate) tools: Vec<Arc<Descriptor>>,
     executors: Vec<Arc<dyn Executor>>,
     sources: Vec<Arc<dyn Source>>,
 }
 
-impl Own {
-    /// What the registry goes by: the configuration's tools and primitives, and then these.
+impl HostExtensions {
+    /// Returns the parts of the registry: the configuration's tools and executors, then these.
     ///
     /// # Errors
-    /// When two sources have the same name.
+    /// If two sources have the same name.
     pub(crate) fn with(
         &self,
         configuration: &Configuration,
         primitives: Primitives,
-    ) -> Result<(RegistryParts, Running), BuildError> {
+    ) -> Result<(RegistryParts, LiveParts), BuildError> {
         let mut executors = primitives.executors;
         executors.extend(self.executors.iter().cloned());
         let tools = configuration.tools.iter().chain(&self.tools).cloned().collect();
@@ -373,7 +372,7 @@ fn ledger_limits(configuration: &Configuration) -> LedgerLimits {
     }
 }
 
-/// What holds for the tools of each server in the place of the defaults.
+/// Returns the settings for the tools of each server, which replace the defaults.
 fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<String, Settings> {
     let servers = configuration.servers.iter().map(|server| {
         let mut settings = defaults.clone().with(&server.overrides);
@@ -394,7 +393,7 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// Layers whose pauses are random, or the same every time with a seed.
+/// Creates the layers with random pauses; with a seed, the pauses are reproducible.
 fn with_jitter(seed: Option<u64>) -> (RetryLayer, BreakerLayer) {
     match seed {
         Some(seed) => (

@@ -1,4 +1,4 @@
-//! Which primitives this build has, and how a configuration sets them up.
+//! Executors of this build, and their setup from a configuration.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use tool_policy::Redactor;
 
 use crate::{BuildError, ConnectionUse, HttpUse};
 
-/// What a configuration gives besides its own tools.
+/// Executors and sources of a configuration.
 #[derive(Default)]
 pub(crate) struct Primitives {
     pub(crate) executors: Vec<Arc<dyn Executor>>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
-    pub(crate) running: Running,
+    pub(crate) running: LiveParts,
 }
 
-/// What lives longer than a configuration: a reload takes over what did not change.
+/// Parts that outlive a configuration: a reload keeps those that did not change.
 #[derive(Default)]
-pub(crate) struct Running {
+pub(crate) struct LiveParts {
     pub(crate) servers: Servers,
     #[cfg(feature = "exec-http")]
     http: Option<(tool_manifest::Defaults, Arc<tool_exec_http::HttpExecutor>)>,
 }
 
-impl Running {
+impl LiveParts {
     pub(crate) fn http_use(&self) -> HttpUse {
         let _ = self;
         #[cfg(feature = "exec-http")]
@@ -44,42 +44,42 @@ impl Running {
     }
 }
 
-/// The servers to stop at the end.
+/// Servers to stop at the end.
 #[derive(Default, Clone)]
 pub(crate) struct Servers {
     #[cfg(feature = "exec-mcp")]
     list: Vec<Server>,
-    /// How many of them are started at the same time.
+    /// Limit of servers that start at the same time.
     #[cfg(feature = "exec-mcp")]
     starts: Option<tool_exec_mcp::StartLimit>,
-    /// The prefixes of the servers that are switched off, whose names nobody knows.
+    /// Prefixes of disabled servers, whose names are unknown.
     pub(crate) disabled_prefixes: Vec<String>,
 }
 
-/// A server's rules about its own names, and those names.
-pub(crate) struct OwnRules {
+/// Rules of a server about its own names, and these names.
+pub(crate) struct ServerRules {
     pub(crate) server: String,
     pub(crate) prefix: String,
-    /// By the key of the setting.
+    /// Rules by the key of their setting.
     pub(crate) rules: Vec<(&'static str, Pattern)>,
-    /// Also of what is left out; none while its lists are not read.
+    /// Names, including omitted entries; `None` until its lists are read.
     pub(crate) names: Option<Vec<(Feature, String)>>,
 }
 
-/// Where the lists of servers are kept between runs, if anywhere.
+/// Location of the cached lists of servers, if there is one.
 #[derive(Default, Clone)]
-pub(crate) struct KeptIn {
+pub(crate) struct ListCache {
     #[cfg(feature = "exec-mcp")]
     pub(crate) store: Option<Arc<dyn tool_exec_mcp::ListStore>>,
 }
 
-impl KeptIn {
-    /// The same place, which receives lists without the secrets that are known there.
+impl ListCache {
+    /// Returns the location behind a filter that removes known secrets from lists.
     #[cfg(feature = "exec-mcp")]
     pub(crate) fn without_secrets(self, redactor: &Redactor) -> Self {
         let store = self.store.map(|inner| {
             let redactor = redactor.clone();
-            Arc::new(crate::list_store::WithoutSecrets { inner, redactor }) as _
+            Arc::new(crate::build::list_store::WithoutSecrets { inner, redactor }) as _
         });
         Self { store }
     }
@@ -90,7 +90,7 @@ impl KeptIn {
     }
 }
 
-/// A server, and the one source that it is known by.
+/// Server and the one source that represents it.
 #[cfg(feature = "exec-mcp")]
 #[derive(Clone)]
 struct Server {
@@ -98,16 +98,16 @@ struct Server {
     source: Arc<dyn Source>,
 }
 
-/// Servers that are no more in the configuration: each ends with the last of its calls, or with everything.
+/// Servers that were removed from the configuration. Each stops after its last call, or at shutdown.
 #[derive(Default)]
-pub(crate) struct LetGo {
+pub(crate) struct RetiredServers {
     #[cfg(feature = "exec-mcp")]
     list: Vec<std::sync::Weak<tool_exec_mcp::McpServer>>,
 }
 
 #[cfg(feature = "exec-mcp")]
 impl Server {
-    fn own_rules(&self) -> OwnRules {
+    fn own_rules(&self) -> ServerRules {
         let settings = self.server.settings();
         let included = settings
             .include
@@ -116,7 +116,7 @@ impl Server {
             .map(|rule| ("include", rule.clone()));
         let excluded = settings.exclude.iter().map(|rule| ("exclude", rule.clone()));
         let renamed = settings.rename.keys().map(|own| ("rename", Pattern::new(own)));
-        OwnRules {
+        ServerRules {
             server: settings.name.clone(),
             prefix: settings.prefix.clone(),
             rules: included.chain(excluded).chain(renamed).collect(),
@@ -137,8 +137,8 @@ impl Server {
 }
 
 impl Servers {
-    /// Has those that keep their lists keep them there.
-    pub(crate) fn keep_lists(&self, kept_in: &KeptIn) {
+    /// Sets the location of the cached lists for the servers that have any.
+    pub(crate) fn keep_lists(&self, kept_in: &ListCache) {
         let _ = (self, kept_in);
         #[cfg(feature = "exec-mcp")]
         if let Some(store) = &kept_in.store {
@@ -148,8 +148,8 @@ impl Servers {
         }
     }
 
-    /// The rules of each server about its own names.
-    pub(crate) fn own_rules(&self) -> Vec<OwnRules> {
+    /// Returns the rules of each server about its own names.
+    pub(crate) fn own_rules(&self) -> Vec<ServerRules> {
         let _ = self;
         #[cfg(feature = "exec-mcp")]
         let rules = self.list.iter().map(Server::own_rules).collect();
@@ -190,7 +190,7 @@ impl Servers {
 }
 
 impl Servers {
-    /// Whether single clients have no connections of their own to this server, if it is one.
+    /// Returns `true` if this server exists and has no connections for single clients.
     pub(crate) fn is_shared(&self, name: &str) -> bool {
         let _ = (&self, name);
         #[cfg(feature = "exec-mcp")]
@@ -204,7 +204,7 @@ impl Servers {
     }
 }
 
-impl LetGo {
+impl RetiredServers {
     /// Adds the servers of `before` that are not in `now`.
     pub(crate) fn add(&mut self, before: &Servers, now: &Servers) {
         let _ = (&self, before, now);
@@ -227,11 +227,11 @@ impl LetGo {
     }
 }
 
-/// Checks that nothing which the configuration needs was left out of this build. Tools of a kind that was left out are
-/// refused one by one: see [`Toolplane::refused`](crate::Toolplane::refused).
+/// Checks that the build has everything that the configuration needs. Tools of a missing kind are refused one by one:
+/// see [`Toolplane::refused`](crate::Toolplane::refused).
 ///
 /// # Errors
-/// When there are servers, or a way to reach them, in a build without them.
+/// If the configuration has servers, or a transport, that the build lacks.
 pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
     let has_servers = configuration.servers.iter().any(|spec| !spec.disabled);
     if has_servers && !cfg!(feature = "exec-mcp") {
@@ -253,7 +253,7 @@ pub(crate) fn check(configuration: &Configuration) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The kinds of tools that were left out of this build, each with its feature.
+/// Returns the kinds of tools that this build lacks, each with its feature.
 pub(crate) fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
     let kinds = [
         ("mock", "exec-mock", cfg!(feature = "exec-mock")),
@@ -266,11 +266,11 @@ pub(crate) fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
         .map(|(kind, feature, _)| (kind, feature))
 }
 
-/// Sets up every primitive of this build. What `before` has of the same settings is taken over as it runs.
+/// Creates every executor of this build. Parts of `before` with equal settings are reused while they run.
 pub(crate) fn primitives(
     configuration: &Configuration,
     secrets: &Arc<dyn Secrets>,
-    before: &Running,
+    before: &LiveParts,
 ) -> Primitives {
     let mut primitives = Primitives::default();
     add_mock(&mut primitives);
@@ -293,7 +293,7 @@ fn add_http(
     primitives: &mut Primitives,
     configuration: &Configuration,
     secrets: &Arc<dyn Secrets>,
-    before: &Running,
+    before: &LiveParts,
 ) {
     let defaults = &configuration.defaults;
     // With its connections.
@@ -307,7 +307,7 @@ fn add_http(
                 ..tool_exec_http::HttpExecutorOptions::default()
             };
             let executor = tool_exec_http::HttpExecutor::new(options, secrets.clone());
-            // What is counted goes on.
+            // Counters continue.
             Arc::new(match &before.http {
                 Some((_, before)) => executor.counting(before.traffic().clone()),
                 None => executor,
@@ -320,17 +320,17 @@ fn add_http(
 }
 
 #[cfg(not(feature = "exec-http"))]
-fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
+fn add_http(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn add_mcp(
     primitives: &mut Primitives,
     configuration: &Configuration,
     secrets: &Arc<dyn Secrets>,
-    before: &Running,
+    before: &LiveParts,
 ) {
     let most = configuration.defaults.max_concurrent_starts;
-    // Servers that stay wait in the same queue as those that come.
+    // Existing and new servers share one queue of starts.
     let starts = before.servers.starts.clone();
     let starts = starts.unwrap_or_else(|| tool_exec_mcp::StartLimit::new(most));
     starts.set_max(most);
@@ -359,7 +359,7 @@ fn add_mcp(
 }
 
 #[cfg(not(feature = "exec-mcp"))]
-fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &Running) {}
+fn add_mcp(_: &mut Primitives, _: &Configuration, _: &Arc<dyn Secrets>, _: &LiveParts) {}
 
 #[cfg(feature = "exec-mcp")]
 fn server_target(
@@ -412,7 +412,7 @@ fn server_settings(
     let defaults = &configuration.defaults;
     let target = server_target(&spec.transport, defaults);
     let mut settings = ServerSettings::new(spec.name.as_str(), target);
-    // What the operator says of the whole call goes before what is said of one attempt.
+    // A limit of the whole call has precedence over one of an attempt.
     let call_timeout = spec.overrides.call_timeout.unwrap_or(std::time::Duration::MAX);
     settings.timeout = spec.timeout.map(|timeout| timeout.min(call_timeout));
     settings.start_timeout = spec.start_timeout.unwrap_or(defaults.start_timeout);
@@ -464,12 +464,12 @@ fn set_health(settings: &mut tool_exec_mcp::ServerSettings, spec: &tool_manifest
     }
 }
 
-/// The JSON Schema of a configuration, with the settings of every executor of this build.
+/// Returns the JSON Schema of a configuration, with the settings of every executor of this build.
 #[must_use]
 pub fn config_schema() -> raw_json::RawJson {
     let configuration = Configuration::default();
     let secrets: Arc<dyn Secrets> = Arc::new(tool_manifest::ProcessSecrets::of_process(Default::default()));
-    let executors = primitives(&configuration, &secrets, &Running::default()).executors;
+    let executors = primitives(&configuration, &secrets, &LiveParts::default()).executors;
     let schemas: Vec<_> = executors
         .iter()
         .map(|executor| (executor.kind(), executor.config_schema()))
@@ -485,7 +485,7 @@ mod tests {
 
     use super::*;
 
-    /// The limit of an attempt raises the limit of a call where nobody has said one.
+    /// Tests that the limit of an attempt raises the limit of a call which the operator did not set.
     #[test]
     fn what_is_said_of_a_call_goes_before_what_is_said_of_an_attempt() {
         for (said, expected) in [

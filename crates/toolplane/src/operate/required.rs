@@ -1,4 +1,4 @@
-//! The servers without which the gateway is not ready.
+//! Servers that must run for the gateway to be ready.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -8,11 +8,11 @@ use tool_core::{Source, SourceState, SourceStatus};
 use tool_manifest::Configuration;
 use tool_registry::Registry;
 
-/// How often they are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+/// Interval at which they are inspected.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The servers that the configuration calls required. They are not left until somebody needs them: whoever waits until
-/// the gateway is ready sends it no call that would start them.
+/// Servers that the configuration calls required. They are not started on first use: a client that waits until the
+/// gateway is ready sends no call that would start them.
 pub(crate) struct Required {
     registry: Registry,
     names: ArcSwap<HashSet<String>>,
@@ -26,8 +26,8 @@ impl Required {
         }
     }
 
-    /// Goes by this configuration from now on.
-    pub(crate) fn adopt(&self, configuration: &Configuration) {
+    /// Applies a new configuration.
+    pub(crate) fn reconfigure(&self, configuration: &Configuration) {
         self.names.store(Arc::new(names(configuration)));
     }
 
@@ -35,15 +35,15 @@ impl Required {
         self.names.load().contains(name)
     }
 
-    /// Starts those that are not there, for as long as this is polled: those that have ended, and those that came with another
-    /// configuration. One that rests after a failure is left alone until then. Never ends.
+    /// Starts required servers that do not run: those that ended, and those of a new configuration. Waits while a
+    /// failed server backs off. Never completes.
     pub(crate) async fn keep(&self) {
         let mut changes = self.registry.changes();
-        // Not one after the other: a start may take long.
+        // In parallel: a start may take long.
         let mut starts = JoinSet::new();
         loop {
             tokio::select! {
-                () = sleep(LOOK) => {}
+                () = sleep(POLL_INTERVAL) => {}
                 _ = changes.changed() => {}
             }
             while starts.try_join_next().is_some() {}
@@ -59,7 +59,7 @@ fn is_down(status: &SourceStatus) -> bool {
     matches!(status.state, SourceState::NotStarted | SourceState::Failed(_)) && status.retry_in.is_none()
 }
 
-/// Starts a server, again if it has failed. How that went shows in its status.
+/// Starts a server, again if it has failed. Its status shows the result.
 async fn start(source: Arc<dyn Source>) {
     if source.check().await.is_none() {
         source.load().await;
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that counts its starts.
+    /// Server that counts its starts.
     struct Server {
         name: &'static str,
         status: Mutex<SourceStatus>,
@@ -109,7 +109,7 @@ mod tests {
             *self.status.lock().unwrap() = SourceStatus::new(state);
         }
 
-        /// How often it was loaded, and how often it was asked once it was.
+        /// Returns the number of loads, and the number of uses after loading.
         fn n_starts(&self) -> (u32, u32) {
             (*self.n_loads.lock().unwrap(), *self.n_checks.lock().unwrap())
         }
@@ -172,9 +172,9 @@ mod tests {
         let registry = Registry::new(parts(&[needed, other, off]));
         let required = required(&registry);
         let kept = tokio::spawn(async move { required.keep().await });
-        // Between two looks.
-        sleep(LOOK / 2).await;
-        sleep(20 * LOOK).await;
+        // Between two inspections.
+        sleep(POLL_INTERVAL / 2).await;
+        sleep(20 * POLL_INTERVAL).await;
         assert_eq!(needed.n_starts(), (1, 0), "it is left alone while it is ready");
         for (state, n_checks) in [
             (SourceState::Starting, 0),
@@ -182,14 +182,14 @@ mod tests {
             (SourceState::Failed("it has ended".to_owned()), 1),
         ] {
             needed.is(state);
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             assert_eq!(needed.n_starts(), (1, n_checks));
         }
-        needed.status.lock().unwrap().retry_in = Some(LOOK);
-        sleep(20 * LOOK).await;
+        needed.status.lock().unwrap().retry_in = Some(POLL_INTERVAL);
+        sleep(20 * POLL_INTERVAL).await;
         assert_eq!(needed.n_starts(), (1, 1), "it rests");
         needed.status.lock().unwrap().retry_in = None;
-        sleep(2 * LOOK).await;
+        sleep(2 * POLL_INTERVAL).await;
         assert_eq!(needed.n_starts(), (1, 3));
         assert_eq!((other.n_starts(), off.n_starts()), ((0, 0), (0, 0)));
         kept.abort();
@@ -201,7 +201,7 @@ mod tests {
         let registry = Registry::new(parts(&[&before]));
         let required = required(&registry);
         let kept = tokio::spawn(async move { required.keep().await });
-        sleep(5 * LOOK / 2).await;
+        sleep(5 * POLL_INTERVAL / 2).await;
         registry.replace(parts(&[&now]), false);
         sleep(Duration::from_millis(1)).await;
         assert_eq!(now.n_starts(), (1, 0));

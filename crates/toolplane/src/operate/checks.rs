@@ -1,4 +1,4 @@
-//! What is asked regularly whether it is well: servers, and the health check endpoints of tools.
+//! Periodic health checks of servers and of the health check endpoints of tools.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,24 +20,24 @@ use tool_observe::HealthBook;
 use tool_policy::Redactor;
 use tool_registry::Registry;
 
-use crate::outbound::Outbound;
+use crate::outgoing::client::Outbound;
 
-/// How many checks run at once.
+/// Maximum number of concurrent checks.
 const AT_ONCE: usize = 64;
 
-/// What a check found.
+/// Result of a health check.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Checked {
-    /// What was checked.
+pub struct CheckOutcome {
+    /// Subject of the check.
     pub subject: AlertSubject,
-    /// Why it is not well, if it is not.
+    /// Failure, if the subject is unhealthy.
     pub result: Result<(), ToolError>,
-    /// How long it took.
+    /// Duration of the check.
     pub took: Duration,
 }
 
-/// Checks what is to be checked.
+/// Periodic health checks.
 pub(crate) struct Checks {
     pub(crate) registry: Registry,
     pub(crate) book: Arc<HealthBook>,
@@ -46,23 +46,23 @@ pub(crate) struct Checks {
     pub(crate) redactor: Redactor,
 }
 
-/// When something is checked next.
+/// Schedule of one check.
 struct Due {
     at: Instant,
-    /// When it was checked last.
+    /// Time of the last check.
     since: Instant,
     interval: Duration,
 }
 
 impl Due {
     fn after(since: Instant, interval: Duration, jitter: &Jitter) -> Self {
-        // Not all at the same time for ever.
+        // Jitter, so that checks do not stay synchronized.
         let at = since + interval - jitter.up_to(interval / 10);
         Self { at, since, interval }
     }
 }
 
-/// Something to check.
+/// Subject of a check.
 struct Target {
     subject: AlertSubject,
     interval: Duration,
@@ -75,7 +75,7 @@ enum What {
 }
 
 impl Checks {
-    /// Checks everything as often as configured. Never ends.
+    /// Checks everything at its configured interval. Never completes.
     pub(crate) async fn run(&self) {
         let jitter = Jitter::default();
         let mut changes = self.registry.changes();
@@ -123,14 +123,14 @@ impl Checks {
                 () = next => {}
                 // There may be new tools.
                 _ = changes.changed() => {}
-                // They may be asked more often.
+                // Intervals may be shorter now.
                 _ = spec.changed() => {}
             }
         }
     }
 
-    /// Checks by this from now on.
-    pub(crate) fn adopt(&self, spec: &HealthSpec) {
+    /// Applies new settings.
+    pub(crate) fn reconfigure(&self, spec: &HealthSpec) {
         self.spec.send_if_modified(|present| {
             let is_other = present != spec;
             present.clone_from(spec);
@@ -138,8 +138,8 @@ impl Checks {
         });
     }
 
-    /// Checks everything once that can be checked.
-    pub(crate) async fn once(&self) -> Vec<Checked> {
+    /// Checks everything once.
+    pub(crate) async fn once(&self) -> Vec<CheckOutcome> {
         let targets = self.targets(|_| Some(Duration::ZERO));
         let checked = stream::iter(&targets)
             .map(|target| self.check(target))
@@ -148,7 +148,7 @@ impl Checks {
         checked.collect().await
     }
 
-    /// The endpoints that the operator wrote, and the sources of which `interval` says how often.
+    /// Returns the endpoints that the operator wrote, and the sources that have an `interval`.
     fn targets(&self, interval: impl Fn(&dyn Source) -> Option<Duration>) -> Vec<Target> {
         let sources = self.registry.sources().into_iter().filter_map(|source| {
             Some(Target {
@@ -162,7 +162,7 @@ impl Checks {
         let endpoints = snapshot.list(Feature::Tool).iter().filter_map(|tool| {
             let descriptor = tool.descriptor();
             let endpoint = descriptor.metadata.health_check_endpoint.as_ref();
-            // What a server writes there could have us ask anything that we reach.
+            // A URL from a server could make us request anything that we can reach.
             let endpoint = endpoint.filter(|_| descriptor.origin.trust == Trust::Operator)?;
             Some(Target {
                 subject: AlertSubject::Tool(tool.name().clone()),
@@ -173,8 +173,9 @@ impl Checks {
         sources.chain(endpoints).collect()
     }
 
-    /// Checks one; nothing if there was nothing to ask, as of a server in the place of one that was asked before.
-    async fn check(&self, target: &Target) -> Option<Checked> {
+    /// Runs one check. Returns `None` if there was nothing to check, for example because another server has replaced
+    /// the one checked earlier.
+    async fn check(&self, target: &Target) -> Option<CheckOutcome> {
         let start = Instant::now();
         let limit = self.spec.borrow().timeout;
         let asked = async {
@@ -194,7 +195,7 @@ impl Checks {
         let took = start.elapsed();
         self.note(target, &result, took);
         let subject = target.subject.clone();
-        Some(Checked {
+        Some(CheckOutcome {
             subject,
             result,
             took,

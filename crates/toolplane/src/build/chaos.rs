@@ -1,7 +1,7 @@
 use tool_chaos::{ChaosPlan, ChaosRule, InjectedFault, Latency};
 use tool_manifest::{ChaosFault, ChaosRuleSpec, ChaosSpec};
 
-/// The plan that a chaos file says.
+/// Converts a chaos file into a plan.
 #[must_use]
 pub fn chaos_plan(spec: &ChaosSpec) -> ChaosPlan {
     ChaosPlan::new(spec.seed, spec.rules.iter().map(rule))

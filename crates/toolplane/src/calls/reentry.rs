@@ -1,19 +1,19 @@
-//! The way from the stack back to its entrance: calls that a layer makes go through all of it.
+//! Re-entry of the stack: calls that a layer makes pass all layers.
 
 use std::sync::{Arc, OnceLock};
 
 use tool_core::{BoxFuture, CallContext, ErrorKind, Outcome, Reentry, Tool, ToolError};
 
-use crate::{Toolplane, plane::WeakToolplane, request::Address};
+use crate::{Toolplane, calls::request::Address, plane::WeakToolplane};
 
-/// The gate of a toolplane, which is there before the toolplane is.
+/// Late-bound handle to the toolplane, set once it is built.
 #[derive(Debug, Default)]
-pub(crate) struct OwnGate(OnceLock<WeakToolplane>);
+pub(crate) struct LateToolplane(OnceLock<WeakToolplane>);
 
-impl OwnGate {
-    /// Lets calls through to this.
+impl LateToolplane {
+    /// Sets the toolplane.
     pub(crate) fn open(&self, plane: Toolplane) -> Toolplane {
-        // Nobody opens it twice.
+        // Set once.
         let _ = self.0.set(plane.downgrade());
         plane
     }
@@ -24,7 +24,7 @@ impl OwnGate {
     }
 }
 
-impl Reentry for OwnGate {
+impl Reentry for LateToolplane {
     fn find<'a>(&'a self, tool: &'a str, cx: &'a CallContext) -> BoxFuture<'a, Result<Arc<Tool>, ToolError>> {
         Box::pin(async move {
             let plane = self.plane()?;

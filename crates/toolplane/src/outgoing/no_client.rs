@@ -1,4 +1,4 @@
-//! What stands for requests of our own in a build without them.
+//! Replacement for outgoing requests in a build without them.
 
 use std::{sync::Arc, time::Duration};
 

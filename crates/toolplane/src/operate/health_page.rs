@@ -7,24 +7,24 @@ use serde_json::{Map, Value, json};
 use tool_core::{AlertSubject, Caller, SourceStatus};
 use tool_observe::health_record;
 
-use crate::{Toolplane, records::public_record};
+use crate::{Toolplane, operate::records::public_record};
 
 impl Toolplane {
-    /// How everything is of which anything is known, as far as this caller may see it, as one JSON object:
+    /// Returns the health of everything known that this caller may see, as one JSON object:
     ///
     /// - `status`: `ready` or `not_ready`, and `reasons` for the latter;
-    /// - `window_s`: how far back attempts count, in seconds;
-    /// - `servers`: each server with its `name`, its `state`, whether it is started lazily (`start`), where its `lists` come from,
-    ///   whether it is `checked_at_start`, since when it is in its state (`since`, `in_state_ms`), how many `attempts` its
-    ///   start took, `retry_in_ms` if it is left alone for a while, `n_restarts`, `n_warnings` about what it
-    ///   lists with the kind of the first (`first_warning`), and its figures; then the hosts of HTTP tools;
-    /// - `tools`: each tool that was called or checked, with its `name`, its `server`, the `state` of that, and its figures;
+    /// - `window_s`: length of the window of attempts, in seconds;
+    /// - `servers`: each server with its `name`, its `state`, whether it is started lazily (`start`), the origin of its `lists`,
+    ///   whether it is `checked_at_start`, the time in its state (`since`, `in_state_ms`), the number of `attempts` of its
+    ///   start, `retry_in_ms` while it backs off, `n_restarts`, `n_warnings` about its lists with the kind of the first
+    ///   (`first_warning`), and its figures; then the hosts of HTTP tools;
+    /// - `tools`: each tool that was called or checked, with its `name`, its `server`, the server's `state`, and its figures;
     /// - `chaos`, with its `seed`, while faults are injected on purpose.
     ///
     /// The figures are those of [`health_record`].
     #[must_use]
     pub fn health_page(&self, caller: &Caller) -> RawJson {
-        // Looked at once, so that what is said of servers and of readiness is one.
+        // Read once, so that servers and readiness agree.
         let sources = self.sources();
         let readiness = self.readiness_by(&sources);
         let mut page = json!({
@@ -41,7 +41,7 @@ impl Toolplane {
     }
 }
 
-/// `sources` are the servers.
+/// Returns the rows of servers. `sources` are the servers.
 fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> {
     let (book, wall) = (plane.health(), plane.0.clock.wall());
     let warnings = plane.list_warnings();
@@ -50,7 +50,7 @@ fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> 
         let figures = report.as_ref().map(health_record);
         let figures = figures.unwrap_or_else(|| json!({"status": "unknown", "calls": 0, "failures": 0}));
         let mut record = public_record(name, status, wall);
-        // Their texts are the server's own words: operators are shown those.
+        // The texts of warnings are the server's own and only for operators.
         let mut kinds = warnings
             .iter()
             .filter(|(source, _)| source == name)
@@ -77,9 +77,9 @@ fn servers(plane: &Toolplane, sources: &[(String, SourceStatus)]) -> Vec<Value> 
     of_servers.chain(hosts).collect()
 }
 
-/// `sources` are the servers.
+/// Returns the rows of tools. `sources` are the servers.
 fn tools(plane: &Toolplane, caller: &Caller, sources: &[(String, SourceStatus)]) -> Vec<Value> {
-    let view = plane.known(caller);
+    let view = plane.cached_view(caller);
     let seen: HashSet<_> = view.tools().iter().map(|tool| tool.name()).collect();
     let reports = plane.health().reports().into_iter();
     let states: HashMap<_, _> = sources
@@ -100,7 +100,7 @@ fn tools(plane: &Toolplane, caller: &Caller, sources: &[(String, SourceStatus)])
         .collect()
 }
 
-/// Figures with the name of what they are of before them, and that of the server which runs it.
+/// Returns figures after the name of their subject and of its server.
 fn row(name: &str, server: Option<&str>, figures: Value) -> Value {
     let mut row = Map::new();
     row.insert("name".to_owned(), name.into());

@@ -1,4 +1,4 @@
-//! Another configuration in the place of the present one, while calls are made.
+//! Replacement of the configuration while calls are made.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,31 +12,36 @@ use tool_registry::RegistryParts;
 
 use crate::{
     BuildError, Toolplane,
-    builder::Own,
-    executors::{self, KeptIn, LetGo, Running},
-    policies::{callers, rules},
+    build::builder::HostExtensions,
+    build::executors::{self, ListCache, LiveParts, RetiredServers},
+    build::policies::{callers, rules},
 };
 
-/// What a reload needs of what was there from the start.
-pub(crate) struct Reloading {
-    own: Own,
+/// State that outlives a configuration and that a reload needs.
+pub(crate) struct ReloadState {
+    own: HostExtensions,
     shared: Arc<SharedSecrets>,
-    /// The same, with every secret known to whoever hides them.
+    /// Secrets behind the redactor, which learns every value.
     secrets: Arc<dyn Secrets>,
-    /// Held while a configuration is put in the place of another: one at a time.
-    let_go: Mutex<LetGo>,
-    kept_in: KeptIn,
+    /// Locked while a configuration replaces another: one at a time.
+    let_go: Mutex<RetiredServers>,
+    kept_in: ListCache,
 }
 
-/// The present values of references. Servers that stay keep asking here, whichever configuration they came with.
+/// Current resolver of references. Servers that stay use it, whichever configuration they came with.
 struct SharedSecrets {
     present: ArcSwap<Arc<dyn Secrets>>,
-    /// Held while a value is renewed: tools that share one renew it once.
+    /// Locked while a value is renewed: tools that share one renew it once.
     turns: Mutex<HashMap<Reference, Arc<AsyncMutex<()>>>>,
 }
 
-impl Reloading {
-    pub(crate) fn new(own: Own, secrets: Arc<dyn Secrets>, redactor: &Redactor, kept_in: KeptIn) -> Self {
+impl ReloadState {
+    pub(crate) fn new(
+        own: HostExtensions,
+        secrets: Arc<dyn Secrets>,
+        redactor: &Redactor,
+        kept_in: ListCache,
+    ) -> Self {
         let shared = Arc::new(SharedSecrets {
             present: ArcSwap::from_pointee(secrets),
             turns: Mutex::default(),
@@ -50,46 +55,46 @@ impl Reloading {
         }
     }
 
-    /// The values of references, whichever configuration they come from.
+    /// Returns the resolver of references, which follows the configuration.
     pub(crate) fn secrets(&self) -> Arc<dyn Secrets> {
         self.secrets.clone()
     }
 
-    /// What a configuration comes to, with whatever runs already and stays.
+    /// Creates the parts of a configuration, reusing those that run and stay.
     pub(crate) fn parts(
         &self,
         configuration: &Configuration,
-        before: &Running,
-    ) -> Result<(RegistryParts, Running), BuildError> {
-        executors::check(configuration)?;
+        before: &LiveParts,
+    ) -> Result<(RegistryParts, LiveParts), BuildError> {
+        crate::build::executors::check(configuration)?;
         BuildError::of_protection(configuration.tools.iter().chain(&self.own.tools))?;
-        let primitives = executors::primitives(configuration, &self.secrets(), before);
+        let primitives = crate::build::executors::primitives(configuration, &self.secrets(), before);
         primitives.running.servers.keep_lists(&self.kept_in);
         self.own.with(configuration, primitives)
     }
 
-    /// Ends all servers: those that run for the present configuration and those that were let go.
-    pub(crate) async fn shutdown(&self, running: &Running) {
+    /// Stops all servers: those of the current configuration and retired ones.
+    pub(crate) async fn shutdown(&self, running: &LiveParts) {
         let let_go = std::mem::take(&mut *self.let_go.lock());
         futures_util::future::join(running.servers.shutdown(), let_go.shutdown()).await;
     }
 }
 
 impl Toolplane {
-    /// Puts another configuration in the place of the present one. What the program added itself stays.
+    /// Replaces the configuration. Extensions of the host program stay.
     ///
-    /// Nothing that did not change is interrupted: a server with the same settings stays connected, and what is known of a
-    /// tool (its limits, its breaker, its health) is kept as long as it has the same name and is run by the same
-    /// upstream. So are alerts that fire, approvals that are asked for, what waits for a webhook, and the cached answers of
-    /// tools that stay as they were. Calls that have begun end as they began; a server that is gone from the configuration
-    /// ends with the last of its calls. A tool that an operator [switched off](Toolplane::disable) stays off. If this fails, everything stays as it was.
+    /// Nothing unchanged is interrupted: a server with equal settings stays connected, and the state of a tool (its
+    /// limits, breaker and health) is kept while it has the same name and upstream. So are firing alerts, pending
+    /// approvals, queued messages of a webhook, and the cached results of unchanged tools. Running calls end as they
+    /// began; a removed server stops after its last call. A tool that an operator [disabled](Toolplane::disable)
+    /// stays disabled. If the reload fails, everything stays as it was.
     ///
-    /// How much is remembered counts from the start: `defaults.cache_bytes`, and `max_entries` and `max_bytes` of
-    /// `defaults.idempotency`. The section `gateway` is for whoever serves.
+    /// Storage limits are fixed at the start: `defaults.cache_bytes`, and `max_entries` and `max_bytes` of
+    /// `defaults.idempotency`. The section `gateway` belongs to the serving program.
     ///
     /// # Errors
-    /// When two sources have the same name, something is asked for that was left out of this build, or a tool asks for a
-    /// `pii_handling` that nothing does. Tools that cannot be used are left out: see [`Toolplane::refused`].
+    /// If two sources have the same name, the build lacks something that the configuration needs, or a tool has a
+    /// `pii_handling` that is not supported. Tools that cannot be used are left out: see [`Toolplane::refused`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -114,17 +119,19 @@ impl Toolplane {
         let lists_changed = **inner.rules.load() != rules
             || known.local != callers.local
             || known.anonymous != callers.anonymous;
-        // Rules first: no tool is shown or called for a moment that the new ones forbid.
+        // Rules first: no tool that they forbid is visible or callable for a moment.
         inner.rules.store(&rules);
         inner.callers.store(Arc::new(callers));
         inner.running.store(Arc::new(running));
-        inner.surface.adopt(Arc::new(configuration.policy.errors.clone()));
-        inner.hooks.adopt(hooks);
-        inner.watch.adopt(configuration);
+        inner
+            .surface
+            .reconfigure(Arc::new(configuration.policy.errors.clone()));
+        inner.hooks.reconfigure(hooks);
+        inner.watch.reconfigure(configuration);
         let off = self.switched_off();
         inner.registry.replace(parts, lists_changed);
         for (tool, _) in off {
-            // Which values were refused is not known any more, so that no call would see that there are others.
+            // The rejected values are unknown now, so no call could notice that there are new ones.
             let why = "the configuration was loaded again";
             CredentialRefreshLayer::enable(&tool, why, &inner.observers, inner.clock.wall());
         }
@@ -148,7 +155,7 @@ impl Secrets for SharedSecrets {
             if let (Ok(before), Ok(now)) = (before, secrets.get(reference).await)
                 && before.as_ref().map(Secret::expose) != now.as_ref().map(Secret::expose)
             {
-                // Another tool that is shown to the same upstream has renewed it meanwhile.
+                // Another tool of the same upstream has renewed it meanwhile.
                 return Ok(());
             }
             secrets.renew(reference).await
@@ -161,7 +168,7 @@ impl Secrets for SharedSecrets {
 }
 
 impl SharedSecrets {
-    /// Whose holder renews a value.
+    /// Returns the lock for renewing a value.
     fn turn(&self, reference: &Reference) -> Arc<AsyncMutex<()>> {
         let mut turns = self.turns.lock();
         Arc::clone(turns.entry(reference.clone()).or_default())

@@ -7,22 +7,23 @@ use tool_registry::Snapshot;
 
 use crate::Toolplane;
 
-/// A rule about names that matches no tool, prompt or resource, though all names are known that it could match.
+/// Rule about names that matches no tool, prompt or resource, although all names that it could match are known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct IdleRule {
-    /// The server whose setting it is; `None` for the policy and for chaos.
+    /// Server of the setting; `None` for the policy and for chaos.
     pub server: Option<String>,
-    /// The setting, such as `blocklist`, `approval.required` or `exclude`; [`IdleRule::CHAOS`] for a rule of the chaos plan.
+    /// Setting, such as `blocklist`, `approval.required` or `exclude`; [`IdleRule::CHAOS`] for a rule of the chaos
+    /// plan.
     pub setting: &'static str,
-    /// The pattern as written.
+    /// Pattern as written.
     pub pattern: String,
-    /// A pattern that was probably meant.
+    /// Pattern that was probably meant.
     pub suggestion: Option<String>,
 }
 
 impl IdleRule {
-    /// The setting of a rule of the [chaos plan](crate::Builder::chaos).
+    /// Setting of a rule of the [chaos plan](crate::Builder::chaos).
     pub const CHAOS: &'static str = "chaos";
 }
 
@@ -42,9 +43,9 @@ impl fmt::Display for IdleRule {
 }
 
 impl Toolplane {
-    /// The rules that match nothing: of the policy (`blocklist`, `allowlist`, `required_permissions`, `approval.required`),
-    /// of the chaos plan, and of servers (`include`, `exclude`, `rename`). A rule that could match something of a server whose lists are not known
-    /// is not among them.
+    /// Returns the rules that match nothing: of the policy (`blocklist`, `allowlist`, `required_permissions`,
+    /// `approval.required`), of the chaos plan, and of servers (`include`, `exclude`, `rename`). Rules that could
+    /// match items of a server whose lists are unknown are not included.
     #[must_use]
     pub fn idle_rules(&self) -> Vec<IdleRule> {
         let snapshot = self.0.registry.snapshot();
@@ -53,7 +54,7 @@ impl Toolplane {
         let mut known = Known::of(&snapshot);
         for missing in self.missing() {
             let own = own_rules.iter().find(|own| own.server == missing.server);
-            // Nobody knows the prefix of a program's own source.
+            // The prefix of a host program's source is unknown.
             known
                 .unknown
                 .push(own.map_or_else(String::new, |own| own.prefix.clone()));
@@ -96,11 +97,11 @@ impl Toolplane {
             .collect()
     }
 
-    /// Logs each rule that [matches nothing](Self::idle_rules) as a warning: once, and again when it has matched meanwhile or the
-    /// configuration was loaded again. Never ends.
+    /// Logs each rule that [matches nothing](Self::idle_rules) as a warning: once, and again after it has matched in
+    /// between or after a reload. Never completes.
     ///
     /// # Cancellation
-    /// Dropping the future ends the watch.
+    /// Dropping the future ends the checks.
     pub async fn watch_rules(&self) {
         let mut changes = self.changes();
         let mut rules = self.0.rules.load();
@@ -127,13 +128,13 @@ impl Toolplane {
     }
 }
 
-/// The names that a rule may be about.
+/// Names that a rule may match.
 #[derive(Default)]
 struct Known {
     names: Vec<String>,
     /// Prefixes and URIs of resources and templates.
     resources: Vec<(String, String)>,
-    /// The prefixes of servers whose lists are not known.
+    /// Prefixes of servers whose lists are unknown.
     unknown: Vec<String>,
 }
 
@@ -150,14 +151,14 @@ impl Known {
                 None => known.names.extend(tool.names().map(str::to_owned)),
             }
         }
-        // One that cannot be used is no mistake of the rule.
+        // An unusable tool is no mistake of the rule.
         known
             .names
             .extend(snapshot.refused().iter().map(|refused| refused.name.clone()));
         known
     }
 
-    /// A server's own names.
+    /// Returns the names of one server.
     fn own(names: &[(Feature, String)]) -> Self {
         let mut known = Self::default();
         for (feature, name) in names {
@@ -192,7 +193,7 @@ impl Known {
             || self.resources.iter().any(is_about)
     }
 
-    /// A name or pattern near to this one.
+    /// Returns a name or pattern similar to this one.
     fn suggestion(&self, pattern: &str) -> Option<String> {
         let resources = self
             .resources
@@ -204,7 +205,7 @@ impl Known {
             Some(_) => return None,
             None => (pattern, ""),
         };
-        // A pattern is compared with as much of a name.
+        // Compares a pattern with an equally long beginning of a name.
         let cut = |name: &String| match star {
             "" => name.clone(),
             _ => name.chars().take(head.chars().count()).collect(),
@@ -227,7 +228,7 @@ impl Known {
     }
 }
 
-/// Whether a pattern may be about a resource that no list has, of the scheme of this one.
+/// Returns `true` if a pattern may match an unlisted resource with the scheme of this one.
 fn may_be_of_scheme(pattern: &str, uri: &str) -> bool {
     let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
     let named = pattern.split_once(':').map(|(scheme, _)| scheme);

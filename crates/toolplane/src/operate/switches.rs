@@ -1,4 +1,4 @@
-//! Tools that operators switch off and on by hand.
+//! Tools that operators disable and enable.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use crate::{Toolplane, plane::Inner};
 const MAX_REASON: usize = 500;
 
 impl Toolplane {
-    /// Switches a tool off by hand: it is on no list any more, clients hear of that, and calls of it fail as
-    /// [`ErrorKind::Unavailable`](tool_core::ErrorKind::Unavailable) with the reason, until [`Toolplane::enable`]. Calls that run go on. The switch is kept when the
-    /// configuration is loaded again, and not beyond the end of the process. For a tool that is off already the reason is
-    /// replaced.
+    /// Disables a tool: lists omit it, clients are notified, and calls of it fail as
+    /// [`ErrorKind::Unavailable`](tool_core::ErrorKind::Unavailable) with the reason, until [`Toolplane::enable`].
+    /// Running calls continue. A reload keeps the switch; the end of the process does not. For a tool that is
+    /// disabled already, the reason is replaced.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`](tool_core::ErrorKind::NotFound) if no tool of this name is known: nothing is started to find it.
+    /// [`ErrorKind::NotFound`](tool_core::ErrorKind::NotFound) if no tool with this name is known. Starts no server
+    /// to find it.
     pub async fn disable(&self, tool: &str, reason: Option<&str>) -> Result<(), ToolError> {
         let inner = &*self.0;
         inner.registry.recall().await;
@@ -39,7 +40,7 @@ impl Toolplane {
         Ok(())
     }
 
-    /// The tools that operators switched off by hand, by name.
+    /// Returns the tools that operators disabled, by name.
     #[must_use]
     pub fn switched_off_by_hand(&self) -> Vec<(Arc<str>, SwitchedOff)> {
         let rules = self.0.rules.load();
@@ -50,7 +51,7 @@ impl Toolplane {
 }
 
 impl Inner {
-    /// Switches a tool on again; `false` if no operator had switched it off.
+    /// Enables a tool. Returns `false` if no operator had disabled it.
     pub(crate) fn switch_on(&self, tool: &str) -> bool {
         let was_off = self.rules.switch_on(tool);
         if was_off {
@@ -59,7 +60,7 @@ impl Inner {
         was_off
     }
 
-    /// Tells clients and observers of a switch.
+    /// Notifies clients and observers of a switch.
     fn switched(&self, tool: &str, is_on: bool, reason: Option<&str>) {
         self.registry.lists_changed();
         self.views.clear();

@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use crate::{CallRequest, Toolplane};
 
-/// One turn of a conversation: what a model's one answer has called. For programs that run the loop of an agent; the
-/// policy's limits for turns and conversations count by it.
+/// Turn of a conversation: the calls of one answer of a model. For programs that run the loop of an agent; the
+/// policy's quotas for turns and conversations use it.
 ///
+/// # Examples
 /// ```
 /// # use toolplane::{CallRequest, Toolplane, policy::ToolChoice};
 /// # async fn example(plane: &Toolplane) -> Result<(), toolplane::core::ToolError> {
@@ -36,7 +37,8 @@ pub struct Turn {
 }
 
 impl Toolplane {
-    /// Begins a turn of this conversation, which is the caller's own: another caller's of the same name is another.
+    /// Starts a turn of this conversation. Conversations belong to a caller: those of other callers with equal names
+    /// are separate.
     #[must_use]
     pub fn turn(&self, conversation: &str) -> Turn {
         Turn {
@@ -47,7 +49,7 @@ impl Toolplane {
         }
     }
 
-    /// Whether a model may, must or must not call tools: what to tell its provider.
+    /// Returns whether a model may, must or must not call tools, for its provider.
     #[must_use]
     pub fn tool_choice(&self) -> ToolChoice {
         self.0.rules.load().tool_choice
@@ -61,7 +63,7 @@ impl Turn {
         self.plane.tool_choice()
     }
 
-    /// The same request as part of this turn.
+    /// Returns the request as part of this turn.
     pub fn request(&self, request: CallRequest) -> CallRequest {
         let ours = [
             (QuotaLayer::CONVERSATION, self.conversation.clone()),
@@ -73,14 +75,15 @@ impl Turn {
     /// Makes a call as part of this turn.
     ///
     /// # Errors
-    /// As [`Toolplane::call`]; [`ErrorKind::Denied`] when it is beyond a limit of the turn or the conversation.
+    /// The errors of [`Toolplane::call`]; [`ErrorKind::Denied`] if the call exceeds a quota of the turn or the
+    /// conversation.
     pub async fn call(&self, request: CallRequest) -> Result<Outcome, ToolError> {
         let result = self.plane.call(self.request(request)).await;
         self.note(&result);
         result
     }
 
-    /// Makes the calls of this turn, so many at once: see [`Toolplane::call_many`].
+    /// Makes the calls of this turn concurrently: see [`Toolplane::call_many`].
     pub async fn call_many(
         &self,
         requests: impl IntoIterator<Item = CallRequest>,
@@ -97,7 +100,7 @@ impl Turn {
         results
     }
 
-    /// What is refused is no call.
+    /// Counts a call, unless a quota refused it.
     fn note(&self, result: &Result<Outcome, ToolError>) {
         let is_refused = result
             .as_ref()
@@ -110,8 +113,7 @@ impl Turn {
     /// Ends the turn.
     ///
     /// # Errors
-    /// [`ErrorKind::Denied`] when the policy requires a call of a tool in each turn and there was none: the model is to
-    /// be asked again.
+    /// [`ErrorKind::Denied`] if the policy requires a tool call in each turn and there was none: ask the model again.
     pub fn finish(self) -> Result<(), ToolError> {
         if self.tool_choice() == ToolChoice::Required && !self.has_called.load(Ordering::Relaxed) {
             let message = "the policy requires a call of a tool in each turn, and there was none";

@@ -1,4 +1,4 @@
-//! What operators are shown of servers and tools, as data.
+//! Records of servers and tools for operators, as JSON.
 
 use std::{
     collections::HashMap,
@@ -12,21 +12,19 @@ use tool_scan::escape_line;
 use crate::Toolplane;
 
 impl Toolplane {
-    /// How each server is, as JSON objects for its operators:
+    /// Returns the status of each server as JSON objects, for its operators:
     ///
     /// - `name`, and `state`: `not started`, `starting`, `ready`, `failed` or `stopped`;
-    /// - `since`, the time of day at which it came into that state, and `in_state_ms`, how long ago that was;
-    /// - `start`: `lazy` or `eager`; `lists`: `read` in this run, `kept` from an earlier one, or `missing`;
-    ///   `checked_at_start`: whether a health check is a part of its start;
-    /// - `attempts`: how many tries its start took so far;
-    /// - `retry_in_ms`: how long it is left alone before it is tried again, if it is;
-    /// - `n_tools`, `n_restarts`, and `start_ms`: how long the last start took;
-    /// - `reason`: why it has failed; `last_error`: why it failed last, if it is well since;
-    /// - `detail`: what it says of itself, or the end of what it wrote to stderr;
-    /// - `n_warnings`: the number of warnings about what it lists, and of entries that are not offered, and
-    ///   `first_warning`.
+    /// - `since`, the time of day at which it entered that state, and `in_state_ms`, the time since then;
+    /// - `start`: `lazy` or `eager`; `lists`: `read` in this run, `kept` from an earlier one, or `missing`; `checked_at_start`: whether a health check is part of its start;
+    /// - `attempts`: number of attempts of its start so far;
+    /// - `retry_in_ms`: time until the next attempt, if it waits;
+    /// - `n_tools`, `n_restarts`, and `start_ms`: duration of the last start;
+    /// - `reason`: why it has failed; `last_error`: the last failure, if it has recovered;
+    /// - `detail`: its own description, or the end of its output on stderr;
+    /// - `n_warnings`: number of warnings about its lists, including omitted entries, and `first_warning`.
     ///
-    /// Secrets are hidden in it, but it names what is inside: it is nothing for models.
+    /// Secrets are hidden, but internal names are not: not for models.
     #[must_use]
     pub fn server_records(&self) -> Vec<Value> {
         let wall = self.0.clock.wall();
@@ -44,7 +42,7 @@ impl Toolplane {
         records.collect()
     }
 
-    /// Warnings about what each source lists: entries that are not offered, then other warnings.
+    /// Returns the warnings about the lists of each source: omitted entries first, then other warnings.
     fn source_warnings(&self) -> HashMap<String, Vec<String>> {
         let refused = self.refused().into_iter().map(|refused| {
             let kind = refused.feature.as_str();
@@ -63,8 +61,8 @@ impl Toolplane {
         by_source
     }
 
-    /// How the server of a tool is, as a JSON object: `state`, `start`, `lists`, `attempts` and the rest of what
-    /// [`Toolplane::server_records`] says of when it is started and how that went; `None` for a tool of no server.
+    /// Returns the status of the server of a tool as a JSON object: `state`, `start`, `lists`, `attempts` and the
+    /// further members of [`Toolplane::server_records`] about its start; `None` for a tool without a server.
     #[must_use]
     pub fn server_record_of(&self, tool: &Tool) -> Option<Value> {
         let upstream = tool.state().upstream()?;
@@ -79,9 +77,10 @@ impl Toolplane {
         Some(Value::Object(record))
     }
 
-    /// The tools that are switched off, as JSON objects for their operators: `tool`, `digest` of its definition in
-    /// hexadecimal digits, `reason`, `since`, and `by`: `operator` for one that was switched off by hand, or `credentials` for
-    /// one whose credentials were refused. The latter has `retry_in_ms`: in how long a call is let through to try it out.
+    /// Returns the disabled tools as JSON objects, for their operators: `tool`, `digest` of its definition in
+    /// hexadecimal digits, `reason`, `since`, and `by`: `operator` for a tool that an operator disabled, or
+    /// `credentials` for one whose credentials were rejected. The latter has `retry_in_ms`: the time until a call may
+    /// probe it.
     #[must_use]
     pub fn disabled_records(&self) -> Vec<Value> {
         let now = self.0.clock.now();
@@ -99,9 +98,10 @@ impl Toolplane {
         by_hand.chain(refused).collect()
     }
 
-    /// What is remembered of a call, as a JSON object for operators: `id`, `state` (`running`, `open`, `answered`, `failed`
-    /// or `unknown`), `tool`, `principal`, `tenant`, `begun`, the `key` if its caller gave one, and the `error` that its
-    /// caller was told, with `kind`, `message` and, where the tool may have run, `may_have_run`. Secrets are hidden in it, and it holds neither arguments nor answers.
+    /// Returns the ledger entry of a call as a JSON object for operators: `id`, `state` (`running`, `open`,
+    /// `answered`, `failed` or `unknown`), `tool`, `principal`, `tenant`, `begun`, the `key` if its caller sent one,
+    /// and the `error` of the call, with `kind`, `message` and, if the tool may have run, `may_have_run`. Secrets are
+    /// hidden; arguments and results are not included.
     #[must_use]
     pub fn ledger_record(&self, entry: &LedgerEntry) -> Value {
         let mut record = json!({
@@ -146,7 +146,7 @@ fn record(name: &str, status: &SourceStatus, wall: SystemTime) -> Map<String, Va
     record
 }
 
-/// What anybody may know of a server who may know that it is there: neither addresses nor what it said.
+/// Returns the public status of a server, for everyone who may know of it: without addresses and messages.
 pub(crate) fn public_record(name: &str, status: &SourceStatus, wall: SystemTime) -> Map<String, Value> {
     let mut record = Map::new();
     let mut add = |key: &str, value: Value| {
@@ -169,7 +169,7 @@ pub(crate) fn public_record(name: &str, status: &SourceStatus, wall: SystemTime)
     record
 }
 
-/// Where the lists of a server come from.
+/// Returns the origin of the lists of a server as a word.
 fn lists(status: &SourceStatus) -> &'static str {
     match (status.has_kept_lists, status.has_lists) {
         (true, _) => "kept",

@@ -1,4 +1,4 @@
-//! How well everything is, and who is told.
+//! Health of tools and servers, readiness, and alerts.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,13 +8,14 @@ use tool_manifest::Configuration;
 use tool_observe::{AlertMonitor, HealthBook};
 
 use crate::{
-    Checked, Toolplane, builder::alert_settings, checks::Checks, executors::left_out, required::Required,
+    CheckOutcome, Toolplane, build::builder::alert_settings, build::executors::left_out,
+    operate::checks::Checks, operate::required::Required,
 };
 
-/// How often alerts are looked for.
-const LOOK: Duration = Duration::from_secs(5);
+/// Interval at which alerts are evaluated.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What watches over the health of a toolplane.
+/// Monitor of the health of a toolplane.
 pub(crate) struct HealthMonitor {
     pub(crate) book: Arc<HealthBook>,
     pub(crate) monitor: AlertMonitor,
@@ -22,46 +23,46 @@ pub(crate) struct HealthMonitor {
     pub(crate) required: Required,
 }
 
-/// Whether everything is there that calls need.
+/// Readiness: the state of everything that calls need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Readiness {
-    /// What is missing; it is ready if nothing is. Without secrets and addresses.
+    /// Reasons for not being ready; empty if ready. Without secrets and addresses.
     pub reasons: Vec<String>,
-    /// The state of each server.
+    /// State of each server.
     pub servers: Vec<(String, &'static str)>,
-    /// The seed of the faults that are injected on purpose, if any are.
+    /// Seed of the faults that are injected on purpose, if any.
     pub chaos: Option<u64>,
 }
 
 impl HealthMonitor {
-    /// Goes by this configuration from now on. The figures, and the alerts that fire, stay.
-    pub(crate) fn adopt(&self, configuration: &Configuration) {
-        self.required.adopt(configuration);
+    /// Applies a new configuration. Figures and firing alerts stay.
+    pub(crate) fn reconfigure(&self, configuration: &Configuration) {
+        self.required.reconfigure(configuration);
         self.book.look_back(configuration.health.window);
-        self.monitor.adopt(alert_settings(configuration));
-        self.checks.adopt(&configuration.health);
+        self.monitor.reconfigure(alert_settings(configuration));
+        self.checks.reconfigure(&configuration.health);
     }
 }
 
 impl Toolplane {
-    /// How the attempts of the last minutes went, for each tool and each server: an observer's book, which implements
-    /// the port [`tool_core::Health`] as well.
+    /// Returns the figures of recent attempts, for each tool and each server. The book also implements the port
+    /// [`tool_core::Health`].
     #[must_use]
     pub fn health(&self) -> &Arc<HealthBook> {
         &self.0.watch.book
     }
 
-    /// Watches over the health of everything: checks servers and endpoints as configured, raises alerts, and starts the
-    /// servers that are required whenever they are not there. Never ends; without it nothing is checked, no figures raise
-    /// an alert, and a required server that has ended is started again when it is needed. For programs that serve for long.
+    /// Monitors the health of everything: checks servers and endpoints as configured, raises alerts, and restarts
+    /// required servers. Never completes. Without it nothing is checked, no figures raise an alert, and a required
+    /// server is restarted on its next use. For long-running programs.
     ///
     /// # Cancellation
-    /// Dropping the future ends the watch.
+    /// Dropping the future ends the monitoring.
     pub async fn watch_health(&self) {
         let raise = async {
             loop {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
                 for alert in self.0.watch.monitor.check(&self.0.watch.book) {
                     self.0.observers.emit(&Event::Alert { alert: &alert });
                 }
@@ -74,20 +75,20 @@ impl Toolplane {
         }
     }
 
-    /// Checks once everything that can be checked: the servers that were needed before, and the health check endpoints
-    /// of tools. What it finds counts for their health.
-    pub async fn check_health(&self) -> Vec<Checked> {
+    /// Checks once everything that can be checked: the servers in use, and the health check endpoints of tools. The
+    /// results count for their health.
+    pub async fn check_health(&self) -> Vec<CheckOutcome> {
         self.0.watch.checks.once().await
     }
 
-    /// Whether every server is ready that the configuration calls required, and no tool needs what was left out of this
-    /// build.
+    /// Returns the readiness: every required server must be ready, and no tool may need an executor that this build
+    /// lacks.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.readiness_by(&self.sources())
     }
 
-    /// Whether it is ready if its sources are like this.
+    /// Returns the readiness for these states of its sources.
     pub(crate) fn readiness_by(&self, sources: &[(String, SourceStatus)]) -> Readiness {
         let required = &self.0.watch.required;
         let mut readiness = Readiness {
@@ -109,7 +110,7 @@ impl Toolplane {
         readiness
     }
 
-    /// The tools that cannot run since their kind was left out of this build.
+    /// Returns the tools whose executor this build lacks.
     fn left_out(&self) -> Vec<String> {
         let kinds: HashMap<_, _> = left_out().collect();
         if kinds.is_empty() {
@@ -129,7 +130,7 @@ impl Toolplane {
 }
 
 impl Readiness {
-    /// Whether nothing is missing.
+    /// Returns `true` if nothing is missing.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.reasons.is_empty()

@@ -3,33 +3,33 @@ use std::sync::Arc;
 use tool_core::{Descriptor, PiiHandling};
 use tool_manifest::Diagnostics;
 
-/// Why a toolplane could not be built.
+/// Error of building a toolplane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The configuration is not usable: every problem that was found.
     #[error("the configuration is not usable")]
     Configuration(#[source] Diagnostics),
-    /// Two sources of tools have this name, so neither could be told from the other.
+    /// Two sources of tools have this name and could not be told apart.
     #[error("two sources of tools have the name `{0}`")]
     SourceTwice(String),
-    /// A tool asks for a protection that nothing gives.
+    /// A tool requires a protection that is not supported.
     #[error(
         "the tool `{tool}` asks for `pii_handling: {handling}`, and nothing does that: personal data would pass as they are"
     )]
     NoProtection {
-        /// The tool.
+        /// Tool.
         tool: String,
-        /// The protection, `anonymize` or `encrypt`.
+        /// Protection, `anonymize` or `encrypt`.
         handling: &'static str,
     },
-    /// The configuration wants something that was left out of this build.
+    /// The configuration needs a part that this build lacks.
     #[error("this build was made without {0}")]
     LeftOut(&'static str),
 }
 
 impl BuildError {
-    /// Refuses tools that ask for a protection that nothing gives.
+    /// Refuses tools that require a protection that is not supported.
     pub(crate) fn of_protection<'a>(
         tools: impl IntoIterator<Item = &'a Arc<Descriptor>>,
     ) -> Result<(), Self> {
@@ -46,8 +46,8 @@ impl BuildError {
     }
 }
 
-/// Why a server does not run or a tool cannot be used. It may name what is inside, such as a program's path, so it is told as a cause, which
-/// the operator sees and a model does not.
+/// Reason why a server does not run or a tool cannot be used. It may contain internal names, such as a program's
+/// path, so it is the cause of an error, which the operator sees and a model does not.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NotUsable(pub(crate) String);

@@ -1,4 +1,4 @@
-//! The policy of a configuration, as the layers want it.
+//! Conversion of a configuration's policy into the settings of layers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,9 +6,9 @@ use tool_core::{Caller, Pattern};
 use tool_manifest::{ApprovalSpec, CallLimitsSpec, Configuration, PolicySpec, ToolChoiceSpec};
 use tool_policy::{ApprovalRules, CallLimits, Micros, Rules, ToolChoice};
 
-use crate::plane::Callers;
+use crate::plane::DefaultCallers;
 
-/// Who may call what, and how much.
+/// Returns the rules of admission and quotas.
 pub(crate) fn rules(configuration: &Configuration) -> Rules {
     let spec = &configuration.policy;
     Rules {
@@ -49,16 +49,16 @@ fn approval(spec: &ApprovalSpec) -> ApprovalRules {
     }
 }
 
-/// Those whom edges call for unless they know better.
-pub(crate) fn callers(configuration: &Configuration) -> Callers {
+/// Returns the default callers of surfaces without authentication.
+pub(crate) fn callers(configuration: &Configuration) -> DefaultCallers {
     let policy = &configuration.policy;
-    Callers {
+    DefaultCallers {
         local: Arc::new(caller(policy, Caller::local())),
         anonymous: Arc::new(caller(policy, Caller::anonymous())),
     }
 }
 
-/// The caller with what the policy permits it.
+/// Adds the permissions of the policy to a caller.
 fn caller(policy: &PolicySpec, caller: Caller) -> Caller {
     let granted = policy.permissions.get(&*caller.principal).into_iter().flatten();
     Caller {

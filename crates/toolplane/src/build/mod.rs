@@ -1,0 +1,11 @@
+//! Building of a toolplane from a configuration, and its replacement by another one.
+
+pub(crate) mod builder;
+pub(crate) mod chaos;
+pub(crate) mod error;
+pub(crate) mod executors;
+#[cfg(feature = "exec-mcp")]
+pub(crate) mod list_store;
+pub(crate) mod policies;
+pub(crate) mod reload;
+pub(crate) mod telemetry;

@@ -1,0 +1,9 @@
+//! Requests of callers: calls, turns, views, lists and subscriptions.
+
+pub(crate) mod listing;
+pub(crate) mod reentry;
+pub(crate) mod request;
+pub(crate) mod subscriptions;
+pub(crate) mod turn;
+pub(crate) mod view;
+pub(crate) mod views;
