@@ -98,7 +98,7 @@ async fn approval_is_asked_for_whatever_the_tool_is_called() {
     plane.shutdown().await;
 }
 
-/// Who approved a payment on one server did not approve it on another.
+/// Tests that an approval of a payment on one server does not apply to another.
 #[tokio::test]
 async fn an_approval_is_for_the_server_as_it_was_set_up() {
     let (staging, production) = (server().await, server().await);

@@ -1,4 +1,4 @@
-//! Circuit breakers of tools and of what runs them, in the standard stack.
+//! Circuit breakers of tools and of upstreams, in the standard stack.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Caches in the standard stack: for which tools, for whom, and what a call is told.
+//! Caches in the standard stack: eligible tools, sharing callers, and the information for the caller.
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ fn plane(script: &Script, configuration: Configuration, tool: TestTool) -> Toolp
         .expect("can be set up")
 }
 
-/// What a reply says of where it comes from.
+/// Returns the cache status of a reply.
 async fn status(plane: &Toolplane, request: CallRequest) -> Value {
     let Ok(Outcome::Reply(reply)) = plane.call(request).await else {
         panic!("no reply");
@@ -71,7 +71,7 @@ async fn an_identical_call_within_the_time_to_live_is_answered_from_the_cache() 
         Value::Null
     );
     advance(59 * SECOND).await;
-    // The same in another order.
+    // Equal arguments in another order.
     let again = CallRequest::new("search")
         .json(r#"{"n": 1, "q": "a"}"#)
         .expect("valid arguments");
@@ -211,7 +211,8 @@ async fn a_shared_call_is_tried_again_once_for_all_and_explained_to_the_first() 
     assert_eq!(layers(&second), before);
 }
 
-/// Where a cache may be, a tool changes nothing: who cannot wait for the call that is made for all may ask again.
+/// Tests that a caller whose deadline ends during a shared execution may call again: a tool with a cache changes
+/// nothing.
 #[tokio::test(start_paused = true)]
 async fn whose_time_ends_while_a_shared_call_runs_is_told_timeout_and_not_that_nobody_knows() {
     let hasty = || request(&json!({})).deadline(SECOND);

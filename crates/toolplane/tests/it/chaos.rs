@@ -45,7 +45,7 @@ fn plane(chaos: ChaosLayer, script: &Script, overrides: Overrides) -> Toolplane 
         .expect("usable")
 }
 
-/// How many of 50 calls succeed.
+/// Counts the successes of 50 calls.
 async fn n_successes(plane: &Toolplane) -> usize {
     let mut n_successes = 0;
     for _ in 0..50 {
@@ -161,7 +161,7 @@ async fn what_may_not_run_twice_never_does() {
     );
 }
 
-/// When attempts ended.
+/// Times at which attempts ended.
 #[derive(Default)]
 struct Instants(Mutex<Vec<Instant>>);
 

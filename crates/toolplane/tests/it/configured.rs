@@ -157,7 +157,7 @@ tools:
         [("TOKEN", "hunter2-hunter2")],
         loaded.configuration.secrets.clone(),
     );
-    // What an executor does with it when it is needed.
+    // An executor does this on first use.
     let known = redactor.watching(Arc::new(secrets));
     let template = Template::parse("${secret:token}").expect("valid");
     template.resolve(&*known).await.expect("there is a value");

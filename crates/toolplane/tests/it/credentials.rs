@@ -22,7 +22,7 @@ use toolplane::{
 
 use crate::health::Told;
 
-/// How long a test may hang before it fails.
+/// Time after which a hanging test fails.
 const LONG: Duration = Duration::from_secs(30);
 
 /// An API that accepts one token, and counts.

@@ -1,4 +1,4 @@
-//! What observers are told of what the standard stack does to calls.
+//! Events of calls through the standard stack, as observers receive them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use toolplane::{
     },
 };
 
-/// Writes down in words what layers tell.
+/// Records events in words.
 #[derive(Default)]
 struct Notebook(Mutex<Vec<String>>);
 
@@ -60,7 +60,7 @@ fn down() -> Step {
 }
 
 async fn call(plane: &Toolplane) {
-    // How it ends is what the events tell.
+    // The events tell how it ends.
     let _ = plane.call(CallRequest::new("t")).await;
 }
 

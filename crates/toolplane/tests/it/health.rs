@@ -1,4 +1,4 @@
-//! Health of tools and servers in the standard stack: figures, alerts, checks, and who is told.
+//! Health of tools and servers in the standard stack: figures, alerts and checks.
 
 use std::{
     sync::{
@@ -214,7 +214,7 @@ async fn a_server_is_asked_as_often_as_configured_and_its_failure_shows() {
     assert_eq!(plane.health().upstream("files").status, HealthStatus::Healthy);
 }
 
-/// A server in the place of one that failed is not asked before somebody needs it.
+/// Tests that a server that replaces a failed one is not checked before its first use.
 #[tokio::test(start_paused = true)]
 async fn what_a_check_found_is_forgotten_when_there_is_nothing_to_ask() {
     let (server, told) = (Arc::new(Server::new(Vec::new())), Arc::new(Told::default()));
@@ -259,7 +259,7 @@ async fn what_a_check_found_is_forgotten_when_it_is_not_checked_any_more() {
     sleep(6 * SECOND).await;
     assert_eq!(told.take(), ["tool `a` health_check resolved"]);
     assert_eq!(plane.health().tool("a").status, HealthStatus::Unknown);
-    // A host of which no tool is left is not shown for ever.
+    // A host without tools disappears from the page.
     let n_hosts = || {
         let page = plane.health_page(&plane.local_caller()).to::<serde_json::Value>();
         page.expect("JSON")["servers"].as_array().expect("a list").len()

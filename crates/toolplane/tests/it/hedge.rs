@@ -22,7 +22,7 @@ use toolplane::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A tool that answers in 10 ms, and every so many times in 5 s.
+/// Tool that answers in 10 ms, and regularly in 5 s.
 #[derive(Clone)]
 struct Varies {
     slow: usize,
@@ -119,7 +119,7 @@ async fn a_call_that_is_given_up_takes_both_attempts_with_it() {
     );
 }
 
-/// How many of a thousand calls, a hundred a second, take longer than a second.
+/// Counts the calls that take longer than a second, out of a thousand at a hundred per second.
 async fn slow_calls(settings: &str) -> (usize, usize) {
     let (varies, metrics) = (Varies::new(20), Arc::new(Metrics::new()));
     let plane = plane(&varies, settings, &metrics);

@@ -19,23 +19,23 @@ use toolplane::{
     manifest::Configuration,
 };
 
-/// How many callers there are, each with one call at a time of one tool.
+/// Number of callers, each with one call at a time of one tool.
 const CALLERS: usize = 200;
-/// How long they go on.
+/// Duration of the load.
 const LASTS: Duration = Duration::from_secs(60);
-/// What a caller does with an answer, or with none.
+/// Pause of a caller after an answer or a failure.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a call may take.
+/// Time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How many calls may run of the tool that hangs, and of all tools. Without a limit of its own, the one that hangs would have
-/// every place.
+/// Maximum number of concurrent calls of the hanging tool, and of all tools. Without a limit of its own, the hanging
+/// tool would take every permit.
 const MOST: u32 = 4;
 const TOTAL: u32 = 32;
 
 const HUNG: &str = "hung";
 const TOOLS: [&str; 5] = [HUNG, "one", "two", "three", "four"];
 
-/// Tools that take their time, one of which may hang.
+/// Slow tools, one of which may hang.
 #[derive(Clone, Default)]
 struct Works(Arc<Seen>);
 
@@ -43,7 +43,7 @@ struct Works(Arc<Seen>);
 struct Seen {
     hangs: AtomicBool,
     n_arrivals: AtomicU64,
-    /// Of the tool that hangs.
+    /// Calls of the hanging tool.
     n_running: AtomicUsize,
     most_running: AtomicUsize,
 }
@@ -82,7 +82,7 @@ impl Invoke for Works {
     }
 }
 
-/// How long calls took.
+/// Durations of calls.
 #[derive(Default)]
 struct Took {
     hung: Vec<Duration>,

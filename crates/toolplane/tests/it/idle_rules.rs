@@ -1,4 +1,4 @@
-//! Rules that match nothing, and settings that promise what nothing does.
+//! Rules that match nothing, and settings without an effect.
 
 use std::{
     io,

@@ -265,14 +265,14 @@ async fn a_lazy_server_whose_lists_are_kept_waits_until_it_is_needed() {
         ("", "defaults: {start: eager}", true),
         (", start: lazy", "defaults: {start: eager}", false),
         (", required: true", "", true),
-        // Nothing else says what it offers.
+        // No other source lists its offers.
         (", keep_lists: false", "", true),
     ] {
         let world = World::new(&["a"]).await;
         world.first_run().await;
         let plane = world.plane_with(settings, rest);
         let what = format!("{settings} {rest}");
-        // Only what is required has to be there.
+        // Only required servers must run.
         let is_required = settings.contains("required");
         assert_eq!(plane.readiness().is_ready(), !is_required, "{what}");
         plane.start_servers().await;

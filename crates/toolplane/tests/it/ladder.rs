@@ -1,4 +1,4 @@
-//! What is given when a call fails, in the standard stack: fallbacks that are called as themselves, kept answers, given ones.
+//! Fallback steps in the standard stack: fallback tools, stale results, defaults.
 
 use std::{
     sync::{Arc, Mutex},
@@ -78,7 +78,7 @@ fn down() -> Step {
     fails(ErrorKind::Unavailable)
 }
 
-/// The value of a reply, and what it says of how it was found.
+/// Returns the value of a reply and its mark of a degraded result.
 fn told(result: Result<Outcome, ToolError>) -> (Value, Value) {
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("no reply: {result:?}");
@@ -336,7 +336,7 @@ async fn a_key_is_spent_when_nobody_knows_whether_a_fallback_ran() {
     assert_eq!((first.n_calls(), other.n_calls()), (2, 2));
 }
 
-/// What a tool answers that reports a failure: it ran.
+/// Returns the answer of a tool that reports a failure: it ran.
 fn reports() -> Step {
     Step::Reply(Reply::result(RawJson::object(), true))
 }
@@ -373,7 +373,7 @@ async fn an_approval_is_spent_when_a_fallback_ran() {
             _ => ErrorKind::Unavailable,
         };
         assert_eq!(kind(plane.call(CallRequest::new("pay")).await), expected);
-        // What nobody tried may be tried again without another question.
+        // A call that was not attempted may be repeated without another approval.
         let again = plane.call(CallRequest::new("pay")).await;
         assert_eq!(
             matches!(again, Ok(Outcome::Pending(_))),

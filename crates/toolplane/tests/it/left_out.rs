@@ -1,4 +1,4 @@
-//! What a build says of a configuration that needs what was left out of it.
+//! Errors of a build that lacks what the configuration needs.
 
 use toolplane::{
     BuildError, Toolplane,

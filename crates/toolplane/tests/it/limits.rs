@@ -1,4 +1,4 @@
-//! Limits in the standard stack: where they come from, and what a call meets.
+//! Limits in the standard stack: their origin and their effect on calls.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 

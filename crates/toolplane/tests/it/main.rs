@@ -17,6 +17,7 @@ mod events;
 #[cfg(feature = "exec-mcp")]
 mod fallback_lookup;
 mod health;
+mod health_signals;
 mod hedge;
 mod hung;
 mod idempotency;
@@ -46,7 +47,6 @@ mod resilience;
 #[cfg(feature = "exec-mock")]
 mod result_size;
 mod scenarios;
-mod signs;
 #[cfg(feature = "exec-mcp")]
 mod sources;
 mod spans;

@@ -1,4 +1,4 @@
-//! What may follow a failure of a tool, by what its upstream answers: over HTTP and over MCP.
+//! Consequences of a failure, by the answer of the upstream: over HTTP and over MCP.
 
 use std::sync::{
     Arc,
@@ -16,7 +16,7 @@ use toolplane::{
     manifest::{LoadOptions, Syntax, load},
 };
 
-/// What is done when a call fails: the tool's settings for it.
+/// Settings of the tool for failed calls.
 const FOLLOWS: [&str; 4] = [
     "on_failure: [{fallback: alt}]",
     "cache: {ttl: 0s}, on_failure: [{stale: 1h}]",

@@ -1,4 +1,4 @@
-//! What the page of metrics says of calls through the standard stack.
+//! Metrics of calls through the standard stack.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ fn with(name: &str, overrides: Overrides) -> TestTool {
     tool
 }
 
-/// The lines of these metrics, without what only describes them.
+/// Returns the lines of these metrics without comments.
 fn lines(metrics: &Metrics, names: &[&str]) -> Vec<String> {
     let page = metrics.render();
     let is_wanted = |line: &&str| names.iter().any(|name| line.starts_with(&format!("{name}{{")));
@@ -40,7 +40,7 @@ fn lines(metrics: &Metrics, names: &[&str]) -> Vec<String> {
 }
 
 async fn call(plane: &Toolplane, tool: &str) {
-    // How it ends is what is counted.
+    // Its end is what is counted.
     let _ = plane.call(CallRequest::new(tool)).await;
 }
 

@@ -51,7 +51,7 @@ async fn a_global_provider_gets_spans_also_if_it_is_set_late() {
     assert_eq!(attempt.parent_span_id, call.span_context.span_id());
 }
 
-/// A meter provider that keeps what it exports.
+/// Creates a meter provider that stores its exports.
 fn meters() -> (SdkMeterProvider, InMemoryMetricExporter) {
     let exporter = InMemoryMetricExporter::default();
     let reader = PeriodicReader::builder(exporter.clone()).build();

@@ -1,4 +1,4 @@
-//! What is sent out: checks of endpoints and webhooks, and servers that they go to.
+//! Outgoing requests: health checks of endpoints and webhooks, with the servers that receive them.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use crate::health::Server;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An HTTP server that answers every request with this status, and tells what it got.
+/// Starts an HTTP server that answers every request with this status and reports the requests.
 pub(crate) async fn endpoint(status: &'static str) -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
     let address = listener.local_addr().expect("it is bound");

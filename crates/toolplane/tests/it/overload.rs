@@ -24,13 +24,13 @@ use toolplane::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long a call may take.
+/// Time limit of a call.
 const DEADLINE: Duration = Duration::from_secs(4);
-/// How many calls run at once; each takes a tenth of a second on average.
+/// Number of concurrent calls; each takes a tenth of a second on average.
 const PLACES: u32 = 10;
-/// How many calls a second the tool can do.
+/// Number of calls per second that the tool can serve.
 const CAPACITY: u64 = 100;
-/// How long the load lasts, and from when on it counts.
+/// Duration of the load, and the time after which it counts.
 const LOAD: Duration = Duration::from_secs(20);
 const WARM: Duration = Duration::from_secs(2);
 
@@ -69,19 +69,19 @@ impl Invoke for Works {
     }
 }
 
-/// What came of a load.
+/// Results of a load.
 struct Came {
     /// Calls that were answered while it counted.
     n_answered: usize,
-    /// Why others were not, and how long it took to say so.
+    /// Errors of the others, and the time until each.
     refusals: Vec<(ToolError, Duration)>,
     longest_wait: Duration,
-    /// How many calls there were at once at most, waiting and running.
+    /// Maximum number of calls in flight, waiting and running.
     most_open: usize,
     most_running: usize,
 }
 
-/// So many calls a second, evenly.
+/// Generates this number of calls per second, evenly spaced.
 async fn load(per_second: u64, queue: u32, retry: Option<RetrySettings>) -> Came {
     let works = Works(Arc::new(Seen {
         start: Instant::now(),
@@ -164,8 +164,8 @@ async fn four_times_the_load_is_answered_or_refused_at_once_and_as_much_is_done_
         );
         assert!(came.longest_wait <= DEADLINE / 4, "{:?}", came.longest_wait);
         assert_eq!(came.most_running, PLACES as usize);
-        // What can be done in a quarter of the deadline; more only before it is known how long calls take. And the call
-        // that is about to be refused.
+        // The calls that a quarter of the deadline can serve; more only before durations are known. And the call that
+        // is about to be shed.
         let most_waiting = u64::from(queue).min(CAPACITY * (DEADLINE / 4).as_secs() * 5 / 4);
         assert!(
             came.most_open as u64 <= u64::from(PLACES) + most_waiting + 1,
@@ -180,7 +180,7 @@ async fn four_times_the_load_is_answered_or_refused_at_once_and_as_much_is_done_
             assert!(error.retry_after().is_some(), "{error}");
             n_late += usize::from(*took > Duration::from_millis(10));
         }
-        // How long calls will take is not known, only how long they took.
+        // Future durations are unknown, only past ones.
         assert!(
             n_late * 100 <= n_refused,
             "{n_late} of {n_refused} waited in vain"

@@ -36,7 +36,7 @@ fn plane(rule: PartialRule, script: &Script, metrics: &Arc<Metrics>) -> Toolplan
         .expect("it can be set up")
 }
 
-/// The value of a reply, and what is said under these keys of its `_meta`.
+/// Returns the value of a reply and the values under these keys of its `_meta`.
 fn told(result: Result<Outcome, ToolError>) -> (Value, Value, Value) {
     let Ok(Outcome::Reply(reply)) = result else {
         panic!("no reply: {result:?}");

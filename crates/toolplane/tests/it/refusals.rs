@@ -1,4 +1,4 @@
-//! What an upstream does not take: a caller's fault, for which nobody else pays.
+//! Calls that an upstream refuses: faults of the caller, which affect nobody else.
 
 use mcp_mock::{Misbehaviour, MockHttp, MockReply, MockServer, MockTool, RpcError};
 use toolplane::{
@@ -73,7 +73,7 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
         let refusal = MockReply::usual().misbehave(Misbehaviour::status(status));
         assert_eq!(twenty(refusal).await, kind, "{status}");
     }
-    // What the code leaves open, the status says.
+    // The code is ambiguous; the status decides.
     let refusal = MockReply::usual().misbehave(Misbehaviour::Status {
         status: 400,
         headers: Vec::new(),
@@ -82,7 +82,7 @@ async fn what_its_status_says_of_a_request_opens_no_breaker_and_is_not_tried_aga
     assert_eq!(twenty(refusal).await, ErrorKind::InvalidArguments);
 }
 
-/// An endpoint that is gone is no fault of the call: what stands in for the tool is called, and still nothing is held back.
+/// Tests that a vanished endpoint is no fault of the call: the fallback is called, and no breaker opens.
 #[tokio::test]
 async fn an_endpoint_that_is_gone_is_stood_in_for_and_opens_no_breaker() {
     let gone = MockReply::usual().misbehave(Misbehaviour::status(404));

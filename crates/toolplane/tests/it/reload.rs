@@ -1,4 +1,4 @@
-//! Another configuration in the place of the present one, while calls are made.
+//! Replacement of the configuration while calls are made.
 
 use std::{sync::Arc, time::Duration};
 
@@ -180,7 +180,7 @@ async fn what_is_known_of_the_tools_of_a_server_is_kept_when_its_settings_change
     }
     assert_eq!(kind(&plane, "s__x").await, None);
     assert_eq!(plane.health().tool("s__x").n_calls, 2);
-    // What does not come back is forgotten, and so is what its server has no more.
+    // Removed tools are forgotten, and so are tools that their server has removed.
     for gone in [yaml(", exclude: [x]"), loaded("tools: {}")] {
         plane.reload(&gone).expect("usable");
         names(&plane).await;
@@ -287,7 +287,7 @@ tools: {{a: {{description: d, executor: {{kind: scripted}}}}}}"
         .reload(&yaml(&format!("webhook: {{url: '{one}'}}")))
         .expect("usable");
     raise().await;
-    // What waits to be sent is sent, though there is another by then.
+    // Queued messages are sent, although another webhook exists by then.
     plane
         .reload(&yaml(&format!("webhook: {{url: '{other}'}}")))
         .expect("usable");

@@ -1,4 +1,4 @@
-//! What a cache keeps while a configuration takes the place of another.
+//! Content of the cache across a reload.
 
 use std::{
     path::Path,
@@ -24,7 +24,7 @@ fn loaded(yaml: &str) -> Loaded {
     load(&LoadOptions::new().text("configuration", Syntax::Yaml, yaml)).expect("usable")
 }
 
-/// What each tool's answer says of where it comes from: nothing, if the tool was called.
+/// Returns the cache status of each tool's answer; `null` if the tool was called.
 async fn statuses(plane: &Toolplane) -> Vec<Value> {
     let mut statuses = Vec::new();
     for tool in ["mock", "file", "plain", "valued", "served"] {

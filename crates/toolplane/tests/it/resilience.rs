@@ -110,7 +110,7 @@ async fn of_ten_thousand_calls_one_is_the_probe_in_every_round() {
             .expect_err("nobody answers");
     }
     for round in 1..=ROUNDS {
-        // The longest pause, and what is added to it at most.
+        // The longest pause and the largest jitter.
         advance(73 * SECOND).await;
         let mut calls = JoinSet::new();
         for _ in 0..10_000 {

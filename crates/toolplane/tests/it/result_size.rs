@@ -1,4 +1,4 @@
-//! How large results may be, whatever runs the tool.
+//! Size limits of results, for every kind of executor.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Servers as the facade sees them: where they stand, and who is told.
+//! Servers as the facade sees them: states and observers.
 
 use std::{
     sync::{Arc, Mutex},
@@ -20,11 +20,11 @@ use toolplane::{
     policy::Redactor,
 };
 
-/// How long a test may hang before it fails.
+/// Time after which a hanging test fails.
 const LONG: Duration = Duration::from_secs(30);
 const TOKEN: &str = "hunter2-hunter2";
 
-/// Writes down in words what sources come to.
+/// Records changes of sources in words.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -41,7 +41,7 @@ impl Observe for Told {
 }
 
 impl Told {
-    /// What was told, as soon as it is so much.
+    /// Returns the records once there are this many.
     async fn come_to(&self, count: usize) -> Vec<String> {
         let lines = || self.0.lock().expect("no test panics with it").clone();
         let told = async {
@@ -135,7 +135,7 @@ async fn a_reason_is_told_without_its_secrets() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let cause = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(cause.contains("cannot run") && !cause.contains(TOKEN), "{cause}");
-    // Where anybody may look, there is no reason at all.
+    // A public page contains no reason.
     let page = plane.health_page(&Caller::local()).to_string();
     assert!(
         page.contains(r#""attempts":1"#) && !page.contains("cannot run"),
@@ -143,7 +143,7 @@ async fn a_reason_is_told_without_its_secrets() {
     );
 }
 
-/// A start that fails its health check is told like any other that fails.
+/// Tests that a start whose health check fails is reported like any failed start.
 #[tokio::test]
 async fn a_health_check_is_a_part_of_the_start() {
     let server = MockServer::builder()
@@ -283,7 +283,7 @@ async fn a_prompt_that_is_off_is_switched_on_again() {
     plane.shutdown().await;
 }
 
-/// Tells of a task what it is given to tell.
+/// Sends the updates of a task that a test gives it.
 #[derive(Default)]
 struct Working(Mutex<Option<OnUpdate>>);
 

@@ -1,4 +1,4 @@
-//! What a trace says of calls through the standard stack.
+//! Spans of calls through the standard stack.
 
 use std::{
     sync::{Arc, Mutex},
@@ -19,7 +19,7 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The events of each call, in words: when, what, and what is said of it.
+/// Events of each call, in words: time, name and attributes.
 #[derive(Default)]
 struct Kept(Mutex<Vec<Vec<String>>>);
 
@@ -73,7 +73,7 @@ fn told(kept: &Kept) -> Vec<Vec<String>> {
 }
 
 async fn call(plane: &Toolplane) {
-    // How it ends is not what is looked at.
+    // The result does not matter.
     let _ = plane.call(CallRequest::new("t")).await;
 }
 
@@ -146,7 +146,7 @@ async fn it_says_how_long_a_call_paused_and_which_breaker_held_one_back() {
     };
     let pause = retry.strip_prefix("0ns toolplane.retry error.type=unavailable toolplane.pause_ms=");
     let pause: u128 = pause.expect("a retry").parse().expect("a number");
-    // Timers go by whole milliseconds.
+    // Timers have a resolution of a millisecond.
     assert!(paused.as_millis() - pause <= 1, "{retry}, and it was {paused:?}");
     assert_eq!(
         *opened,
@@ -191,7 +191,7 @@ async fn it_says_that_a_call_came_to_what_another_has_come_to() {
     assert_eq!(told(&kept), [vec![], vec!["0ns toolplane.replayed"]]);
 }
 
-/// What is said of spans that failed.
+/// Descriptions of failed spans.
 #[derive(Default)]
 struct Failures(Mutex<Vec<String>>);
 

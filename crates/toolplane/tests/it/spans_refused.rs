@@ -1,4 +1,4 @@
-//! What a trace says of calls that a layer refused: which one, and why.
+//! Spans of calls that a layer refused: the layer and the reason.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use toolplane::{
     policy::ApprovalVerdict,
 };
 
-/// What the traces of calls say of refusals: `layer reason`.
+/// Refusals in the traces of calls: `layer reason`.
 #[derive(Default)]
 struct Kept(Mutex<Vec<String>>);
 

@@ -114,7 +114,7 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
     let plane = plane(&script, tool);
     let explained = plane.call_explained(request("echo", &json!({}))).await;
     let mut spoke: Vec<_> = explained.decisions.iter().map(|note| note.layer).collect();
-    // What they say of the answer comes on its way back.
+    // Layers explain the answer on its way back.
     let answered = spoke
         .iter()
         .position(|layer| *layer == "executor")

@@ -66,14 +66,14 @@ async fn a_tool_that_is_switched_off_is_not_listed_and_not_called_until_it_is_on
         .await
         .expect_err("it is off");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    // It does not stand in for another either.
+    // It is no fallback either.
     let error = plane
         .call(CallRequest::new("other"))
         .await
         .expect_err("both fail");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 
-    // What an operator did by hand outlasts a reload, also one that changes rules.
+    // A switch of an operator survives a reload, even one that changes rules.
     let other_rules = format!("{CONFIGURATION}policy: {{blocklist: [nothing]}}\n");
     for text in [CONFIGURATION, &other_rules] {
         plane.reload(&loaded(text)).expect("usable");

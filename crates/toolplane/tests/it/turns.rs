@@ -50,7 +50,7 @@ async fn a_turn_makes_as_many_calls_as_the_policy_allows() {
         .filter_map(kind)
         .filter(|kind| *kind == ErrorKind::Denied);
     assert_eq!((n_refused.count(), script.n_calls()), (990, 10));
-    // Another turn of the conversation has what is left of that, and another conversation everything.
+    // Another turn of the conversation has the rest of its quota, and another conversation a full one.
     let (next, other) = (plane.turn("one"), plane.turn("other"));
     for _ in 0..20 {
         let _ = next.call(search()).await;
@@ -132,7 +132,7 @@ async fn a_call_that_waits_for_approval_counts_once_when_it_is_made() {
         .decide(&waiting[0].handle, ApprovalVerdict::Approve, "operator");
     decided.await.expect("can be decided");
     assert!(matches!(turn.call(search()).await, Ok(Outcome::Reply(_))));
-    // Nobody is asked about what is beyond the limit.
+    // A call beyond the quota asks for no approval.
     assert_eq!(kind(turn.call(search()).await), Some(ErrorKind::Denied));
     assert!(plane.approvals().list().await.expect("it works").is_empty());
 }

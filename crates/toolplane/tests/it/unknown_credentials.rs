@@ -1,4 +1,4 @@
-//! Where a credential that nobody has named goes when an upstream's error tells it: nowhere.
+//! An unnamed credential in an upstream's error: it is shown nowhere.
 
 use std::{
     error::Error,
@@ -14,7 +14,7 @@ use toolplane::{
 };
 use tracing::{Level, instrument::WithSubscriber};
 
-/// What operators are told: alerts, what spans say of their failure, and the log.
+/// Information for operators: alerts, span descriptions and the log.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -60,7 +60,7 @@ async fn it_reaches_neither_log_nor_span_nor_alert_nor_model() {
         "https://[redacted]@10.1.2.3:8080/v1 refused Authorization: Bearer [redacted] and api_key=[redacted]";
     let told = Told::default();
     let plane = Toolplane::builder()
-        // Of this kind operators are alerted.
+        // This kind raises an alert.
         .executor(Arc::new(Script::new([Step::Fail(ToolError::new(
             ErrorKind::Internal,
             said,

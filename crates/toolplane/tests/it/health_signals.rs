@@ -1,4 +1,4 @@
-//! Breakers and health count apart: what one of them takes for a failure, the other does as well.
+//! Breakers and health count separately and agree about failures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use toolplane::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What health and breakers took an attempt for.
+/// Judgement of health and breaker about an attempt.
 #[derive(Debug, PartialEq, Eq)]
 struct Taken {
     /// For a failure, by health: nothing if it did not count.
@@ -36,8 +36,8 @@ impl Taken {
     }
 }
 
-/// What an attempt at a tool was taken for that goes so and is waited for so long: that of the tool, and that of its upstream.
-/// One failure is enough for the breakers.
+/// Returns the judgements about an attempt with this outcome and patience: of the tool and of its upstream. One
+/// failure is enough for the breakers.
 async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
     let clock = TokioClock::new();
     let book = Arc::new(HealthBook::new(Arc::new(clock), HealthBook::WINDOW));
@@ -57,7 +57,7 @@ async fn taken(step: Step, patience: Duration) -> [Taken; 2] {
         .then(WatchAttemptLayer::new(observers))
         .around(script);
     let mut cx = call(tool.clone(), json!({}), Arc::new(clock));
-    // What comes of it is for those who count to know.
+    // Only the counters matter here.
     let _ = timeout(patience, stack.invoke(&mut cx)).await;
     let circuit = tool.state().get_or_init(Circuit::default);
     let upstreams = upstream.get_or_init(Circuit::default);
