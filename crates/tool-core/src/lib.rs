@@ -33,7 +33,7 @@ pub use self::{
     call::{
         Arguments, Ask, AskError, Asker, Backend, Body, BoxFuture, CallContext, CallOrigin, Caller,
         ClientCapabilities, ClientGroup, ClientIdentity, ClientKey, CorrelationId, DynBackend, DynInvoke,
-        InProcess, InputRequest, Invoke, Layer, LayerDecision, Layers, Mode, Nested, Outcome, PendingCall,
+        InProcess, InputRequest, Invoke, Layer, LayerDecision, Layers, Mode, NamedLayer, Nested, Outcome, PendingCall,
         Preview, Progress, Question, Reentry, Refresh, Reply, RequestExtras, Resume, Target, Task,
         TaskHandle, TaskMode, TaskRequest,
     },

@@ -77,13 +77,13 @@ pub(crate) struct Inner {
     pub(crate) stack: Arc<dyn DynInvoke>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) share: CacheLayer,
+    pub(crate) cache: CacheLayer,
     pub(crate) callers: ArcSwap<DefaultCallers>,
-    pub(crate) running: ArcSwap<LiveParts>,
-    pub(crate) reloading: ReloadState,
+    pub(crate) live: ArcSwap<LiveParts>,
+    pub(crate) reload: ReloadState,
     pub(crate) watch: HealthMonitor,
-    pub(crate) hooks: Webhooks,
-    pub(crate) surface: ErrorPolicyLayer,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) error_policy: ErrorPolicyLayer,
     pub(crate) chaos: ChaosLayer,
     pub(crate) redactor: Redactor,
 }
@@ -600,8 +600,8 @@ impl Toolplane {
 
     /// Stops every server and waits until its processes have ended. Running calls fail.
     pub async fn shutdown(&self) {
-        let running = self.0.running.load_full();
-        self.0.reloading.shutdown(&running).await;
+        let running = self.0.live.load_full();
+        self.0.reload.shutdown(&running).await;
     }
 }
 

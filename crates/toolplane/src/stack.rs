@@ -1,9 +1,9 @@
-//! The order of layers, and the only place that knows it.
+//! Order of the layers. Nothing else defines it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tool_chaos::ChaosLayer;
-use tool_core::{CallContext, DynInvoke, Invoke, Layers, Outcome, PendingCall, Target, ToolError};
+use tool_core::{CallContext, DynInvoke, Invoke, Layer, Layers, NamedLayer, Outcome, PendingCall, Target, ToolError};
 use tool_observe::{WatchAttemptLayer, WatchLayer};
 use tool_policy::{
     AdmissionLayer, ApprovalLayer, BreakerLayer, BreakerPeekLayer, CredentialRefreshLayer, ErrorPolicyLayer,
@@ -14,138 +14,131 @@ use tool_runtime::{
     RetryLayer, TimeoutLayer,
 };
 
-/// The names under which the layers of the stack explain what they decided about a call, in their order, and that of the
-/// executor within them. A breaker is asked twice, and speaks under the same name.
-pub const LAYERS: [&str; 22] = [
-    "watch",
-    "deadline",
-    "admit",
-    "validate",
-    "idempotency",
-    "allowance",
-    "approve",
-    "degrade",
-    "cache",
-    "retry",
-    "credentials",
-    "hedge",
-    "rate limit",
-    "concurrency",
-    "breaker",
-    "attempt",
-    "timeout",
-    "redact",
-    "validate result",
-    "partial",
-    "chaos",
-    "executor",
-];
+/// Names under which the layers explain their decisions, outermost first, followed by the name of the executor.
+pub static LAYERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut names = names_of(layers);
+    names.push(EXECUTOR);
+    names
+});
 
-/// The configured layers, outermost first. Those without settings are in [`stack`] alone.
+/// Name under which the executor explains its result.
+const EXECUTOR: &str = "executor";
+
+/// Configured layers. Layers without settings appear in [`layers`] alone.
 #[derive(Debug)]
 pub(crate) struct StackLayers {
-    pub(crate) surface: ErrorPolicyLayer,
+    pub(crate) error_policy: ErrorPolicyLayer,
     pub(crate) watch: WatchLayer,
-    pub(crate) admit: AdmissionLayer,
+    pub(crate) admission: AdmissionLayer,
     pub(crate) idempotency: IdempotencyLayer,
-    pub(crate) allowance: QuotaLayer,
-    pub(crate) approve: ApprovalLayer,
-    pub(crate) degrade: FallbackLayer,
-    pub(crate) share: CacheLayer,
+    pub(crate) quota: QuotaLayer,
+    pub(crate) approval: ApprovalLayer,
+    pub(crate) fallback: FallbackLayer,
+    pub(crate) cache: CacheLayer,
     pub(crate) retry: RetryLayer,
     pub(crate) hedge: HedgeLayer,
     pub(crate) rate_limit: RateLimitLayer,
-    pub(crate) concurrency: ConcurrencyLimitLayer,
+    pub(crate) concurrency_limit: ConcurrencyLimitLayer,
     pub(crate) breaker: BreakerLayer,
     pub(crate) watch_attempt: WatchAttemptLayer,
-    pub(crate) redact: RedactionLayer,
+    pub(crate) redaction: RedactionLayer,
     pub(crate) chaos: ChaosLayer,
 }
 
-/// The stack that every call goes down, around what runs its tool.
-///
-/// Places of layers that are not built yet are marked in comments.
-pub(crate) fn stack(layers: StackLayers) -> Arc<dyn DynInvoke> {
-    // Outermost: whatever watches the call has its errors as they were, and the caller has them in words.
-    let stack = Layers::outermost(layers.surface)
-        // Outside of all others, so that nothing happens to a call unseen: a refusal is watched like a result.
-        .then(layers.watch)
-        // Audit: below Watch, which gives it the correlation id; above the deadline, so that a call that ran out of
-        // time has its record.
-        //
-        // Above everything that can wait, so that queueing and fallbacks count as well.
-        .then(DeadlineLayer)
-        // Outside everything that shares results, or a refused caller would read another's answer; before the
-        // arguments are looked at, or a refusal would tell what the tool takes.
-        .then(layers.admit)
-        // Before whatever keys on arguments (idempotency, approval, cache): only valid ones make keys.
-        .then(ValidationLayer)
-        // Inside Validate, since only valid arguments make keys; outside Degrade, so that primary and fallback never both run
-        // under one key, and outside Approve, so that nobody is asked about what has run already.
-        .then(layers.idempotency)
-        // Outside approval, so that nobody is asked about a call beyond its limits; inside Idempotency, so that a call which
-        // is answered by its key costs nothing.
-        .then(layers.allowance)
-        // A person decides on valid arguments, once for all attempts, and never on what another caller's call came to.
-        .then(layers.approve)
-        // Outside Share, so that a fallback's answer is never kept as the primary's; inside Approve, which was asked about the
-        // primary alone: a fallback goes through all of this as itself.
-        .then(layers.degrade)
-        // Inside admission, or a refused caller would read another's answer; outside Retry, so that all who wait for one
-        // result share its attempts as well.
-        .then(layers.share)
-        // Inside all of those, so that what they share or replace is a call's end; outside what guards a single attempt.
-        .then(layers.retry)
-        // Inside Retry, which does not try again what other credentials do not help; outside the guards of an attempt, since
-        // the one with other credentials is an attempt as well.
-        .then(CredentialRefreshLayer)
-        // Inside Retry, so that a hedged attempt is tried again as one, and inside the layer of credentials, which are
-        // renewed once for both; outside the guards of an attempt, since a hedge is one, with a place of its own.
-        .then(layers.hedge)
-        // Before the queues, to fail fast.
-        .then(BreakerPeekLayer)
-        // Inside Retry: the upstream is asked once for each attempt, so an attempt counts, not a call. Before Concurrency:
-        // what is refused anyway takes no place in a queue.
-        .then(layers.rate_limit)
-        // Inside Retry as well, so that a call that waits before another attempt holds no place; outside the attempt's
-        // time limit, which is for the tool alone.
-        .then(layers.concurrency)
-        // Right before dispatch, so that a probe is not lost in a queue.
-        .then(layers.breaker)
-        // Intent: the durable record before a dispatch, the last thing before something can happen.
-        //
-        // Inside whatever repeats an attempt, outside whatever bounds one.
-        .then(layers.watch_attempt)
-        // Bounds the tool alone: everything above may take its time within the deadline.
-        .then(TimeoutLayer)
-        // Before anyone above sees, keeps or logs the result, and around the words of what checks it.
-        .then(layers.redact)
-        // Inside whatever judges attempts, so that an invalid result is a failed one.
-        .then(ResultValidationLayer)
-        // Inside both, so that a part that is not wanted is a failed attempt, and told in words that say so.
-        .then(PartialResultsLayer)
-        // In the place of the world: every layer meets faults on purpose as it would meet real ones.
-        .then(layers.chaos);
-    Arc::new(stack.around(Run))
+/// Builds the stack that every call passes, around the executor of its tool.
+pub(crate) fn stack(configured: StackLayers) -> Arc<dyn DynInvoke> {
+    Arc::new(layers(configured).around(Run))
 }
 
-/// Runs the tool that the call is addressed to.
+/// Returns the names of the layers that `order` nests, without building them.
+fn names_of<L: NamedLayer>(order: fn(StackLayers) -> Layers<L>) -> Vec<&'static str> {
+    let _ = order;
+    Layers::<L>::names()
+}
+
+/// Nests the layers, outermost first.
+fn layers(
+    layers: StackLayers,
+) -> Layers<impl NamedLayer + Layer<Run, Invoke: Invoke + Send + Sync + 'static>> {
+    // Error policy: rewrites errors for callers and raises alerts. Outermost, so that observers see errors unchanged.
+    Layers::outermost(layers.error_policy)
+        // Watch: reports the call to observers. Outside of all others, so that a refusal is observed like a result.
+        .then(layers.watch)
+        // Deadline: ends the call in time. Outside of everything that can wait, so that queueing and fallbacks count.
+        .then(DeadlineLayer)
+        // Admission: refuses callers without permission. Outside of everything that shares results, since a refused caller
+        // must not read another's; before validation, whose errors describe what the tool accepts.
+        .then(layers.admission)
+        // Validation: checks the arguments. Before idempotency, approval and cache, whose keys contain the arguments.
+        .then(ValidationLayer)
+        // Idempotency: runs a tool once for all calls with one key. Outside of fallbacks, so that a tool and its fallback
+        // never both run under one key; outside of approval, so that nobody is asked about a call that has run.
+        .then(layers.idempotency)
+        // Quota: limits calls and costs of conversations. Outside of approval, so that nobody is asked about a call beyond
+        // its quota; inside of idempotency, so that a replayed result costs nothing.
+        .then(layers.quota)
+        // Approval: waits for a person's decision. Inside of validation, since people decide on valid arguments; outside of
+        // retries and of shared results, so that one decision covers all attempts of this call and of no other.
+        .then(layers.approval)
+        // Fallback: answers instead of a tool that failed. Outside of the cache, so that a fallback's result is never cached
+        // as the tool's; inside of approval, which is for this tool alone. A fallback passes the whole stack as itself.
+        .then(layers.fallback)
+        // Cache: shares results and concurrent executions. Inside of admission, since a refused caller must not read
+        // another's result; outside of retries, so that all waiting calls share the attempts.
+        .then(layers.cache)
+        // Retry: attempts failed calls again. Inside of the cache and of fallbacks, which use the end of a call; outside of
+        // the guards of single attempts.
+        .then(layers.retry)
+        // Credential refresh: renews rejected credentials and attempts again, once. Inside of retries, which do not repeat
+        // such failures; outside of the guards of single attempts, since the second one is an attempt as well.
+        .then(CredentialRefreshLayer)
+        // Hedge: sends a second attempt when the first is slow. Inside of retries and credential refresh, which happen once
+        // for both; outside of the guards of single attempts, since a hedge is one, with a permit of its own.
+        .then(layers.hedge)
+        // Breaker peek: fails fast while the breaker is open. Before the queues.
+        .then(BreakerPeekLayer)
+        // Rate limit: limits attempts by time. Inside of retries, since the backend counts attempts; before the concurrency
+        // limit, so that a rejected attempt takes no place in a queue.
+        .then(layers.rate_limit)
+        // Concurrency limit: bounds attempts that run at once. Inside of retries, so that a pause holds no permit; outside of
+        // the timeout, which is for the tool alone.
+        .then(layers.concurrency_limit)
+        // Breaker: stops attempts to a failing backend. Immediately before dispatch, so that no probe is lost in a queue.
+        .then(layers.breaker)
+        // Attempt: reports the attempt to observers. Inside of whatever repeats attempts, outside of whatever limits one.
+        .then(layers.watch_attempt)
+        // Timeout: ends one attempt. Limits the tool alone: the layers above may wait as long as the deadline allows.
+        .then(TimeoutLayer)
+        // Redaction: hides secrets. Before any outer layer sees, stores or logs a result, and around the layers that check
+        // it, whose errors may quote it.
+        .then(layers.redaction)
+        // Result validation: checks structured results. Inside of retries and breakers, so that an invalid result is a
+        // failed attempt.
+        .then(ResultValidationLayer)
+        // Partial results: refuses or marks incomplete results. Inside of result validation, so that an unwanted partial
+        // result is reported as such.
+        .then(PartialResultsLayer)
+        // Chaos: injects faults. Innermost, so that every layer meets them like real ones.
+        .then(layers.chaos)
+}
+
+/// Innermost service: runs the target of the call.
 pub(crate) struct Run;
 
 impl Invoke for Run {
     async fn invoke(&self, cx: &mut CallContext) -> Result<Outcome, ToolError> {
         if cx.is_dry_run() {
-            // Boxed, so that calls do not carry the room for it.
+            // Boxed, so that the future of a live call has no room for it.
             return Box::pin(end_of_dry_run(cx)).await;
         }
         let executor = match &cx.target {
-            // By what made it, whatever stands for its tool now.
+            // By the backend that created the task, even if the tool has another one now.
             Target::Task { task, .. } => task.runner.clone(),
             _ => cx.tool().executor().clone(),
         };
         let result = executor.invoke_boxed(cx).await;
         let tool = cx.tool().clone();
-        cx.explain("executor", || {
+        cx.explain(EXECUTOR, || {
             let kind = &tool.descriptor().executor.kind;
             match &result {
                 Ok(Outcome::Reply(reply)) => format!("`{kind}` answered with {} bytes", reply.raw().len()),
@@ -157,14 +150,14 @@ impl Invoke for Run {
     }
 }
 
-/// Ends a dry run: with the request that would be sent, if what runs the tool can tell it.
+/// Ends a dry run with the request that would be sent, if the backend can preview it.
 async fn end_of_dry_run(cx: &mut CallContext) -> Result<Outcome, ToolError> {
     let kind = cx.tool().descriptor().executor.kind.clone();
     let preview = match &cx.target {
         Target::Task { .. } => None,
         _ => cx.tool().executor().clone().preview_boxed(cx).await?,
     };
-    cx.explain("executor", || format!("`{kind}` would run now"));
+    cx.explain(EXECUTOR, || format!("`{kind}` would run now"));
     Ok(Outcome::Pending(Box::new(PendingCall {
         handle: "dry-run".into(),
         reason: "a dry run sends nothing".to_owned(),

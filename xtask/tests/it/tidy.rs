@@ -236,52 +236,6 @@ fn crates_describe_themselves_and_links_lead_somewhere() {
 }
 
 #[test]
-fn the_page_of_layers_names_those_of_the_stack() {
-    const PAGE: &str = "docs/src/explanation/the-way-of-a-call.md";
-    let stack = "\
-let stack = Layers::outermost(layers.surface)
-    // Why.
-    .then(Watch::new(observers).tracer(tracer))
-    .then(layers.rate_limit)
-    .then(ValidateResult);
-";
-    let root = tempfile::tempdir().unwrap();
-    untidy_checkout(root.path());
-    let write = |file: &str, text: &str| {
-        let path = root.path().join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    write("crates/toolplane/src/stack.rs", stack);
-    let check = |page: &str| -> Vec<String> {
-        write(PAGE, page);
-        let problems = check_tidy(&Repository::at(root.path()).unwrap()).unwrap();
-        let shown = problems.iter().map(ToString::to_string);
-        shown
-            .filter(|problem| problem.contains("the-way-of-a-call.md: the"))
-            .collect()
-    };
-    let page = "```text\nsurface > watch\n  > rate limit > validate result > executor\n```\n\n\
-                1. **Surface** a\n2. **Watch** b\n3. **Rate limit** c\n4. **Validate result** d\n5. The **executor** e\n";
-    assert_eq!(check(page), [""; 0]);
-    assert_eq!(
-        check(
-            &page
-                .replace("> watch\n ", "")
-                .replace("4. **Validate result** d\n", "")
-        ),
-        [
-            format!(
-                "{PAGE}: the diagram has `rate limit` as layer 2, and `crates/toolplane/src/stack.rs` has `watch`"
-            ),
-            format!(
-                "{PAGE}: the list has `executor` as layer 4, and `crates/toolplane/src/stack.rs` has `validate result`"
-            ),
-        ]
-    );
-}
-
-#[test]
 fn promises_name_tests_that_there_are() {
     let root = tempfile::tempdir().unwrap();
     untidy_checkout(root.path());

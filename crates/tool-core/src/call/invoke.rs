@@ -41,6 +41,17 @@ pub trait Layer<S> {
     fn layer(self, inner: S) -> Self::Invoke;
 }
 
+/// Layer that explains its decisions under a name.
+pub trait NamedLayer {
+    /// Name of the layer in explanations: see [`CallContext::explain`].
+    const NAME: &'static str;
+
+    /// Appends the name of this layer; for nested layers, the names of all of them, outermost first.
+    fn push_names(names: &mut Vec<&'static str>) {
+        names.push(Self::NAME);
+    }
+}
+
 /// List of layers, outermost first: a stack reads in the order in which a call passes it.
 ///
 /// # Examples
@@ -77,6 +88,17 @@ impl<L> Layers<L> {
         })
     }
 
+    /// Returns the names of the layers, outermost first.
+    #[must_use]
+    pub fn names() -> Vec<&'static str>
+    where
+        L: NamedLayer,
+    {
+        let mut names = Vec::new();
+        L::push_names(&mut names);
+        names
+    }
+
     /// Wraps the innermost service in all layers.
     #[must_use]
     pub fn around<S>(self, innermost: S) -> L::Invoke
@@ -96,5 +118,14 @@ where
 
     fn layer(self, innermost: S) -> Self::Invoke {
         self.outer.layer(self.inner.layer(innermost))
+    }
+}
+
+impl<Outer: NamedLayer, Inner: NamedLayer> NamedLayer for Nested<Outer, Inner> {
+    const NAME: &'static str = Outer::NAME;
+
+    fn push_names(names: &mut Vec<&'static str>) {
+        Outer::push_names(names);
+        Inner::push_names(names);
     }
 }

@@ -22,7 +22,7 @@ pub use self::{
     client::{ClientCapabilities, ClientGroup, ClientIdentity},
     context::{CallContext, CallOrigin, CorrelationId, LayerDecision, Mode, RequestExtras, Target},
     future::BoxFuture,
-    invoke::{DynInvoke, Invoke, Layer, Layers, Nested},
+    invoke::{DynInvoke, Invoke, Layer, Layers, NamedLayer, Nested},
     outcome::{Body, InputRequest, Outcome, PendingCall, Reply, Resume},
     preview::Preview,
     progress::Progress,

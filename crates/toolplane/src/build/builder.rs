@@ -47,7 +47,7 @@ use crate::{
 #[must_use]
 pub struct Builder {
     configuration: Configuration,
-    own: HostExtensions,
+    extensions: HostExtensions,
     observers: Vec<Arc<dyn Observe>>,
     pub(crate) telemetry: Telemetry,
     secrets: Option<Arc<dyn Secrets>>,
@@ -57,8 +57,8 @@ pub struct Builder {
     chaos: ChaosLayer,
     ledger: Option<Arc<dyn Ledger>>,
     approvals: Option<Arc<dyn Approvals>>,
-    approval_listener: Vec<Arc<dyn ApprovalListener>>,
-    kept_in: ListCache,
+    approval_listeners: Vec<Arc<dyn ApprovalListener>>,
+    list_cache: ListCache,
 }
 
 impl Builder {
@@ -76,19 +76,19 @@ impl Builder {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: Descriptor) -> Self {
-        self.own.tools.push(Arc::new(tool));
+        self.extensions.tools.push(Arc::new(tool));
         self
     }
 
     /// Adds an executor. It replaces one of the same kind.
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
-        self.own.executors.push(executor);
+        self.extensions.executors.push(executor);
         self
     }
 
     /// Adds a source of tools.
     pub fn source(mut self, source: Arc<dyn Source>) -> Self {
-        self.own.sources.push(source);
+        self.extensions.sources.push(source);
         self
     }
 
@@ -142,8 +142,8 @@ impl Builder {
     }
 
     /// Adds a listener for requested and decided approvals.
-    pub fn approval_listener(mut self, news: Arc<dyn ApprovalListener>) -> Self {
-        self.approval_listener.push(news);
+    pub fn approval_listener(mut self, listener: Arc<dyn ApprovalListener>) -> Self {
+        self.approval_listeners.push(listener);
         self
     }
 
@@ -151,7 +151,7 @@ impl Builder {
     /// start. Default: each run reads the lists from the servers. The store receives lists without known secrets.
     #[cfg(feature = "exec-mcp")]
     pub fn list_store(mut self, store: Arc<dyn tool_exec_mcp::ListStore>) -> Self {
-        self.kept_in.store = Some(store);
+        self.list_cache.store = Some(store);
         self
     }
 
@@ -168,22 +168,22 @@ impl Builder {
         let secrets = self
             .secrets
             .unwrap_or_else(|| Arc::new(ProcessSecrets::of_process(configuration.secrets.clone())));
-        let kept_in = self.kept_in.without_secrets(&self.redactor);
-        let reloading = ReloadState::new(self.own, secrets, &self.redactor, kept_in);
-        let (parts, running) = reloading.parts(&configuration, &LiveParts::default())?;
+        let list_cache = self.list_cache.without_secrets(&self.redactor);
+        let reload = ReloadState::new(self.extensions, secrets, &self.redactor, list_cache);
+        let (parts, live) = reload.parts(&configuration, &LiveParts::default())?;
         let registry = Registry::new(parts);
         registry.follow();
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
-        let outbound = Arc::new(Outbound::new(reloading.secrets()));
+        let outbound = Arc::new(Outbound::new(reload.secrets()));
         let watch = watch(&configuration, &registry, &outbound, &self.redactor, &clock);
         let mut observers = own_observers(&watch);
-        let hooks = Webhooks::new(outbound, clock.clone());
-        hooks.reconfigure(hooks.of(&configuration)?);
-        observers.push(hooks.of_alerts());
+        let webhooks = Webhooks::new(outbound, clock.clone());
+        webhooks.reconfigure(webhooks.of(&configuration)?);
+        observers.push(webhooks.of_alerts());
         let (tracer, counter) = self.telemetry.into_parts();
         let others = counter.into_iter().chain(self.observers);
         let observers: Observers = observers.into_iter().chain(others).collect();
-        tell_of_sources(&registry, &observers, &self.redactor);
+        emit_source_changes(&registry, &observers, &self.redactor);
         let rules = SharedRules::new(crate::build::policies::rules(&configuration));
         let ledger = self.ledger.unwrap_or_else(|| {
             let limits = ledger_limits(&configuration);
@@ -192,36 +192,36 @@ impl Builder {
         let approvals = self
             .approvals
             .unwrap_or_else(|| Arc::new(MemoryApprovals::default()));
-        let mut news = self.approval_listener;
-        news.push(hooks.of_approvals());
-        let desk = ApprovalDesk::new(approvals, news, clock.clone());
-        let gate = Arc::new(LateToolplane::default());
-        let surface = ErrorPolicyLayer::new(Arc::new(configuration.policy.errors.clone()));
+        let mut listeners = self.approval_listeners;
+        listeners.push(webhooks.of_approvals());
+        let desk = ApprovalDesk::new(approvals, listeners, clock.clone());
+        let reentry = Arc::new(LateToolplane::default());
+        let error_policy = ErrorPolicyLayer::new(Arc::new(configuration.policy.errors.clone()));
         let cache = CacheLayer::new(u64::try_from(configuration.defaults.cache_bytes).unwrap_or(u64::MAX));
         let (retry, breaker) = with_jitter(self.seed);
         let health = watch.book.clone();
         let layers = StackLayers {
-            surface: surface.clone(),
+            error_policy: error_policy.clone(),
             watch: tool_observe::WatchLayer::new(observers.clone()).tracer(tracer.clone()),
-            admit: AdmissionLayer::new(rules.clone()),
+            admission: AdmissionLayer::new(rules.clone()),
             idempotency: IdempotencyLayer::new(ledger.clone()),
-            allowance: QuotaLayer::new(rules.clone()),
-            approve: ApprovalLayer::new(rules.clone(), desk.clone()),
-            degrade: FallbackLayer::new(cache.clone())
-                .gate(gate.clone())
+            quota: QuotaLayer::new(rules.clone()),
+            approval: ApprovalLayer::new(rules.clone(), desk.clone()),
+            fallback: FallbackLayer::new(cache.clone())
+                .gate(reentry.clone())
                 .health(health.clone()),
-            share: cache.clone(),
+            cache: cache.clone(),
             retry,
             hedge: HedgeLayer::new(health),
             rate_limit: RateLimitLayer::new(),
-            concurrency: ConcurrencyLimitLayer::new(),
+            concurrency_limit: ConcurrencyLimitLayer::new(),
             breaker,
             watch_attempt: WatchAttemptLayer::new(observers.clone()).tracer(tracer),
-            redact: RedactionLayer::new(self.redactor.clone()),
+            redaction: RedactionLayer::new(self.redactor.clone()),
             chaos: self.chaos.clone(),
         };
         let plane = Toolplane::from_inner(Inner {
-            share: cache,
+            cache,
             stack: stack(layers),
             ledger,
             desk,
@@ -231,15 +231,15 @@ impl Builder {
             views: Views::default(),
             clock,
             callers: ArcSwap::from_pointee(crate::build::policies::callers(&configuration)),
-            running: ArcSwap::from_pointee(running),
-            reloading,
+            live: ArcSwap::from_pointee(live),
+            reload,
             watch,
-            hooks,
-            surface,
+            webhooks,
+            error_policy,
             chaos: self.chaos,
             redactor: self.redactor,
         });
-        Ok(gate.open(plane))
+        Ok(reentry.open(plane))
     }
 }
 
@@ -255,7 +255,7 @@ fn own_observers(watch: &HealthMonitor) -> Vec<Arc<dyn Observe>> {
 }
 
 /// Emits an event for every change of state of a source.
-fn tell_of_sources(registry: &Registry, observers: &Observers, redactor: &Redactor) {
+fn emit_source_changes(registry: &Registry, observers: &Observers, redactor: &Redactor) {
     let (observers, redactor) = (observers.clone(), redactor.clone());
     registry.on_update(
         &(Arc::new(move |update: &Update| {
@@ -348,7 +348,7 @@ impl HostExtensions {
             upstreams: upstreams(configuration, &defaults),
             defaults,
         };
-        Ok((parts, primitives.running))
+        Ok((parts, primitives.live))
     }
 }
 
@@ -388,7 +388,7 @@ fn upstreams(configuration: &Configuration, defaults: &Settings) -> HashMap<Stri
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("n_tools", &self.own.tools.len())
+            .field("n_tools", &self.extensions.tools.len())
             .finish_non_exhaustive()
     }
 }

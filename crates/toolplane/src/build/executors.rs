@@ -15,7 +15,7 @@ use crate::{BuildError, ConnectionUse, HttpUse};
 pub(crate) struct Primitives {
     pub(crate) executors: Vec<Arc<dyn Executor>>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
-    pub(crate) running: LiveParts,
+    pub(crate) live: LiveParts,
 }
 
 /// Parts that outlive a configuration: a reload keeps those that did not change.
@@ -138,10 +138,10 @@ impl Server {
 
 impl Servers {
     /// Sets the location of the cached lists for the servers that have any.
-    pub(crate) fn keep_lists(&self, kept_in: &ListCache) {
-        let _ = (self, kept_in);
+    pub(crate) fn keep_lists(&self, list_cache: &ListCache) {
+        let _ = (self, list_cache);
         #[cfg(feature = "exec-mcp")]
-        if let Some(store) = &kept_in.store {
+        if let Some(store) = &list_cache.store {
             let servers = self.list.iter().map(|known| known.server.clone());
             let keeping: Vec<_> = servers.filter(|server| server.settings().keeps_lists).collect();
             tool_exec_mcp::McpServer::keep_lists(&keeping, store);
@@ -315,7 +315,7 @@ fn add_http(
         },
         |(_, executor)| executor.clone(),
     );
-    primitives.running.http = Some((defaults.clone(), executor.clone()));
+    primitives.live.http = Some((defaults.clone(), executor.clone()));
     primitives.executors.push(executor);
 }
 
@@ -334,9 +334,9 @@ fn add_mcp(
     let starts = before.servers.starts.clone();
     let starts = starts.unwrap_or_else(|| tool_exec_mcp::StartLimit::new(most));
     starts.set_max(most);
-    primitives.running.servers.starts = Some(starts.clone());
+    primitives.live.servers.starts = Some(starts.clone());
     let disabled = configuration.servers.iter().filter(|spec| spec.disabled);
-    primitives.running.servers.disabled_prefixes = disabled.map(tool_manifest::ServerSpec::prefix).collect();
+    primitives.live.servers.disabled_prefixes = disabled.map(tool_manifest::ServerSpec::prefix).collect();
     for spec in configuration.servers.iter().filter(|spec| !spec.disabled) {
         let settings = server_settings(spec, configuration);
         let known = before
@@ -351,9 +351,9 @@ fn add_mcp(
             Server { server, source }
         });
         primitives.sources.push(server.source.clone());
-        primitives.running.servers.list.push(server);
+        primitives.live.servers.list.push(server);
     }
-    let servers = primitives.running.servers.list.iter();
+    let servers = primitives.live.servers.list.iter();
     let executor = tool_exec_mcp::McpExecutor::new(servers.map(|known| known.server.clone()));
     primitives.executors.push(Arc::new(executor));
 }

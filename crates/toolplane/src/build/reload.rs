@@ -25,7 +25,7 @@ pub(crate) struct ReloadState {
     secrets: Arc<dyn Secrets>,
     /// Locked while a configuration replaces another: one at a time.
     let_go: Mutex<RetiredServers>,
-    kept_in: ListCache,
+    list_cache: ListCache,
 }
 
 /// Current resolver of references. Servers that stay use it, whichever configuration they came with.
@@ -40,7 +40,7 @@ impl ReloadState {
         own: HostExtensions,
         secrets: Arc<dyn Secrets>,
         redactor: &Redactor,
-        kept_in: ListCache,
+        list_cache: ListCache,
     ) -> Self {
         let shared = Arc::new(SharedSecrets {
             present: ArcSwap::from_pointee(secrets),
@@ -51,7 +51,7 @@ impl ReloadState {
             secrets: redactor.watching(shared.clone()),
             shared,
             let_go: Mutex::default(),
-            kept_in,
+            list_cache,
         }
     }
 
@@ -69,7 +69,7 @@ impl ReloadState {
         crate::build::executors::check(configuration)?;
         BuildError::of_protection(configuration.tools.iter().chain(&self.own.tools))?;
         let primitives = crate::build::executors::primitives(configuration, &self.secrets(), before);
-        primitives.running.servers.keep_lists(&self.kept_in);
+        primitives.live.servers.keep_lists(&self.list_cache);
         self.own.with(configuration, primitives)
     }
 
@@ -100,12 +100,12 @@ impl Toolplane {
     /// Outside a tokio runtime.
     pub fn reload(&self, loaded: &Loaded) -> Result<(), BuildError> {
         let inner = &*self.0;
-        let reloading = &inner.reloading;
+        let reloading = &inner.reload;
         let mut let_go = reloading.let_go.lock();
         let configuration = &loaded.configuration;
-        let before = inner.running.load_full();
+        let before = inner.live.load_full();
         let (parts, running) = reloading.parts(configuration, &before)?;
-        let hooks = inner.hooks.of(configuration)?;
+        let hooks = inner.webhooks.of(configuration)?;
         // Before the tools that need the new values.
         reloading
             .shared
@@ -122,11 +122,11 @@ impl Toolplane {
         // Rules first: no tool that they forbid is visible or callable for a moment.
         inner.rules.store(&rules);
         inner.callers.store(Arc::new(callers));
-        inner.running.store(Arc::new(running));
+        inner.live.store(Arc::new(running));
         inner
-            .surface
+            .error_policy
             .reconfigure(Arc::new(configuration.policy.errors.clone()));
-        inner.hooks.reconfigure(hooks);
+        inner.webhooks.reconfigure(hooks);
         inner.watch.reconfigure(configuration);
         let off = self.switched_off();
         inner.registry.replace(parts, lists_changed);

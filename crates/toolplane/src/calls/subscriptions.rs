@@ -125,12 +125,12 @@ impl Toolplane {
 
     /// Notifies servers that a client's roots have changed.
     pub fn client_roots_changed(&self, client: &ClientKey) {
-        self.0.running.load().servers.roots_changed(client);
+        self.0.live.load().servers.roots_changed(client);
     }
 
     /// Releases what servers keep for a client that has disconnected.
     pub fn client_gone(&self, client: &ClientKey) {
-        self.0.running.load().servers.client_gone(client);
+        self.0.live.load().servers.client_gone(client);
     }
 
     /// Returns `true` if a resource is the same for every caller, as far as this toolplane decides: reading it needs
@@ -143,7 +143,7 @@ impl Toolplane {
         self.0.rules.load().is_open(&target)
             && self
                 .source_of(&target)
-                .is_some_and(|source| self.0.running.load().servers.is_shared(source.name()))
+                .is_some_and(|source| self.0.live.load().servers.is_shared(source.name()))
     }
 
     /// Returns the known tool with this name, regardless of permissions: for facts that clients need before their

@@ -49,7 +49,7 @@ impl Toolplane {
     #[must_use]
     pub fn idle_rules(&self) -> Vec<IdleRule> {
         let snapshot = self.0.registry.snapshot();
-        let running = self.0.running.load();
+        let running = self.0.live.load();
         let own_rules = running.servers.own_rules();
         let mut known = Known::of(&snapshot);
         for missing in self.missing() {

@@ -45,20 +45,20 @@ impl Toolplane {
     #[must_use]
     pub fn cache_use(&self) -> CacheUse {
         CacheUse {
-            n_bytes: self.0.share.n_bytes(),
-            n_fetches: self.0.share.n_running(),
+            n_bytes: self.0.cache.n_bytes(),
+            n_fetches: self.0.cache.n_running(),
         }
     }
 
     /// Returns the use of the connections to each server, by its name.
     #[must_use]
     pub fn connection_use(&self) -> Vec<(String, ConnectionUse)> {
-        self.0.running.load().servers.connection_use()
+        self.0.live.load().servers.connection_use()
     }
 
     /// Returns the network use of HTTP tools.
     #[must_use]
     pub fn http_use(&self) -> HttpUse {
-        self.0.running.load().http_use()
+        self.0.live.load().http_use()
     }
 }

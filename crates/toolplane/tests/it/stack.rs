@@ -121,10 +121,22 @@ async fn the_names_of_layers_are_those_that_they_explain_themselves_by() {
         .expect("it ran")
         + 1;
     assert_eq!(spoke.split_off(answered), ["validate result", "cache"]);
-    let named = LAYERS.into_iter().filter(|layer| spoke.contains(layer));
+    let named = LAYERS.iter().copied().filter(|layer| spoke.contains(layer));
     assert_eq!(named.collect::<Vec<_>>(), spoke);
     assert_eq!(spoke.len(), 11, "{spoke:?}");
-    assert!(LAYERS.contains(&"validate result"));
+    assert!(LAYERS.contains(&"result validation"));
+}
+
+/// Tests the diagram and the list of the page about the path of a call.
+#[test]
+fn the_page_about_the_path_of_a_call_names_the_layers_in_their_order() {
+    let page = include_str!("../../../../docs/src/explanation/the-path-of-a-call.md");
+    let diagram = page.split("```").nth(1).expect("a diagram");
+    let drawn = diagram.trim_start_matches("text").split('>').map(str::trim);
+    assert_eq!(drawn.collect::<Vec<_>>(), *LAYERS);
+    let items = page.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let listed = items.filter_map(|line| line.split("**").nth(1)).map(str::to_lowercase);
+    assert_eq!(listed.collect::<Vec<_>>(), *LAYERS);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Rules of the house that a program can check.
 
 mod invariants;
-mod layers;
 mod links;
 mod manifests;
 mod promises;
@@ -33,7 +32,6 @@ pub fn check_tidy(repository: &Repository) -> Result<Vec<Violation>> {
     problems.extend(measure_form(repository).violations());
     problems.extend(links::check(repository));
     problems.extend(promises::check(repository));
-    problems.extend(layers::check(repository));
     problems.extend(manifests::check(
         repository,
         &WorkspaceMembers::load(repository.root())?,

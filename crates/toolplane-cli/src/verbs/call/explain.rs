@@ -36,7 +36,7 @@ pub(super) fn table(notes: &[LayerDecision]) -> String {
         .header(["AFTER", "LAYER", "DECISION"])
         .rows(rows);
     let is_silent = |layer: &&str| !notes.iter().any(|note| note.layer == *layer);
-    let silent: Vec<&str> = LAYERS.into_iter().filter(is_silent).collect();
+    let silent: Vec<&str> = LAYERS.iter().copied().filter(is_silent).collect();
     if silent.is_empty() {
         return table.to_string();
     }
