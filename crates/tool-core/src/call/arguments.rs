@@ -33,7 +33,7 @@ impl Arguments {
     /// # Errors
     /// The errors of [`Arguments::parse`].
     pub fn from_raw(raw: RawJson) -> Result<Self, ToolError> {
-        Self::checked(raw_json::check(raw.as_str(), JsonLimits::STRICT).map(|()| raw))
+        Self::checked(raw_json::validate(raw.as_str(), JsonLimits::STRICT).map(|()| raw))
     }
 
     /// Creates arguments from a value whose message was checked as a whole within [`JsonLimits::STRICT`]. They are
