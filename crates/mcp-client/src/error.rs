@@ -2,7 +2,7 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use mcp_wire::{RpcError, code};
 
-use crate::duration::format_duration;
+use crate::format_duration::format_duration;
 
 /// Why a request, or a server as a whole, failed.
 ///
@@ -100,6 +100,24 @@ impl ClientError {
 
     pub(crate) fn closed(reason: impl Into<String>) -> Self {
         Self::new(ClientErrorKind::Closed(reason.into()))
+    }
+
+    /// Error of a request on a connection that was shut down.
+    pub(crate) fn shut_down() -> Self {
+        Self::closed("the connection was shut down")
+    }
+
+    /// Error of callers while a server pauses that failed with `error`.
+    pub(crate) fn unavailable(error: Self, retry_in: Duration) -> Self {
+        // The server refused the credentials, and refuses them again until they change.
+        if matches!(error.kind(), ClientErrorKind::Auth { .. }) {
+            return error.sent(false);
+        }
+        Self::new(ClientErrorKind::Unavailable {
+            reason: error.to_string(),
+            retry_in,
+        })
+        .because(error)
     }
 
     pub(crate) fn protocol(detail: impl Into<String>) -> Self {

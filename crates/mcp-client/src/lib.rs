@@ -47,49 +47,28 @@
 //!
 //! An [`ClientError`] tells whether the request may have run ([`ClientError::was_sent`]): only then is it a risk to repeat it.
 
-mod changes;
-mod command;
 mod connection;
-mod counters;
-mod duration;
 mod error;
-mod events;
-mod exchange;
-mod features;
-mod handlers;
+mod format_duration;
 mod http;
-mod incoming;
-mod input;
-mod list;
-mod opening;
-mod options;
-mod pauses;
+mod notifications;
 mod process;
-mod server;
-mod stderr;
+mod server_requests;
 mod stream;
-#[cfg(target_os = "linux")]
-mod tree;
-#[cfg(not(target_os = "linux"))]
-#[path = "tree_unknown.rs"]
-mod tree;
-mod unbuffered;
-mod upstream;
+mod supervisor;
+mod unbuffered_read;
 
 pub use self::{
-    changes::Changes,
-    command::{BASE_VARIABLES, Command, base_environment},
-    connection::Connection,
-    counters::Counters,
+    connection::{
+        Connection, ConnectionOptions, Counters, EraChoice, Hook, ListCut, Listed, OnNotification,
+        OnProgress, PageLimits, RequestOptions, ServerInfo,
+    },
     error::{ClientError, ClientErrorKind},
-    events::{ConnectionEvent, Events},
-    handlers::{Handlers, ServerRequest},
     http::HttpEndpoint,
-    input::InputRequiredResult,
-    list::{ListCut, Listed, PageLimits},
-    options::{ConnectionOptions, EraChoice, Hook, OnNotification, OnProgress, RequestOptions},
-    server::ServerInfo,
-    upstream::{
+    notifications::{Changes, ConnectionEvent, Events},
+    process::{BASE_VARIABLES, Command, base_environment},
+    server_requests::{Handlers, InputRequiredResult, ServerRequest},
+    supervisor::{
         Endpoint, HealthCheck, OnStatus, StartBudget, StartLimit, State, Status, Upstream, UpstreamOptions,
     },
 };

@@ -10,8 +10,11 @@ use mcp_wire::{
 use raw_json::RawJson;
 use tokio::time::sleep;
 
-use super::{listen::is_final, response::HttpAnswer, shared::HttpShared};
-use crate::{ClientError, ClientErrorKind, exchange::Exchange, incoming};
+use super::{
+    client::{HttpAnswer, is_final},
+    shared::HttpShared,
+};
+use crate::{ClientError, ClientErrorKind, connection::Exchange, notifications, server_requests};
 
 /// How much of a body of an error is read, and how much of it is told.
 const ERROR_BODY: usize = 64 * 1024;
@@ -35,7 +38,7 @@ pub(super) async fn read(
         ));
     }
     let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let is_stream = is_stream(&answer);
+    let is_stream = answer.is_stream();
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
         let shown: String = content_type.to_ascii_lowercase().chars().take(EXCERPT).collect();
@@ -80,14 +83,6 @@ fn is_json_type(essence: &str) -> bool {
         || essence
             .split_last_chunk::<5>()
             .is_some_and(|(_, end)| end.eq_ignore_ascii_case(b"+json"))
-}
-
-/// Whether an answer is a stream of events.
-pub(super) fn is_stream(answer: &HttpAnswer) -> bool {
-    const ESSENCE: &[u8] = b"text/event-stream";
-    let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let start = content_type.as_bytes().get(..ESSENCE.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(ESSENCE))
 }
 
 /// Reads a body up to the limit.
@@ -263,7 +258,7 @@ impl Stream<'_> {
                 let Sought { id, shared, .. } = self.sought;
                 shared.incoming.counting.oversize.add();
                 if method_in_head(&head) {
-                    if let Some(refusal) = incoming::oversize(&head, shared.limit) {
+                    if let Some(refusal) = server_requests::oversize(&head, shared.limit) {
                         shared.post_later(refusal.into());
                     }
                     return None;
@@ -305,7 +300,7 @@ impl Sought<'_> {
                 self.shared.incoming.counting.unmatched.add();
             }
             Ok(Message::Request(request)) => self.shared.reply(request, self.exchange.tag()),
-            Ok(Message::Notification(note)) => match incoming::progress_of(&note) {
+            Ok(Message::Notification(note)) => match notifications::progress_of(&note) {
                 Some((id, params)) if id == self.id => self.exchange.progress(params.clone()),
                 Some(_) => self.shared.incoming.counting.notifications.add(),
                 None => {

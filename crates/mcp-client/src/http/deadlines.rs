@@ -14,8 +14,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::shut_down;
-use crate::{ClientError, exchange::Exchange};
+use crate::{ClientError, connection::Exchange};
 
 /// The requests that wait, and the times at which they are looked at again.
 #[derive(Default)]
@@ -135,7 +134,7 @@ impl Waiting<'_> {
         }
         // Looked at last: who closes wakes whom it finds.
         if self.deadlines.is_closed.load(Ordering::SeqCst) {
-            return Poll::Ready(shut_down().sent(self.exchange.was_sent()));
+            return Poll::Ready(ClientError::shut_down().sent(self.exchange.was_sent()));
         }
         Poll::Pending
     }

@@ -1,22 +1,19 @@
 //! The Streamable HTTP transport: each request is one POST, made and read in the caller's own future.
 
 mod answer;
+mod call;
 mod client;
-mod connection;
 mod deadlines;
 mod endpoint;
-mod listen;
-mod params;
-mod pool;
-mod response;
+mod listener;
+mod mirrored_headers;
+mod session;
 mod shared;
 mod sse;
-mod stream;
-mod tls;
 #[cfg(feature = "websocket")]
 mod websocket;
 #[cfg(not(feature = "websocket"))]
-#[path = "websocket_absent.rs"]
+#[path = "websocket/unsupported.rs"]
 mod websocket;
 
 use std::{
@@ -38,14 +35,12 @@ use tokio::{
 };
 
 pub use self::endpoint::HttpEndpoint;
-use self::{
-    client::HttpClient,
-    shared::{HttpShared, Posting},
-};
+use self::{call::Posting, client::HttpClient, shared::HttpShared};
 pub(crate) use self::{sse::open as open_sse, websocket::open as open_websocket};
 use crate::{
-    ClientError, ClientErrorKind, ConnectionOptions, Counters, ServerInfo, changes::ChangeSink,
-    exchange::Exchange, incoming::Incoming,
+    ClientError, ClientErrorKind, ConnectionOptions, Counters, ServerInfo,
+    connection::Exchange,
+    notifications::{ChangeSink, Incoming},
 };
 
 /// A connection over Streamable HTTP.
@@ -92,7 +87,7 @@ impl HttpLink {
         exchange: &Exchange,
     ) -> Result<RawJson, ClientError> {
         if self.is_closed() {
-            return Err(shut_down());
+            return Err(ClientError::shut_down());
         }
         let posting = Posting {
             id,
@@ -128,11 +123,11 @@ impl HttpLink {
     pub(crate) async fn listen(&self, era: Era, has_answers: bool) {
         const LIMIT: Duration = Duration::from_secs(1);
         if era == Era::Modern {
-            tokio::spawn(listen::modern(Arc::clone(&self.shared)));
+            tokio::spawn(listener::modern(Arc::clone(&self.shared)));
             return;
         }
         let (sender, answered) = oneshot::channel();
-        tokio::spawn(listen::legacy(Arc::clone(&self.shared), sender));
+        tokio::spawn(listener::legacy(Arc::clone(&self.shared), sender));
         if has_answers {
             let _ = timeout(LIMIT, answered).await;
         }
@@ -163,7 +158,7 @@ impl HttpLink {
     pub(crate) async fn closed(&self) -> ClientError {
         // The sender lives as long as `self`.
         let _ = self.shared.closed.subscribe().wait_for(|closed| *closed).await;
-        shut_down()
+        ClientError::shut_down()
     }
 
     pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
@@ -184,11 +179,6 @@ impl HttpLink {
             let _ = timeout(LIMIT, self.shared.client.delete(headers)).await;
         }
     }
-}
-
-/// Why a closed connection is closed: nothing else closes it.
-pub(crate) fn shut_down() -> ClientError {
-    ClientError::closed("the connection was shut down")
 }
 
 impl Drop for HttpLink {

@@ -24,9 +24,7 @@ use url::Url;
 
 use super::{
     HttpEndpoint, answer,
-    client::{HttpClient, has_user},
-    pool::Headers,
-    response::HttpAnswer,
+    client::{Headers, HttpAnswer, HttpClient, has_user},
 };
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
@@ -94,7 +92,7 @@ impl Listening {
         if answer.status() != 200 {
             return Err(answer::refusal(answer, None).await);
         }
-        if !answer::is_stream(&answer) {
+        if !answer.is_stream() {
             return Err(ClientError::protocol("the server opens no stream of events"));
         }
         let mut listening = Self {

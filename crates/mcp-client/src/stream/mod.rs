@@ -2,10 +2,11 @@
 
 mod call;
 mod deadlines;
-mod listening;
 mod outbox;
 mod reader;
+mod resubscribe;
 mod shared;
+mod subscription;
 mod writer;
 
 use std::sync::{Arc, OnceLock};
@@ -26,9 +27,8 @@ use self::{
 };
 use crate::{
     ClientError, ClientErrorKind, ConnectionOptions, Counters, RequestOptions,
-    changes::ChangeSink,
-    exchange::Exchange,
-    incoming::Incoming,
+    connection::Exchange,
+    notifications::{ChangeSink, Incoming},
     process::{Process, Stop},
 };
 
@@ -94,7 +94,8 @@ impl StreamLink {
         params: &Params,
         options: RequestOptions,
     ) -> Result<Waiting<'_>, ClientError> {
-        let frame = line(mcp_wire::request(id, method, params));
+        let mut frame = mcp_wire::request(id, method, params);
+        mcp_wire::end_line(&mut frame);
         let is_small = frame.len() <= BATCH_BYTES;
         let (call, answer) = Call::new(id, frame, Exchange::new(options), method == method::INITIALIZE);
         let call = Arc::new(call);
@@ -118,8 +119,8 @@ impl StreamLink {
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
-        let frame = line(mcp_wire::notification(method, params));
-        match self.outbox.push_when_room(Outgoing::Frame(frame)).await {
+        let frame = mcp_wire::notification(method, params);
+        match self.outbox.push_when_room(Outgoing::line(frame)).await {
             true => Ok(()),
             false => Err(self.shared.reason()),
         }
@@ -135,7 +136,7 @@ impl StreamLink {
             mcp_wire::notification(method::CANCELLED, Some(&params))
         });
         for frame in new.into_iter().chain(end) {
-            if self.outbox.push(Outgoing::Frame(line(frame))).is_err() {
+            if self.outbox.push(Outgoing::line(frame)).is_err() {
                 self.shared.incoming.counting.dropped.add();
             }
         }
@@ -194,12 +195,6 @@ impl Drop for StreamLink {
     }
 }
 
-/// Ends a frame as a line.
-fn line(mut frame: Vec<u8>) -> Vec<u8> {
-    mcp_wire::end_line(&mut frame);
-    frame
-}
-
 /// Waits for the answer to a request. Dropping it frees the call, and tells the server that its caller has left.
 pub(crate) struct Waiting<'a> {
     link: &'a StreamLink,
@@ -249,8 +244,8 @@ impl Drop for Waiting<'_> {
         let unsent = self.call.take_frame().is_some();
         if !unsent && self.cancel && !self.link.shared.is_closed() {
             let params = cancelled_params(&RawJson::from(self.call.id), None);
-            let frame = line(mcp_wire::notification(method::CANCELLED, Some(&params)));
-            if self.link.outbox.push(Outgoing::Frame(frame)).is_err() {
+            let frame = mcp_wire::notification(method::CANCELLED, Some(&params));
+            if self.link.outbox.push(Outgoing::line(frame)).is_err() {
                 self.link.shared.incoming.counting.dropped.add();
             }
         }

@@ -23,6 +23,14 @@ pub(super) enum Outgoing {
     Frame(Vec<u8>),
 }
 
+impl Outgoing {
+    /// Ends a frame as a line.
+    pub(super) fn line(mut frame: Vec<u8>) -> Self {
+        mcp_wire::end_line(&mut frame);
+        Self::Frame(frame)
+    }
+}
+
 /// Why a frame was not queued.
 pub(super) enum Refused {
     Full(Outgoing),

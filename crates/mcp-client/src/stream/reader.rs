@@ -11,13 +11,14 @@ use tokio::{
 
 use super::{
     call::Call,
-    listening::{Next, again},
     outbox::{Outbox, Outgoing},
+    resubscribe::again,
     shared::{CloseOnPanic, Shared},
+    subscription::Next,
 };
 use crate::{
-    ClientError, ClientErrorKind, ConnectionOptions, ServerInfo, incoming, process::Stop,
-    unbuffered::read_into,
+    ClientError, ClientErrorKind, ConnectionOptions, ServerInfo, notifications, process::Stop,
+    server_requests, unbuffered_read::read_into,
 };
 
 /// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
@@ -173,7 +174,7 @@ impl Reading {
         self.patience = self.max_garbage;
         match message {
             Message::Response(response) => self.response(response),
-            Message::Notification(note) => match incoming::progress_of(&note) {
+            Message::Notification(note) => match notifications::progress_of(&note) {
                 Some((id, params)) => match self.shared.get(id) {
                     Some(call) => call.exchange.progress(params.clone()),
                     None => self.shared.incoming.counting.notifications.add(),
@@ -254,7 +255,7 @@ impl Reading {
         self.shared.incoming.counting.oversize.add();
         if method_in_head(head) {
             // It answers nothing, and its id is the server's.
-            if let Some(refusal) = incoming::oversize(head, self.limit) {
+            if let Some(refusal) = server_requests::oversize(head, self.limit) {
                 send(&self.outbox, refusal);
             }
             return;
@@ -274,7 +275,7 @@ impl Reading {
 
 /// Queues a frame if there is room.
 fn send(outbox: &Outbox, frame: Vec<u8>) -> bool {
-    outbox.push(Outgoing::Frame(super::line(frame))).is_ok()
+    outbox.push(Outgoing::line(frame)).is_ok()
 }
 
 enum Ended {

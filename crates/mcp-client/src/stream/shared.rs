@@ -13,10 +13,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::{call::Call, listening::Listening};
+use super::{call::Call, subscription::Listening};
 use crate::{
     ClientError,
-    incoming::Incoming,
+    notifications::Incoming,
     process::{ProcessHandle, Stop},
 };
 

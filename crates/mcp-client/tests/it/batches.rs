@@ -9,8 +9,8 @@ use tokio::{io::split, time::timeout};
 
 use crate::{
     http::about,
-    http_server::{Reply, Seen, Server, json, opening, status, stream},
-    peer::{self, Peer, call, pair, raw, within, works},
+    support::http_server::{Reply, Seen, Server, json, opening, status, stream},
+    support::peer::{self, Peer, call, pair, raw, within, works},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);

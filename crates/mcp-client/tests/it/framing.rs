@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use crate::{
     http::{about, call, serving_in},
-    http_server::{Headers, Reply, Seen, Server, opening},
-    peer::{raw, within},
+    support::http_server::{Headers, Reply, Seen, Server, opening},
+    support::peer::{raw, within},
 };
 use mcp_wire::Era;
 
@@ -134,7 +134,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
             return Reply::Events(stream.lock().unwrap().take().unwrap());
         }
         let answer = match seen.body["method"].as_str() {
-            Some("initialize") => Some(crate::peer::OPENED),
+            Some("initialize") => Some(crate::support::peer::OPENED),
             Some("tools/call") => Some("{}"),
             _ => None,
         };
@@ -144,7 +144,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
         }
         match is_large(&seen.headers) {
             true => Reply::Bytes(Vec::new()),
-            false => crate::http_server::status("202 Accepted", "", ""),
+            false => crate::support::http_server::status("202 Accepted", "", ""),
         }
     })
     .await;

@@ -13,7 +13,7 @@ use mcp_wire::Era;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::peer::{call, connect, connect_modern, connect_with, raw, within, works};
+use crate::support::peer::{call, connect, connect_modern, connect_with, raw, within, works};
 
 fn is_timeout(error: &ClientError) -> bool {
     matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent()

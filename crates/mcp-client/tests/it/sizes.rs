@@ -8,9 +8,9 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     http::{self, about, serving_in},
-    http_server::{Flood, Reply},
-    peer::{call, connect_with, within, works},
-    processes::resident_peak,
+    stdio::processes::resident_peak,
+    support::http_server::{Flood, Reply},
+    support::peer::{call, connect_with, within, works},
 };
 
 const GIBIBYTE: usize = 1 << 30;

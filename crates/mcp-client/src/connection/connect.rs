@@ -1,0 +1,154 @@
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use raw_json::RawJson;
+use tokio::io::{AsyncRead, AsyncWrite, split};
+
+use super::{Connection, Inner, Link, Opened, server_info::modern_meta};
+use crate::{
+    ClientError, ClientErrorKind, Command, ConnectionOptions, EraChoice, HttpEndpoint,
+    http::{self, HttpLink},
+    notifications::ChangeSink,
+    process::Process,
+    stream::StreamLink,
+};
+
+impl Connection {
+    /// Starts a program and opens a connection over its standard input and output.
+    ///
+    /// # Errors
+    /// [`ClientErrorKind::StartFailed`] when the program cannot be run, ends, or does not open the connection in time;
+    /// the error holds the end of what it wrote to stderr.
+    pub async fn spawn(command: &Command, options: ConnectionOptions) -> Result<Self, ClientError> {
+        Self::spawn_with(command, options, ChangeSink::default()).await
+    }
+
+    pub(crate) async fn spawn_with(
+        command: &Command,
+        options: ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, ClientError> {
+        let (process, stdin, stdout) = Process::spawn(command, options.shutdown_grace)?;
+        let link = StreamLink::open(stdout, stdin, Some(process), &options, changes.clone());
+        Self::open(Link::Stream(link), options, changes).await
+    }
+
+    /// Opens a connection over a pair of byte streams, framed like stdio.
+    ///
+    /// # Errors
+    /// [`ClientErrorKind::StartFailed`] when the other side does not open the connection in time.
+    pub async fn over<R, W>(reader: R, writer: W, options: ConnectionOptions) -> Result<Self, ClientError>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let changes = ChangeSink::default();
+        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
+        Self::open(Link::Stream(link), options, changes).await
+    }
+
+    /// Opens a connection over Streamable HTTP.
+    ///
+    /// # Errors
+    /// [`ClientErrorKind::Unreachable`], [`ClientErrorKind::Auth`], [`ClientErrorKind::HttpStatus`] or [`ClientErrorKind::StartFailed`],
+    /// as the server answers or does not.
+    pub async fn http(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
+        Self::http_with(endpoint, options, ChangeSink::default()).await
+    }
+
+    pub(crate) async fn http_with(
+        endpoint: &HttpEndpoint,
+        options: ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, ClientError> {
+        let link = HttpLink::new(endpoint, &options, changes.clone())?;
+        let done = Self::open(Link::Http(link), options.clone(), changes.clone()).await;
+        match done {
+            Err(error)
+                if endpoint.or_sse && options.era != EraChoice::Modern && error.refuses_transport() =>
+            {
+                // What the first try said is told when the second fails too: most servers speak Streamable HTTP.
+                Self::sse_with(endpoint, options, changes)
+                    .await
+                    .map_err(|_| error)
+            }
+            done => done,
+        }
+    }
+
+    /// Opens a connection over HTTP+SSE, the transport of 2024-11-05, for servers that speak no other.
+    ///
+    /// # Errors
+    /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] when a modern server is asked for: none speaks it.
+    pub async fn sse(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
+        Self::sse_with(endpoint, options, ChangeSink::default()).await
+    }
+
+    pub(crate) async fn sse_with(
+        endpoint: &HttpEndpoint,
+        mut options: ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, ClientError> {
+        if options.era == EraChoice::Modern {
+            let detail = "modern servers do not speak HTTP+SSE";
+            return Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())));
+        }
+        options.era = EraChoice::Legacy;
+        let opened = http::open_sse(endpoint, &options).await?;
+        let (reader, writer) = split(opened.lines);
+        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
+        link.fail_as_told(opened.failures);
+        Self::open(Link::Stream(link), options, changes).await
+    }
+
+    /// Opens a connection over WebSocket, with the subprotocol `mcp` and one message in each text frame. The endpoint is
+    /// made by [`HttpEndpoint::websocket`].
+    ///
+    /// # Errors
+    /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] where the feature `websocket` is left out.
+    pub async fn websocket(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
+        Self::websocket_with(endpoint, options, ChangeSink::default()).await
+    }
+
+    pub(crate) async fn websocket_with(
+        endpoint: &HttpEndpoint,
+        options: ConnectionOptions,
+        changes: ChangeSink,
+    ) -> Result<Self, ClientError> {
+        let (lines, carrier) = http::open_websocket(endpoint, &options).await?;
+        let (reader, writer) = split(lines);
+        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
+        tokio::spawn(carrier.run(link.end_signal(), link.end_of_stream()));
+        Self::open(Link::Stream(link), options, changes).await
+    }
+
+    async fn open(link: Link, options: ConnectionOptions, changes: ChangeSink) -> Result<Self, ClientError> {
+        let limit = options.start_timeout;
+        let connection = Self(Arc::new(Inner {
+            link,
+            options,
+            changes,
+            opened: OnceLock::new(),
+            subscribed: Mutex::default(),
+        }));
+        let opened = match tokio::time::timeout(limit, connection.handshake()).await {
+            Ok(done) => done,
+            Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit))),
+        };
+        match opened {
+            Ok(server) => {
+                let meta = modern_meta(&connection.0.options, server.revision);
+                let meta_object = RawJson::object().with_members(&meta);
+                let meta_object = meta_object.expect("an empty object is an object");
+                connection.0.opened.get_or_init(|| Opened {
+                    server,
+                    meta,
+                    meta_object,
+                });
+                connection.after_handshake().await?;
+                Ok(connection)
+            }
+            Err(error) => Err(connection.start_failed(error)),
+        }
+    }
+}

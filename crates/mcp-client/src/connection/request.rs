@@ -1,0 +1,184 @@
+use std::{borrow::Cow, pin::Pin};
+
+use mcp_wire::{Era, Params, code, meta_key, method};
+use raw_json::RawJson;
+use tokio::time::timeout_at;
+
+use super::{Connection, Exchange, Link, Opened};
+use crate::{ClientError, RequestOptions, http::HttpLink, stream::Waiting};
+
+/// What `_meta` of a request says.
+enum Meta<'a> {
+    /// What the connection says of itself, and nothing else.
+    Usual(&'a Opened),
+    Members(Cow<'a, [(&'static str, RawJson)]>),
+}
+
+/// A request that is ready to be waited for.
+enum Begun<'a> {
+    Stream(Waiting<'a>),
+    /// Large beside the other, which has no room for it.
+    Http(Pin<Box<dyn Future<Output = Result<RawJson, ClientError>> + Send + 'a>>),
+}
+
+impl Connection {
+    /// Makes a request and waits for its result, which is the text that the server sent.
+    ///
+    /// # Errors
+    /// [`ClientErrorKind::Rpc`] when the server answers with an error, [`ClientErrorKind::Timeout`] when it does not answer,
+    /// and what else [`ClientErrorKind`] names; [`ClientError::was_sent`] tells whether the request may have run.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: impl Into<Params>,
+        options: RequestOptions,
+    ) -> Result<RawJson, ClientError> {
+        let mut begun = self.begin_opened(method, params.into(), options)?;
+        begun.outcome().await
+    }
+
+    /// Makes a request ready on a connection that is open.
+    fn begin_opened<'a>(
+        &'a self,
+        method: &'a str,
+        params: Params,
+        options: RequestOptions,
+    ) -> Result<Begun<'a>, ClientError> {
+        let modern = self
+            .0
+            .opened
+            .get()
+            .filter(|opened| opened.server.era() == Era::Modern);
+        let meta = modern.map(|opened| match options.modern_meta(&opened.meta) {
+            Cow::Borrowed(_) => Meta::Usual(opened),
+            own => Meta::Members(own),
+        });
+        self.begin(method, params, meta, options)
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        meta: Option<&[(&'static str, RawJson)]>,
+        options: RequestOptions,
+    ) -> Result<RawJson, ClientError> {
+        let meta = meta.map(|meta| Meta::Members(Cow::Borrowed(meta)));
+        let mut begun = self.begin(method, params.cloned().into(), meta, options)?;
+        begun.outcome().await
+    }
+
+    /// Makes a request ready, so that the future of the caller has room for what is waited for and nothing else.
+    fn begin<'a>(
+        &'a self,
+        method: &'a str,
+        mut params: Params,
+        meta: Option<Meta<'_>>,
+        options: RequestOptions,
+    ) -> Result<Begun<'a>, ClientError> {
+        let is_modern = meta.is_some();
+        if let Some(meta) = meta {
+            meta.put_into(&mut params);
+        }
+        match &self.0.link {
+            Link::Stream(link) => {
+                let id = link.next_id();
+                let params = addressed(id, &params, &options);
+                let call = link.begin(id, method, &params, options)?;
+                Ok(Begun::Stream(call))
+            }
+            Link::Http(link) => {
+                let call = self.over_http(link, method, params, is_modern, options);
+                Ok(Begun::Http(Box::pin(call)))
+            }
+        }
+    }
+
+    /// Makes a request over HTTP. Modern servers want headers that mirror a tool's arguments as the list of tools says:
+    /// one that misses one has not run the tool, so its list is read again, and the call is made once more.
+    async fn over_http(
+        &self,
+        link: &HttpLink,
+        method: &str,
+        params: Params,
+        is_modern: bool,
+        options: RequestOptions,
+    ) -> Result<RawJson, ClientError> {
+        let exchange = Exchange::new(options);
+        match post(link, method, &params, &exchange).await {
+            Err(error) if is_modern && method == method::TOOLS_CALL && lacks_header(&error) => {
+                // Rare, and the future of every call would have room for it.
+                let again = async {
+                    // The server has looked at the headers alone.
+                    exchange.mark_unsent();
+                    match timeout_at(exchange.deadline(), self.list_tools()).await {
+                        Ok(Ok(_)) => {}
+                        Ok(Err(_)) => return Err(error),
+                        Err(_) => return Err(exchange.timed_out()),
+                    }
+                    post(link, method, &params, &exchange).await
+                };
+                Box::pin(again).await
+            }
+            done => done,
+        }
+    }
+
+    /// Sends a notification; returns when it is queued, or over HTTP when the server has taken it.
+    ///
+    /// # Errors
+    /// When the connection is closed or the server refuses.
+    pub async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
+        match &self.0.link {
+            Link::Stream(link) => link.notify(method, params).await,
+            Link::Http(link) => link.notify(method, params).await,
+        }
+    }
+}
+
+impl Begun<'_> {
+    async fn outcome(&mut self) -> Result<RawJson, ClientError> {
+        match self {
+            Self::Stream(call) => call.outcome().await,
+            Self::Http(call) => call.await,
+        }
+    }
+}
+
+async fn post(
+    link: &HttpLink,
+    method: &str,
+    params: &Params,
+    exchange: &Exchange,
+) -> Result<RawJson, ClientError> {
+    let id = link.next_id();
+    let params = addressed(id, params, exchange.options());
+    link.request(id, method, &params, exchange).await
+}
+
+/// The parameters of a request with the token of its progress, if anybody wants to know of that.
+fn addressed<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'a, Params> {
+    let mut params = Cow::Borrowed(params);
+    if options.on_progress.is_some() {
+        let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
+        params.to_mut().add_to_meta(&token);
+    }
+    params
+}
+
+impl Meta<'_> {
+    /// Has parameters say this.
+    fn put_into(&self, params: &mut Params) {
+        match self {
+            Self::Usual(opened) => params.add_object_to_meta(&opened.meta_object),
+            Self::Members(members) => params.add_to_meta(members),
+        }
+    }
+}
+
+/// Whether a modern server missed a header that mirrors an argument.
+fn lacks_header(error: &ClientError) -> bool {
+    error
+        .as_rpc()
+        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
+}

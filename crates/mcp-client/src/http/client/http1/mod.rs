@@ -1,0 +1,331 @@
+//! One HTTP/1.1 connection of hyper, driven by whoever waits for its answer.
+//!
+//! hyper's client consists of a handle that takes requests and a future that does the I/O. Both are kept together here and polled
+//! in the caller's own future: no task is woken for a request, and none wakes the caller for its answer. The future of the I/O
+//! is polled with the caller's waker; it then has put what it read where the other half finds it, which needs no waker.
+
+use std::{
+    error::Error as StdError,
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use http_body::Body as _;
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    runtime::{self, Handle},
+    task::coop::unconstrained,
+};
+
+use super::byte_stream::{ByteStream, MAX_HEAD, Progress, RequestBody, TrackedStream};
+
+/// Maximum number of headers, or trailers, of an answer.
+const MAX_HEADERS: usize = 128;
+/// Maximum size of the memory that is taken for a body before it has come, in bytes.
+const MAX_ROOM: usize = 256 * 1024;
+
+/// A connection that carries one exchange at a time.
+pub(super) struct Connection {
+    /// Runtime on which it was made.
+    runtime: runtime::Id,
+    sender: SendRequest<RequestBody>,
+    driver: Driver,
+    progress: Arc<Progress>,
+    /// Set if another request may follow the answer that is read.
+    is_kept: bool,
+}
+
+/// The half of a connection that does its I/O.
+struct Driver {
+    connection: http1::Connection<TokioIo<TrackedStream>, RequestBody>,
+    has_ended: bool,
+}
+
+/// A failed exchange.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) fault: Fault,
+    /// Set if not one byte of the request has left.
+    pub(super) unsent: bool,
+}
+
+/// Reason why an exchange failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Io(io::Error),
+    #[error("the answer is no valid HTTP/1.1: {0}")]
+    Malformed(String),
+    #[error("the server closed it {0}")]
+    Ended(&'static str),
+}
+
+impl Connection {
+    /// Starts HTTP/1.1 on a stream of the current runtime. `progress` is that of the socket below the stream.
+    pub(super) async fn new(
+        stream: impl ByteStream + 'static,
+        progress: Arc<Progress>,
+    ) -> Result<Self, hyper::Error> {
+        progress.reset();
+        let stream = TrackedStream {
+            stream: Box::new(stream),
+            progress: Arc::clone(&progress),
+        };
+        let (sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        Ok(Self {
+            runtime: Handle::current().id(),
+            sender,
+            driver: Driver {
+                connection,
+                has_ended: false,
+            },
+            progress,
+            is_kept: true,
+        })
+    }
+
+    pub(super) fn is_of(&self, runtime: runtime::Id) -> bool {
+        self.runtime == runtime
+    }
+
+    /// Returns `true` if another request can be sent: a server that says anything unasked, even that it closes the
+    /// connection, has ended it.
+    pub(super) fn is_ready(&mut self) -> bool {
+        let driving = poll_fn(|cx| {
+            self.driver.drive(cx);
+            Poll::Ready(())
+        });
+        // A task that has used up its budget would not see what is there.
+        let _ = pin!(unconstrained(driving)).poll(&mut nobody());
+        !self.driver.has_ended && self.sender.is_ready()
+    }
+
+    /// Sends a request and reads the head of its answer, which may come before all of the request has left. The body is
+    /// taken when the first byte of the request leaves.
+    pub(super) async fn exchange(
+        &mut self,
+        request: Request<()>,
+        body: &mut Bytes,
+    ) -> Result<Response<Incoming>, Broken> {
+        self.progress.reset();
+        let method = request.method().clone();
+        let request = request.map(|()| RequestBody::new(body.clone(), Arc::clone(&self.progress)));
+        // The channel to the other half would use up the budget of the task, and then wake nobody.
+        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
+        let answer = poll_fn(|cx| {
+            self.driver.drive(cx);
+            if self.progress.has_begun() {
+                *body = Bytes::new();
+            }
+            match answer.as_mut().poll(&mut nobody()) {
+                // It may have had no budget to take the request back.
+                Poll::Pending if self.driver.has_ended => Poll::Ready(None),
+                answer => answer.map(Some),
+            }
+        })
+        .await;
+        let unsent = !self.progress.has_begun();
+        let answer = match answer {
+            // It answers something else.
+            Some(Ok(_)) if unsent => Err(self.ended()),
+            Some(Ok(answer)) => {
+                self.progress.note_head();
+                self.judge(&method, &answer).map(|()| answer)
+            }
+            Some(Err(error)) => Err(self.fault(&error.into_error())),
+            None => Err(self.ended()),
+        };
+        answer.map_err(|fault| Broken { fault, unsent })
+    }
+
+    /// Refuses an answer whose framing may be understood in two ways (RFC 9112, section 6), and finds whether another
+    /// request may follow it.
+    fn judge(&mut self, method: &Method, answer: &Response<Incoming>) -> Result<(), Fault> {
+        let malformed = |text: &str| Err(Fault::Malformed(text.to_owned()));
+        let (status, headers) = (answer.status(), answer.headers());
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            return malformed("it changes the protocol, which was not asked for");
+        }
+        if status.as_u16() >= 600 {
+            return malformed("its status is none");
+        }
+        let mut codings = tokens(headers, &header::TRANSFER_ENCODING);
+        let is_coded = match (codings.next(), codings.next()) {
+            (None, _) => false,
+            (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => true,
+            _ => return malformed("its transfer coding is not `chunked`"),
+        };
+        let mut lengths = tokens(headers, &header::CONTENT_LENGTH);
+        let is_doubtful = if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+            // A body that must not be there would be read as the next answer.
+            *method != Method::HEAD && (is_coded || lengths.any(|length| length != b"0"))
+        } else {
+            // What stands between us and the server may have counted by the other of the two.
+            is_coded && lengths.next().is_some()
+        };
+        let is_last = closes(answer);
+        self.is_kept = !is_last && !is_doubtful;
+        if is_last && status.as_u16() >= 300 {
+            // It is about to close the connection: what it does not read would break what it has written.
+            self.progress.abandon();
+        }
+        Ok(())
+    }
+
+    /// Reads the next piece of a body; `None` at its end.
+    pub(super) fn poll_chunk(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Fault>> {
+        let mut is_driven = false;
+        loop {
+            match Pin::new(&mut *body).poll_frame(&mut nobody()) {
+                Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(self.fault(&error))),
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Anything else is trailers, which say nothing.
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                }
+                Poll::Pending if self.driver.has_ended => return Poll::Ready(Err(self.ended())),
+                Poll::Pending if is_driven => return Poll::Pending,
+                Poll::Pending => {
+                    self.driver.drive(cx);
+                    is_driven = true;
+                }
+            }
+        }
+    }
+
+    /// Reads the rest of a body of `length` bytes into one piece.
+    pub(super) async fn whole(&mut self, body: &mut Incoming, length: usize) -> Result<Bytes, Fault> {
+        let first = poll_fn(|cx| self.poll_chunk(body, cx)).await?.unwrap_or_default();
+        if first.len() == length {
+            return Ok(first);
+        }
+        // A server may promise more than it sends.
+        let mut whole = BytesMut::with_capacity(length.min(MAX_ROOM));
+        whole.extend_from_slice(&first);
+        drop(first);
+        while let Some(piece) = poll_fn(|cx| self.poll_chunk(body, cx)).await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Waits until all of the request has left. The answer is read and dropped meanwhile: a server may write all of it
+    /// before it reads on.
+    pub(super) fn poll_sent(&mut self, body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        while !self.progress.is_sent() {
+            if self.driver.has_ended {
+                return Poll::Ready(Err(Fault::Ended("before it had read the request")));
+            }
+            if ready!(self.poll_chunk(body, cx))?.is_none() {
+                self.driver.drive(cx);
+                if !self.progress.is_sent() && !self.driver.has_ended {
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends an exchange, and returns `true` if another one can follow: if nothing of this one is left.
+    pub(super) fn settle(&mut self, body: &mut Incoming) -> bool {
+        // What a server may send behind an answer that was found: the end of a stream.
+        const FEW: usize = 4;
+        if !self.is_kept {
+            return false;
+        }
+        let reading = poll_fn(|cx| {
+            for _ in 0..FEW {
+                match self.poll_chunk(body, cx) {
+                    Poll::Ready(Ok(Some(_))) => {}
+                    Poll::Ready(Ok(None)) => {
+                        // So that the waker of the last caller is not kept.
+                        self.driver.drive(cx);
+                        return Poll::Ready(true);
+                    }
+                    Poll::Ready(Err(_)) | Poll::Pending => break,
+                }
+            }
+            Poll::Ready(false)
+        });
+        // A task that has used up its budget would not see what is there.
+        let is_read = pin!(unconstrained(reading)).poll(&mut nobody()) == Poll::Ready(true);
+        self.progress.reset();
+        is_read && !self.driver.has_ended && self.sender.is_ready()
+    }
+
+    /// The fault of an exchange whose connection has ended.
+    fn ended(&self) -> Fault {
+        Fault::Ended(if !self.progress.has_begun() {
+            "before the request"
+        } else if self.progress.has_received() {
+            "in the middle of its answer"
+        } else {
+            "before it answered"
+        })
+    }
+
+    fn fault(&self, error: &hyper::Error) -> Fault {
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        match cause.map(|cause| (cause.kind(), cause)) {
+            _ if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => self.ended(),
+            Some((io::ErrorKind::UnexpectedEof, _)) => self.ended(),
+            Some((io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData, cause)) => {
+                Fault::Malformed(cause.to_string())
+            }
+            Some((kind, cause)) => Fault::Io(io::Error::new(kind, cause.to_string())),
+            None => Fault::Malformed(error.to_string()),
+        }
+    }
+}
+
+impl Driver {
+    /// Lets hyper read and write what is there. What goes wrong is reported by the request or by the body of its answer.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        self.has_ended = self.has_ended || Pin::new(&mut self.connection).poll(cx).is_ready();
+    }
+}
+
+/// Returns `true` if no other request may follow an answer (RFC 9112, section 9.3).
+fn closes<B>(answer: &Response<B>) -> bool {
+    let has = |option: &str| {
+        let mut options = tokens(answer.headers(), &header::CONNECTION);
+        options.any(|said| said.eq_ignore_ascii_case(option.as_bytes()))
+    };
+    has("close") || (answer.version() == Version::HTTP_10 && !has("keep-alive"))
+}
+
+/// The members of the lists that the headers of one name have.
+fn tokens<'a>(headers: &'a HeaderMap, name: &'a header::HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    let values = headers.get_all(name).into_iter();
+    values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+}
+
+fn nobody() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+#[cfg(test)]
+mod tcp_tests;
+#[cfg(test)]
+mod tests;

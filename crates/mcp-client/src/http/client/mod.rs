@@ -1,0 +1,98 @@
+//! Makes requests to one URL.
+
+mod byte_stream;
+mod http1;
+mod pool;
+mod response;
+pub(super) mod tls;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri, header};
+use hyper_util::client::legacy::connect::HttpConnector;
+use url::Url;
+
+#[cfg(feature = "websocket")]
+pub(crate) use self::pool::innermost;
+use self::pool::{CONNECT, Pool};
+pub(crate) use self::{
+    pool::{Headers, TransportError},
+    response::{HttpAnswer, is_final},
+};
+use crate::{ClientError, ClientErrorKind};
+
+/// Makes requests to one URL.
+///
+/// On the path of every call, so there are no redirects, no cookies, no proxies and no compressed bodies.
+pub(crate) struct HttpClient(Arc<Pool>);
+
+/// How long a connection is silent before it is asked whether it is still there, how long between two questions, and how many of
+/// them stay without an answer.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_RETRIES: u32 = 3;
+
+impl HttpClient {
+    pub(crate) fn new(url: &Url, headers: HeaderMap) -> Result<Self, ClientError> {
+        if has_user(url) {
+            let detail = "the server's URL must hold no user or password; send them in a header";
+            return Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())));
+        }
+        let uri: Uri = url.as_str().parse().map_err(|error: http::uri::InvalidUri| {
+            ClientError::new(ClientErrorKind::Invalid(
+                "the server's URL is not valid".to_owned(),
+            ))
+            .because(error)
+        })?;
+        let is_secure = url.scheme() == "https";
+        let tls = is_secure.then(tls::configuration).transpose()?;
+        Pool::new(tcp_connector(), tls, uri, headers).map(Self)
+    }
+
+    pub(crate) async fn post(&self, headers: Headers, body: Bytes) -> Result<HttpAnswer, TransportError> {
+        self.send(Method::POST, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, headers: Headers) -> Result<HttpAnswer, TransportError> {
+        self.send(Method::GET, headers, Bytes::new()).await
+    }
+
+    pub(crate) async fn delete(&self, headers: Headers) -> Result<HttpAnswer, TransportError> {
+        self.send(Method::DELETE, headers, Bytes::new()).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        headers: Headers,
+        body: Bytes,
+    ) -> Result<HttpAnswer, TransportError> {
+        let answer = self.0.send(method, headers, body).await?;
+        match answer.header(header::CONTENT_ENCODING.as_str()) {
+            None | Some("identity") => Ok(answer),
+            // Nothing was asked for, and what a few bytes unpack to has no bound.
+            Some(_) => Err(TransportError {
+                unsent: false,
+                error: ClientError::protocol("the server compressed its answer although it was not asked to"),
+            }),
+        }
+    }
+}
+
+/// Opens TCP connections to servers.
+pub(crate) fn tcp_connector() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    // Who only listens would not notice that the network has gone.
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_keepalive_interval(Some(KEEPALIVE));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    tcp.set_connect_timeout(Some(CONNECT));
+    tcp
+}
+
+/// Whether a URL holds a user or a password, however it was spelled.
+pub(crate) fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}

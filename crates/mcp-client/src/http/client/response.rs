@@ -1,0 +1,130 @@
+//! Answers, whose bodies are read by whoever asked.
+
+use std::{future::poll_fn, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, header::CONTENT_TYPE};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+
+use super::{
+    http1::{Connection, Fault},
+    pool::{Pool, innermost},
+};
+use crate::ClientError;
+
+/// An answer whose body has yet to be read.
+pub(crate) struct HttpAnswer {
+    response: Response<Incoming>,
+    /// The connection that the body comes over, and the pool that it belongs to; `None` over HTTP/2, where a task reads it.
+    over: Option<(Box<Connection>, Arc<Pool>)>,
+}
+
+impl HttpAnswer {
+    /// An answer over a connection of HTTP/1.1.
+    pub(super) fn over(connection: Box<Connection>, response: Response<Incoming>, pool: Arc<Pool>) -> Self {
+        Self {
+            response,
+            over: Some((connection, pool)),
+        }
+    }
+
+    /// An answer over a connection of HTTP/2.
+    pub(super) fn shared(response: Response<Incoming>) -> Self {
+        Self { response, over: None }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    pub(crate) fn header_value(&self, name: &str) -> Option<HeaderValue> {
+        self.response.headers().get(name).cloned()
+    }
+
+    /// Whether the body is a stream of events.
+    pub(crate) fn is_stream(&self) -> bool {
+        const ESSENCE: &[u8] = b"text/event-stream";
+        let content_type = self.header(CONTENT_TYPE.as_str()).unwrap_or_default();
+        let start = content_type.as_bytes().get(..ESSENCE.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(ESSENCE))
+    }
+
+    /// Number of bytes of the body that are still to come, if it is known.
+    pub(crate) fn left(&self) -> Option<u64> {
+        self.response.body().size_hint().exact()
+    }
+
+    /// Reads the next piece of the body; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
+        let body = self.response.body_mut();
+        if let Some((connection, _)) = &mut self.over {
+            let chunk = poll_fn(|cx| connection.poll_chunk(body, cx)).await;
+            return chunk.map_err(|fault| ClientError::from(fault).sent(true));
+        }
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|error| ClientError::closed(innermost(&error)).sent(true).because(error))?;
+            // Anything else is trailers, which say nothing.
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until all of the request has left, for an answer that says no more than that it was taken. It may come before,
+    /// and is not read any more.
+    pub(crate) async fn sent(&mut self) -> Result<(), ClientError> {
+        let body = self.response.body_mut();
+        match &mut self.over {
+            Some((connection, _)) => poll_fn(|cx| connection.poll_sent(body, cx))
+                .await
+                .map_err(|fault| ClientError::from(fault).sent(true)),
+            // Its connection goes on by itself.
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the whole body into one piece, or returns `None` if its length is not known.
+    pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, ClientError> {
+        let length = self.left().and_then(|length| usize::try_from(length).ok());
+        let (Some(length), Some((connection, _))) = (length, &mut self.over) else {
+            return Ok(None);
+        };
+        let whole = connection.whole(self.response.body_mut(), length).await;
+        whole
+            .map(Some)
+            .map_err(|fault| ClientError::from(fault).sent(true))
+    }
+}
+
+impl Drop for HttpAnswer {
+    /// Gives the connection back if nothing of the answer is left to come, or closes it.
+    fn drop(&mut self) {
+        if let Some((mut connection, pool)) = self.over.take()
+            && connection.settle(self.response.body_mut())
+        {
+            pool.put_back(connection);
+        }
+    }
+}
+
+/// Whether a refusal says no for good: not too early, too many, or a fault that may pass.
+pub(crate) fn is_final(status: u16) -> bool {
+    (400..500).contains(&status) && !matches!(status, 408 | 425 | 429)
+}
+
+impl From<Fault> for ClientError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Malformed(_) => Self::protocol(fault.to_string()),
+            Fault::Io(error) => Self::closed(error.to_string()).because(error),
+            Fault::Ended(_) => Self::closed(fault.to_string()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+use http::{
+    HeaderName, HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use mcp_wire::{Era, Params, Revision, header, method};
+
+use super::{client::Headers, mirrored_headers::header_value};
+
+// Made when this is compiled: making a name checks it.
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+static METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+
+static NAME: HeaderName = HeaderName::from_static(header::NAME);
+
+static SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
+
+/// What requests say of the connection they belong to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Session {
+    pub(super) id: Option<HeaderValue>,
+    pub(super) revision: Option<Revision>,
+    /// How often the session was opened.
+    pub(super) generation: u64,
+}
+
+impl Session {
+    /// Which one it is of those that were opened one after the other.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn era(&self) -> Era {
+        self.revision.map_or(Era::Legacy, Revision::era)
+    }
+
+    /// Whether the server may send several messages in one array.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.revision.is_some_and(Revision::knows_batches)
+    }
+
+    /// What a request says of itself beside its body.
+    pub(super) fn headers(&self, method: &str, params: &Params) -> Headers {
+        // Those below, and one that mirrors an argument.
+        let mut headers: Headers = Vec::with_capacity(6);
+        headers.extend([
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (
+                ACCEPT,
+                HeaderValue::from_static("application/json, text/event-stream"),
+            ),
+        ]);
+        let revision = match method {
+            method::INITIALIZE => None,
+            method::DISCOVER => Some(Revision::LATEST),
+            _ => self.revision,
+        };
+        if let Some(revision) = revision {
+            headers.push((
+                PROTOCOL_VERSION.clone(),
+                HeaderValue::from_static(revision.as_str()),
+            ));
+        }
+        if revision.is_some_and(|revision| revision.era() == Era::Modern) {
+            headers.push((METHOD.clone(), method_value(method)));
+            headers.extend(name_of(method, params).map(|name| (NAME.clone(), name)));
+        } else if let Some(id) = &self.id {
+            headers.push((SESSION_ID.clone(), id.clone()));
+        }
+        headers
+    }
+}
+
+/// A method as the value of a header; that of a call needs no memory of its own.
+fn method_value(method: &str) -> HeaderValue {
+    match method {
+        method::TOOLS_CALL => HeaderValue::from_static(method::TOOLS_CALL),
+        other => header_value(other),
+    }
+}
+
+/// What a modern request is about, for the header that says so.
+fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
+    let key = match method {
+        method::TOOLS_CALL | method::PROMPTS_GET => "name",
+        method::RESOURCES_READ => "uri",
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => "taskId",
+        _ => return None,
+    };
+    params.get(key)?.text().map(|name| header_value(&name))
+}

@@ -1,0 +1,208 @@
+//! What a child has started that left its process group, such as a daemon: found by its parents while they live, and by a
+//! mark in its environment after that.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ffi::OsString,
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    os::fd::OwnedFd,
+    process, thread,
+    time::Duration,
+};
+
+use parking_lot::{Mutex, MutexGuard};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, getpid, pidfd_open, pidfd_send_signal};
+
+use super::command::outer_mark;
+
+/// The variable that every process of a tree inherits. A program of ours in the tree of another one has the marks of both.
+pub(crate) const MARK: &str = "MCP_CLIENT_TREE";
+
+/// The processes of a child outside its own group.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    mark: String,
+    leader: Mutex<Option<Process>>,
+    /// Those that were found, by their ids. A handle stays that of one process, whoever has its id later.
+    found: Mutex<BTreeMap<i32, OwnedFd>>,
+}
+
+/// One process: an id may be another one's later, an id with a start is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    id: Pid,
+    start: u64,
+}
+
+/// How many processes are looked at to find the descendants of one.
+const MOST: usize = 4096;
+/// How often is looked for marked processes at most, since they may start others meanwhile and need a moment to end.
+const ROUNDS: usize = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl Tree {
+    pub(crate) fn new() -> Self {
+        let random = || RandomState::new().hash_one(process::id());
+        Self {
+            mark: format!("{:016x}{:016x}", random(), random()),
+            leader: Mutex::default(),
+            found: Mutex::default(),
+        }
+    }
+
+    /// What is set in the child's environment.
+    pub(crate) fn variable(&self) -> OsString {
+        let mut value = outer_mark(MARK).map_or(OsString::new(), |mut outer| {
+            outer.push(":");
+            outer
+        });
+        value.push(&self.mark);
+        value
+    }
+
+    /// Takes note of the child.
+    pub(crate) fn begins(&self, id: Pid) {
+        *lock(&self.leader) = Stat::of(id).map(|stat| Process {
+            id,
+            start: stat.start,
+        });
+    }
+
+    /// Takes note of the descendants of the child that are outside its group now.
+    pub(crate) fn look(&self) {
+        let leader = *lock(&self.leader);
+        if let Some(leader) = leader {
+            lock(&self.found).extend(outside(leader));
+        }
+    }
+
+    /// Sends a signal to the descendants of the child that are outside its group, as far as they are found now or were
+    /// before. To be called before the group gets it: then nobody is left to find them by.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.look();
+        for process in lock(&self.found).values() {
+            // Fails when it has ended, which is what is wanted.
+            let _ = pidfd_send_signal(process, signal);
+        }
+    }
+
+    /// Kills what is left of the tree when the child has ended, and waits a moment until it is gone.
+    pub(crate) fn finish(&self) {
+        *lock(&self.leader) = None;
+        self.signal(Signal::KILL);
+        lock(&self.found).clear();
+        for _ in 0..ROUNDS {
+            if !self.kill_marked() {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Returns whether there was any.
+    fn kill_marked(&self) -> bool {
+        let own = getpid();
+        let mut any = false;
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
+            let Some(id) = id.filter(|id| *id != own && self.marks(*id)) else {
+                continue;
+            };
+            // What has the id may be another one by now: the handle is of the one that is looked at again.
+            if let Ok(process) = pidfd_open(id, PidfdFlags::empty())
+                && self.marks(id)
+            {
+                any = true;
+                let _ = pidfd_send_signal(&process, Signal::KILL);
+            }
+        }
+        any
+    }
+
+    fn marks(&self, id: Pid) -> bool {
+        // Cannot be read of other users' processes, which could not be killed either.
+        let Ok(environment) = fs::read(format!("/proc/{}/environ", id.as_raw_nonzero())) else {
+            return false;
+        };
+        environment.split(|byte| *byte == 0).any(|variable| {
+            let value = variable.strip_prefix(MARK.as_bytes());
+            let value = value.and_then(|value| value.strip_prefix(b"="));
+            value.is_some_and(|value| {
+                value
+                    .split(|byte| *byte == b':')
+                    .any(|mark| mark == self.mark.as_bytes())
+            })
+        })
+    }
+}
+
+/// The descendants of a process that are outside its group.
+fn outside(leader: Process) -> Vec<(i32, OwnedFd)> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([leader.id]);
+    let mut open = vec![leader];
+    while let Some(parent) = open.pop() {
+        for id in children(parent) {
+            if seen.len() > MOST || !seen.insert(id) {
+                continue;
+            }
+            let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
+                continue;
+            };
+            // The handle may be of another one that has the id by now, which is no child of this parent.
+            let Some(stat) = Stat::of(id).filter(|stat| stat.parent == parent.id.as_raw_nonzero().get())
+            else {
+                continue;
+            };
+            open.push(Process {
+                id,
+                start: stat.start,
+            });
+            if getpgid(Some(id)).is_ok_and(|group| group != leader.id) {
+                found.push((id.as_raw_nonzero().get(), process));
+            }
+        }
+    }
+    found
+}
+
+/// The children of a process, of whichever of its threads.
+fn children(parent: Process) -> Vec<Pid> {
+    let folder = format!("/proc/{}/task", parent.id.as_raw_nonzero());
+    let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let children = lists.flat_map(|list| {
+        let ids = list.split_whitespace().filter_map(|id| id.parse().ok());
+        ids.filter_map(Pid::from_raw).collect::<Vec<_>>()
+    });
+    let children = children.collect();
+    match Stat::of(parent.id) {
+        Some(stat) if stat.start == parent.start => children,
+        // They are somebody else's.
+        _ => Vec::new(),
+    }
+}
+
+struct Stat {
+    parent: i32,
+    start: u64,
+}
+
+impl Stat {
+    fn of(id: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
+        // The name before it may hold anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_whitespace();
+        Some(Self {
+            parent: fields.nth(1)?.parse().ok()?,
+            start: fields.nth(17)?.parse().ok()?,
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}

@@ -1,0 +1,253 @@
+//! A child process and everything that it starts: one process group that ends as a whole, and what left the group.
+
+mod command;
+#[cfg(target_os = "linux")]
+mod descendants;
+#[cfg(not(target_os = "linux"))]
+#[path = "descendants_unsupported.rs"]
+mod descendants;
+mod stderr_tail;
+
+use std::{
+    process::{ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    process::{Child, ChildStdin, ChildStdout},
+    sync::watch,
+    time::timeout,
+};
+
+pub use self::command::{BASE_VARIABLES, Command, base_environment};
+use self::{
+    descendants::{MARK, Tree},
+    stderr_tail::StderrTail,
+};
+use crate::{ClientError, ClientErrorKind};
+
+/// A running child. Dropping it kills the whole group at once, without a runtime.
+#[derive(Debug)]
+pub(crate) struct Process {
+    group: Arc<Group>,
+    stop: watch::Sender<Stop>,
+    exit: watch::Receiver<Option<ExitStatus>>,
+    pub(crate) stderr: Arc<StderrTail>,
+}
+
+/// How the child is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    Not,
+    /// Wait, SIGTERM, wait, SIGKILL.
+    Orderly,
+    /// SIGKILL.
+    Now,
+}
+
+/// A handle by which the tasks of a connection end its process without keeping it alive.
+#[derive(Debug, Clone)]
+pub(crate) struct ProcessHandle {
+    group: Arc<Group>,
+    stop: watch::Sender<Stop>,
+    exit: watch::Receiver<Option<ExitStatus>>,
+    stderr: Arc<StderrTail>,
+}
+
+/// A process group, and who left it. Its id stays taken while one process of it lives or waits to be reaped.
+#[derive(Debug)]
+struct Group {
+    id: Pid,
+    tree: Tree,
+    gone: AtomicBool,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if !self.gone.load(Ordering::SeqCst) {
+            self.tree.signal(signal);
+            // Fails when nobody is left, which is what is wanted.
+            let _ = kill_process_group(self.id, signal);
+        }
+    }
+
+    /// Kills who is left after the leader was reaped; from then on the id may belong to others. Takes a moment.
+    fn finish(&self) {
+        if !self.gone.swap(true, Ordering::SeqCst) {
+            let _ = kill_process_group(self.id, Signal::KILL);
+            self.tree.finish();
+        }
+    }
+}
+
+impl Process {
+    /// Starts the program. Its tasks run until it has ended.
+    pub(crate) fn spawn(
+        command: &Command,
+        grace: Duration,
+    ) -> Result<(Self, ChildStdin, ChildStdout), ClientError> {
+        let tree = Tree::new();
+        let mut child = prepare(command)
+            .env(MARK, tree.variable())
+            .spawn()
+            .map_err(|error| start_failed(command, error))?;
+        let id = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        let (Some(id), Some(stdin), Some(stdout), Some(stderr)) =
+            (id, child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(ClientError::closed("the child has ended before it began"));
+        };
+        tree.begins(id);
+        let group = Arc::new(Group {
+            id,
+            tree,
+            gone: AtomicBool::new(false),
+        });
+        let (stop, stopped) = watch::channel(Stop::Not);
+        let (exited, exit) = watch::channel(None);
+        let tail = StderrTail::drain(stderr, command.program.to_string_lossy().into_owned());
+        // The guard is made here, so that it works even if the task is dropped before its first step.
+        let guard = KillOnDrop(Arc::clone(&group));
+        tokio::spawn(async move {
+            let status = supervise(child, &guard.0, stopped, grace).await;
+            let group = Arc::clone(&guard.0);
+            // An error means that the runtime ends: then the guard does it.
+            let _ = tokio::task::spawn_blocking(move || group.finish()).await;
+            exited.send_replace(status);
+        });
+        Ok((
+            Self {
+                group,
+                stop,
+                exit,
+                stderr: tail,
+            },
+            stdin,
+            stdout,
+        ))
+    }
+
+    pub(crate) fn handle(&self) -> ProcessHandle {
+        ProcessHandle {
+            group: Arc::clone(&self.group),
+            stop: self.stop.clone(),
+            exit: self.exit.clone(),
+            stderr: Arc::clone(&self.stderr),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.group.signal(Signal::KILL);
+    }
+}
+
+/// Kills all that is left when the task that watches it is dropped with its runtime.
+struct KillOnDrop(Arc<Group>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        self.0.signal(Signal::KILL);
+        self.0.finish();
+    }
+}
+
+impl ProcessHandle {
+    /// Takes note of what it has started. To be called before its input is closed: it may end by that, and nobody is found
+    /// by a parent that has ended.
+    pub(crate) fn look(&self) {
+        self.group.tree.look();
+    }
+
+    /// Asks for the end of the process; a gentler wish never replaces a harder one.
+    pub(crate) fn stop(&self, how: Stop) {
+        self.stop.send_if_modified(|stop| {
+            let harder = how > *stop;
+            if harder {
+                *stop = how;
+            }
+            harder
+        });
+    }
+
+    /// Waits until the child has ended and its group is gone.
+    pub(crate) async fn wait(&self) {
+        // An error means that the watching task is gone, and the process with it.
+        let _ = self.exit.clone().wait_for(Option::is_some).await;
+    }
+
+    /// How the child ended, for an error message: waits a moment for what is about to be known.
+    pub(crate) async fn epitaph(&self) -> String {
+        const MOMENT: Duration = Duration::from_millis(500);
+        let mut exit = self.exit.clone();
+        let status = match timeout(MOMENT, exit.wait_for(Option::is_some)).await {
+            Ok(Ok(status)) => *status,
+            _ => return "the server closed its output".to_owned(),
+        };
+        self.stderr.finished(MOMENT).await;
+        match status {
+            Some(status) => format!("the server has ended with {status}"),
+            None => "the server has ended".to_owned(),
+        }
+    }
+}
+
+fn prepare(command: &Command) -> tokio::process::Command {
+    let mut prepared = tokio::process::Command::new(&command.program);
+    prepared
+        .args(&command.args)
+        .env_clear()
+        .envs(command.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(directory) = &command.directory {
+        prepared.current_dir(directory);
+    }
+    prepared
+}
+
+fn start_failed(command: &Command, error: std::io::Error) -> ClientError {
+    let reason = format!("cannot run `{}`: {error}", command.program.to_string_lossy());
+    ClientError::new(ClientErrorKind::StartFailed {
+        reason,
+        stderr: String::new(),
+    })
+    .because(error)
+}
+
+/// Waits for the leader to end, by itself or by what is asked for.
+async fn supervise(
+    mut child: Child,
+    group: &Group,
+    mut stop: watch::Receiver<Stop>,
+    grace: Duration,
+) -> Option<ExitStatus> {
+    let asked = tokio::select! {
+        status = child.wait() => return status.ok(),
+        asked = stop.wait_for(|stop| *stop > Stop::Not) => asked.map_or(Stop::Now, |stop| *stop),
+    };
+    if asked == Stop::Orderly {
+        for signal in [None, Some(Signal::TERM)] {
+            if let Some(signal) = signal {
+                group.signal(signal);
+            }
+            tokio::select! {
+                status = child.wait() => return status.ok(),
+                // Also when every handle is gone.
+                _ = stop.wait_for(|stop| *stop == Stop::Now) => break,
+                () = tokio::time::sleep(grace) => {}
+            }
+        }
+    }
+    group.signal(Signal::KILL);
+    child.wait().await.ok()
+}

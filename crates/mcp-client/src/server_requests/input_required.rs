@@ -1,0 +1,126 @@
+use mcp_wire::RpcError;
+use raw_json::{JsonKind, RawJson};
+
+use crate::{ClientError, ClientErrorKind, Connection, RequestOptions, ServerRequest};
+
+/// What a modern server needs before it can finish a request: the result whose `resultType` is `input_required`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InputRequiredResult {
+    /// What is asked, under the names that the answers must have.
+    pub requests: Vec<(String, ServerRequest)>,
+    /// What the server wants to have back as it is.
+    pub state: Option<RawJson>,
+}
+
+impl InputRequiredResult {
+    /// Reads a result; nothing when the request is finished.
+    #[must_use]
+    pub fn from_result(result: &RawJson) -> Option<Self> {
+        let kind = result.get("resultType")?;
+        if kind.as_str() != "\"input_required\"" {
+            return None;
+        }
+        let requests = result.get("inputRequests").unwrap_or(RawJson::object());
+        let requests = requests.members().map(|(name, request)| {
+            let method = request.get("method").and_then(|method| method.string());
+            let request = ServerRequest {
+                method: method.unwrap_or_default(),
+                params: request
+                    .get("params")
+                    .filter(|params| params.kind() == JsonKind::Object),
+                tag: None,
+            };
+            (name.into_owned(), request)
+        });
+        Some(Self {
+            requests: requests.collect(),
+            state: result.get("requestState"),
+        })
+    }
+
+    /// The parameters of the request that is made next: those of the first one, the answers, and the server's state.
+    #[must_use]
+    pub fn answered(&self, params: Option<&RawJson>, answers: &[(&str, RawJson)]) -> RawJson {
+        let none = RawJson::object();
+        let params = params
+            .filter(|params| params.kind() == JsonKind::Object)
+            .unwrap_or(&none);
+        let params = params
+            .without_members(&["inputResponses", "requestState"])
+            .expect("parameters are an object");
+        let answers = none.with_members(answers).expect("an empty object is an object");
+        let mut members = vec![("inputResponses", answers)];
+        members.extend(self.state.clone().map(|state| ("requestState", state)));
+        params.with_members(&members).expect("parameters are an object")
+    }
+}
+
+/// How often a server may ask for input before a request counts as endless.
+const MOST_ROUNDS: usize = 16;
+/// How much a server may ask for at once.
+const MOST_REQUESTS: usize = 64;
+
+impl Connection {
+    /// Makes a request like [`request`](Self::request), and answers what a modern server asks for with the handlers
+    /// of the connection until the request is finished.
+    ///
+    /// Each round is a request of its own and has the whole of `options` for itself; at most 16 are made. A legacy
+    /// server asks in the middle of the request instead, which both methods answer.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and [`ClientErrorKind::Unsupported`] when there is no handler for what is asked, when
+    /// a handler refuses, or when the server does not stop asking.
+    pub async fn request_with_input(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        options: RequestOptions,
+    ) -> Result<RawJson, ClientError> {
+        let mut next = params.clone();
+        for _ in 0..MOST_ROUNDS {
+            let result = self.request(method, next, options.clone()).await?;
+            let Some(wanted) = InputRequiredResult::from_result(&result) else {
+                return Ok(result);
+            };
+            let answers = self.answers(&wanted).await?;
+            let answers: Vec<(&str, RawJson)> = answers
+                .iter()
+                .map(|(name, answer)| (*name, answer.clone()))
+                .collect();
+            next = Some(wanted.answered(params.as_ref(), &answers));
+        }
+        Err(unsupported("the server does not stop asking for input"))
+    }
+
+    async fn answers<'a>(
+        &self,
+        wanted: &'a InputRequiredResult,
+    ) -> Result<Vec<(&'a str, RawJson)>, ClientError> {
+        if wanted.requests.len() > MOST_REQUESTS {
+            return Err(unsupported(
+                "the server asks for more input than is given at once",
+            ));
+        }
+        let mut answers = Vec::with_capacity(wanted.requests.len());
+        for (name, request) in &wanted.requests {
+            let answer = self.options().handlers.answer(request.clone()).ok_or_else(|| {
+                let method: String = request.method.escape_debug().take(100).collect();
+                unsupported(&format!(
+                    "the server asks for `{method}`, which this client does not offer"
+                ))
+            })?;
+            answers.push((name.as_str(), answer.await.map_err(refused)?));
+        }
+        Ok(answers)
+    }
+}
+
+fn refused(error: RpcError) -> ClientError {
+    unsupported("the input that the server asks for was not given").because(error)
+}
+
+/// The request has not run: a server that asks has done nothing yet, or keeps it in its state.
+fn unsupported(detail: &str) -> ClientError {
+    ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())).sent(true)
+}

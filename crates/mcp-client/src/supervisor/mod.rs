@@ -1,0 +1,22 @@
+//! Supervision of a server: lazy start, restart with growing pauses, health checks.
+
+mod backoff;
+mod endpoint;
+mod era_change;
+mod health_check;
+mod options;
+mod start_budget;
+mod start_limit;
+mod status;
+mod supervision;
+mod upstream;
+
+pub use self::{
+    endpoint::Endpoint,
+    health_check::HealthCheck,
+    options::UpstreamOptions,
+    start_budget::StartBudget,
+    start_limit::StartLimit,
+    status::{OnStatus, State, Status},
+    upstream::Upstream,
+};

@@ -1,0 +1,231 @@
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::{sync::Notify, time::Instant};
+
+use super::backoff::{Backoff, HEALTHY, LONGEST};
+use crate::ClientError;
+
+/// How often a server is started. Every [`Upstream`](crate::Upstream) has its own, unless several are connections to one
+/// server and share theirs: then what one of them failed by, none of the others tries again before the pause is over.
+///
+/// # How often
+/// A pause follows every failure, and failures at the same time add up, so that a server that ends at once is started at
+/// most six times in the first minute, however many want it. Those that were open and end together, as when the server
+/// is deployed anew, count once. Not more than four are started at a time, and one at a time after a failure, until one
+/// has been up for a minute.
+#[derive(Debug, Clone)]
+pub struct StartBudget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    spent: Mutex<Spent>,
+    /// Tells when a start has come to its end.
+    freed: Notify,
+}
+
+#[derive(Debug)]
+struct Spent {
+    backoff: Backoff,
+    n_starting: usize,
+    /// Until when nothing is started, and why.
+    rest: Option<(Instant, ClientError)>,
+    failed_at: Option<Instant>,
+    /// When one came up for the first time since then.
+    up_since: Option<Instant>,
+}
+
+/// How many are started at a time.
+const AT_ONCE: usize = 4;
+
+impl Default for StartBudget {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl StartBudget {
+    /// A budget of which nothing is spent. The jitter of pauses is computed from the seed; at random without one.
+    #[must_use]
+    pub fn new(jitter_seed: Option<u64>) -> Self {
+        Self(Arc::new(Shared {
+            spent: Mutex::new(Spent {
+                backoff: Backoff::new(jitter_seed),
+                n_starting: 0,
+                rest: None,
+                failed_at: None,
+                up_since: None,
+            }),
+            freed: Notify::new(),
+        }))
+    }
+
+    /// What callers get while nothing is started.
+    pub(super) fn refusal(&self) -> Option<ClientError> {
+        self.spent().refusal(Instant::now())
+    }
+
+    /// Waits for a turn to start.
+    ///
+    /// # Errors
+    /// When a start failed meanwhile.
+    pub(super) async fn turn(&self) -> Result<Turn, ClientError> {
+        loop {
+            let mut freed = pin!(self.0.freed.notified());
+            freed.as_mut().enable();
+            {
+                let mut spent = self.spent();
+                let now = Instant::now();
+                if let Some(refusal) = spent.refusal(now) {
+                    return Err(refusal);
+                }
+                if spent.n_starting < spent.at_once(now) {
+                    spent.n_starting += 1;
+                    return Ok(Turn(Arc::clone(&self.0)));
+                }
+            }
+            freed.await;
+        }
+    }
+
+    /// Notes that one came up.
+    pub(super) fn came_up(&self) {
+        self.spent().up_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Notes that one that was started then has failed, in its start or when it `was_open`, and returns until when it is
+    /// not started again.
+    pub(super) fn failed(
+        &self,
+        error: &ClientError,
+        start: Option<Instant>,
+        now: Instant,
+        was_open: bool,
+    ) -> Instant {
+        let mut spent = self.spent();
+        let resting = spent.rest.as_ref().map_or(now, |(until, _)| (*until).max(now));
+        let is_same = was_open
+            && spent
+                .failed_at
+                .zip(start)
+                .is_some_and(|(last, start)| start < last);
+        if is_same {
+            return resting;
+        }
+        let pause = spent.backoff.failed(start, now);
+        let longest = now + LONGEST + LONGEST / 4;
+        let until = (resting + pause).min(longest);
+        spent.rest = Some((until, error.clone()));
+        (spent.failed_at, spent.up_since) = (Some(now), None);
+        until
+    }
+
+    /// Ends the pause, since what failed is another thing now.
+    pub(super) fn forgive(&self) {
+        self.spent().rest = None;
+    }
+
+    fn spent(&self) -> MutexGuard<'_, Spent> {
+        self.0.spent.lock()
+    }
+}
+
+impl Spent {
+    fn refusal(&self, now: Instant) -> Option<ClientError> {
+        let (until, error) = self.rest.as_ref()?;
+        let left = until.checked_duration_since(now)?;
+        (left > Duration::ZERO).then(|| ClientError::unavailable(error.clone(), left))
+    }
+
+    fn at_once(&mut self, now: Instant) -> usize {
+        if self.up_since.is_some_and(|since| since + HEALTHY <= now) {
+            self.backoff.recovered();
+        }
+        if self.backoff.is_in_trouble() { 1 } else { AT_ONCE }
+    }
+}
+
+/// The right to start, until this is dropped.
+pub(super) struct Turn(Arc<Shared>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut spent = self.0.spent.lock();
+        spent.n_starting -= 1;
+        drop(spent);
+        self.0.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many starts there are in the first minute, when so many connections want a server that ends after this time.
+    async fn starts_in_a_minute(n_connections: usize, lives: Duration) -> usize {
+        let budget = StartBudget::new(Some(1));
+        let n_starts = Arc::new(Mutex::new(0));
+        let wanting = (0..n_connections).map(|_| {
+            let (budget, n_starts) = (budget.clone(), Arc::clone(&n_starts));
+            tokio::spawn(async move {
+                loop {
+                    let Ok(turn) = budget.turn().await else {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    };
+                    *n_starts.lock() += 1;
+                    let start = Instant::now();
+                    tokio::time::sleep(lives).await;
+                    let ended = ClientError::closed("the end");
+                    budget.failed(&ended, Some(start), Instant::now(), false);
+                    drop(turn);
+                }
+            })
+        });
+        let wanting: Vec<_> = wanting.collect();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        for task in wanting {
+            task.abort();
+        }
+        *n_starts.lock()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_server_is_started_six_times_in_a_minute_however_many_want_it() {
+        for n_connections in [1, 2, 5, 50] {
+            for lives in [0, 100, 3000].map(Duration::from_millis) {
+                let n_starts = starts_in_a_minute(n_connections, lives).await;
+                assert!(
+                    (3..=6).contains(&n_starts),
+                    "{n_connections}, {lives:?}: {n_starts}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_end_together_count_once() {
+        let budget = StartBudget::new(Some(1));
+        let (start, ended) = (Instant::now(), ClientError::closed("the end"));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let now = Instant::now();
+        let pauses = [(); 9].map(|()| budget.failed(&ended, Some(start), now, true) - now);
+        assert!(pauses.iter().all(|pause| *pause == pauses[0]), "{pauses:?}");
+        assert!(pauses[0] < Duration::from_secs(2), "{pauses:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_at_a_time_is_started_until_one_has_been_up_for_a_minute() {
+        let budget = StartBudget::new(Some(1));
+        let at_once = || budget.spent().at_once(Instant::now());
+        assert_eq!(at_once(), AT_ONCE);
+        budget.failed(&ClientError::closed("the end"), None, Instant::now(), false);
+        assert!(budget.refusal().is_some());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(budget.refusal().is_none());
+        budget.came_up();
+        assert_eq!(at_once(), 1);
+        tokio::time::advance(HEALTHY).await;
+        assert_eq!(at_once(), AT_ONCE);
+    }
+}

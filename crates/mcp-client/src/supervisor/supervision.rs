@@ -1,0 +1,170 @@
+//! Where a server stands, and the one way from there to somewhere else.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use mcp_wire::Era;
+use tokio::{sync::watch, task::AbortHandle, time::Instant};
+
+use super::{OnStatus, StartBudget, State, Status, start_limit::Ticket};
+use crate::{ClientError, ClientErrorKind, Connection, ServerInfo};
+
+pub(super) struct Supervision {
+    phase: Phase,
+    budget: StartBudget,
+    pub(super) starts: u64,
+    /// How often it was put back to where it was before its start, which is no failure.
+    pub(super) suspensions: u64,
+    /// How often the server moved: what was begun before the last time leads to where it was.
+    pub(super) moves: u64,
+    last_start: Option<Instant>,
+    /// The last failure, kept for those who ask.
+    failure: Option<Failure>,
+    pub(super) server: Option<ServerInfo>,
+    /// The era that the server speaks, kept so that the next start need not find out.
+    pub(super) era: Option<Era>,
+    on_status: Option<OnStatus>,
+}
+
+pub(super) enum Phase {
+    NotStarted,
+    Starting {
+        outcome: Outcome,
+        task: AbortHandle,
+        ticket: Arc<Ticket>,
+    },
+    Ready {
+        connection: Connection,
+    },
+    /// Failed; not started again before this instant.
+    Waiting {
+        until: Instant,
+    },
+    Stopped,
+}
+
+pub(super) type Outcome = watch::Receiver<Option<Result<Connection, ClientError>>>;
+
+#[derive(Clone)]
+struct Failure {
+    error: ClientError,
+    stderr: Option<String>,
+}
+
+impl Supervision {
+    pub(super) fn new(budget: StartBudget, on_status: Option<OnStatus>) -> Self {
+        Self {
+            phase: Phase::NotStarted,
+            budget,
+            starts: 0,
+            suspensions: 0,
+            moves: 0,
+            last_start: None,
+            failure: None,
+            server: None,
+            era: None,
+            on_status,
+        }
+    }
+
+    pub(super) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The only way from one phase to another, which is told on the way. Gives the phase before.
+    pub(super) fn enter(&mut self, phase: Phase) -> Phase {
+        let before = mem::replace(&mut self.phase, phase);
+        if let Some(tell) = &self.on_status {
+            tell.tell(&self.status());
+        }
+        before
+    }
+
+    /// Whether a connection is still of use that was begun after so many moves.
+    pub(super) fn awaits(&self, moves: u64) -> bool {
+        self.moves == moves && !matches!(self.phase, Phase::Stopped)
+    }
+
+    /// Takes note of a start that begins.
+    pub(super) fn began(&mut self, now: Instant) {
+        self.starts += 1;
+        self.last_start = Some(now);
+    }
+
+    /// Notices that a connection has closed since the last look, or that a start was broken off.
+    pub(super) fn notice_end(&mut self) {
+        let gone = match &self.phase {
+            Phase::Ready { connection } if connection.is_closed() => {
+                Some((connection.end(), connection.stderr_tail()))
+            }
+            Phase::Starting { outcome, .. }
+                if outcome.has_changed().is_err() && outcome.borrow().is_none() =>
+            {
+                Some(((interrupted(), Instant::now()), None))
+            }
+            _ => None,
+        };
+        if let Some(((error, since), stderr)) = gone {
+            self.failed(&error, stderr, since);
+        }
+    }
+
+    /// What callers get while the server rests.
+    pub(super) fn unavailable(&self, retry_in: Duration) -> ClientError {
+        let failure = self.failure.as_ref();
+        ClientError::unavailable(
+            failure.map_or_else(interrupted, |failure| failure.error.clone()),
+            retry_in,
+        )
+    }
+
+    /// Begins a pause for what failed elsewhere.
+    pub(super) fn put_off(&mut self, retry_in: Duration) {
+        let until = Instant::now() + retry_in;
+        self.enter(Phase::Waiting { until });
+    }
+
+    /// Begins the pause before the next start, for a server that failed at the given instant.
+    pub(super) fn failed(&mut self, error: &ClientError, stderr: Option<String>, since: Instant) {
+        let stderr = match error.kind() {
+            ClientErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
+            _ => stderr,
+        };
+        self.failure = Some(Failure {
+            error: error.clone(),
+            stderr: stderr.filter(|stderr| !stderr.is_empty()),
+        });
+        let was_open = matches!(self.phase, Phase::Ready { .. });
+        let until = self.budget.failed(error, self.last_start, since, was_open);
+        self.enter(Phase::Waiting { until });
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let retry_in = match self.phase {
+            Phase::Waiting { until } => until
+                .checked_duration_since(Instant::now())
+                .filter(|left| *left > Duration::ZERO),
+            _ => None,
+        };
+        let (state, stderr) = match &self.phase {
+            Phase::NotStarted => (State::NotStarted, None),
+            Phase::Starting { .. } => (State::Starting, None),
+            Phase::Ready { connection } => (State::Ready, connection.stderr_tail()),
+            Phase::Waiting { .. } if retry_in.is_some() => (State::Backoff, None),
+            Phase::Waiting { .. } => (State::Failed, None),
+            Phase::Stopped => (State::Stopped, None),
+        };
+        let failure = self.failure.clone();
+        Status {
+            state,
+            retry_in,
+            stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),
+            reason: failure.map(|failure| failure.error.to_string()),
+            restarts: self.starts.saturating_sub(1 + self.suspensions),
+            server: self.server.clone(),
+        }
+    }
+}
+
+pub(super) fn interrupted() -> ClientError {
+    ClientError::closed("the server was shut down while it started")
+}
