@@ -16,24 +16,21 @@
 //! ```
 
 mod canonical;
-mod ends;
 mod error;
-mod keys;
-mod marks;
+mod indexed;
+mod limits;
 mod members;
-mod parsed;
-mod plain;
-mod raw;
+mod raw_json;
 mod scan;
-mod skip;
 mod splice;
-mod utf8;
+mod value_index;
 
 pub use self::{
     canonical::{canonical, digest, hex},
     error::{JsonError, JsonErrorKind},
+    indexed::Parsed,
+    limits::{Duplicates, JsonLimits},
     members::{Items, Members, Parts, TextPart},
-    parsed::Parsed,
-    raw::{JsonKind, RawJson},
-    scan::{Duplicates, JsonLimits, check},
+    raw_json::{JsonKind, RawJson},
+    scan::check,
 };

@@ -1,11 +1,10 @@
 use std::borrow::Cow;
 
 use crate::{
-    JsonKind, RawJson, ends,
-    marks::Marks,
-    raw::kind_of,
-    scan::{Span, unescape},
-    skip,
+    JsonKind, RawJson,
+    raw_json::kind_of,
+    scan::{self, Span, unescape},
+    value_index::Marks,
 };
 
 /// The members of an object in the order they were written: keys decoded, values as raw text.
@@ -134,9 +133,9 @@ impl Iterator for Spans<'_> {
             return None;
         }
         // The text was checked when it became a `RawJson`: the string ends, and a colon and a value are behind it.
-        let (key_end, is_escaped) = skip::string(bytes, key);
-        let value = ends::space(bytes, ends::space(bytes, key_end) + 1);
-        let end = skip::value(self.text, value, self.marks);
+        let (key_end, is_escaped) = scan::skip_string(bytes, key);
+        let value = scan::space(bytes, scan::space(bytes, key_end) + 1);
+        let end = scan::skip_value(self.text, value, self.marks);
         self.at = end;
         Some(Span {
             key,
@@ -151,9 +150,9 @@ impl Iterator for Spans<'_> {
 /// Behind the space that stands there, and a comma with the space behind it.
 #[inline]
 fn next_in(bytes: &[u8], at: usize) -> usize {
-    let at = ends::space(bytes, at);
+    let at = scan::space(bytes, at);
     if bytes.get(at) == Some(&b',') {
-        ends::space(bytes, at + 1)
+        scan::space(bytes, at + 1)
     } else {
         at
     }
@@ -188,7 +187,7 @@ impl Iterator for Items<'_> {
         if matches!(text.as_bytes().get(start), None | Some(b']')) {
             return None;
         }
-        self.at = skip::value(text, start, self.array.marks.as_deref());
+        self.at = scan::skip_value(text, start, self.array.marks.as_deref());
         Some(self.array.part(&text[start..self.at]))
     }
 }

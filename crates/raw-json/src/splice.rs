@@ -1,8 +1,8 @@
 use crate::{
     JsonError, JsonErrorKind, JsonKind, RawJson,
-    marks::Marking,
     members::Spans,
-    raw::{SPACE, push_string},
+    raw_json::{SPACE, push_string},
+    value_index::Marking,
 };
 
 impl RawJson {

@@ -1,6 +1,7 @@
 //! Where the values of a text end that was checked before: nothing else is looked at.
 
-use crate::{marks::Marks, plain::end_of_plain};
+use super::special_bytes::end_of_plain;
+use crate::value_index::Marks;
 
 /// Behind the value that begins there, at once if it is marked.
 #[inline]

@@ -1,39 +1,23 @@
 //! One pass over a text: JSON's grammar, the depth of nesting and, if asked, duplicate keys.
 
+mod duplicate_keys;
+mod lexer;
+mod skip;
+mod special_bytes;
+mod strings;
+mod utf8;
+
 use std::borrow::Cow;
 
-use crate::{JsonError, JsonErrorKind, ends, keys::Keys, plain::end_of_plain};
-
-/// What a text may be at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JsonLimits {
-    /// How many arrays and objects may stand inside each other.
-    pub depth: usize,
-    /// Whether an object may have a key twice.
-    pub duplicates: Duplicates,
-}
-
-/// What to do about an object that has a key twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Duplicates {
-    /// Let it pass: for text that is only relayed.
-    Allow,
-    /// Refuse it: for text that a policy reads and an upstream reads again.
-    Refuse,
-}
-
-impl JsonLimits {
-    /// For text that is relayed: 128 levels, duplicate keys pass.
-    pub const RELAY: Self = Self {
-        depth: 128,
-        duplicates: Duplicates::Allow,
-    };
-    /// For text that is judged: 128 levels, no duplicate key at any depth.
-    pub const STRICT: Self = Self {
-        depth: 128,
-        duplicates: Duplicates::Refuse,
-    };
-}
+use self::{duplicate_keys::Keys, lexer as ends};
+pub(crate) use self::{
+    lexer::space,
+    skip::{string as skip_string, value as skip_value},
+    special_bytes::end_of_plain,
+    strings::{unescape, utf16},
+    utf8::text_of,
+};
+use crate::{Duplicates, JsonError, JsonErrorKind, JsonLimits};
 
 /// Checks that `text` is one JSON value within `limits`, and nothing after it but white space.
 ///
@@ -367,48 +351,4 @@ impl<'a> Scanner<'a> {
         self.string()?;
         Ok(&self.text[start..self.at - 1])
     }
-}
-
-/// The text that a string stands for, from what stands between its quotes; nothing for a lone surrogate.
-pub(crate) fn unescape(raw: &str) -> Option<Cow<'_, str>> {
-    if end_of_plain(raw.as_bytes(), 0) == raw.len() {
-        return Some(Cow::Borrowed(raw));
-    }
-    // serde_json decodes escapes; the quotes make the slice a string again.
-    serde_json::from_str::<String>(&format!("\"{raw}\""))
-        .ok()
-        .map(Cow::Owned)
-}
-
-/// The UTF-16 code units that a string stands for, from what stands between its quotes: also those of a lone
-/// surrogate.
-pub(crate) fn utf16(raw: &str) -> impl Iterator<Item = u16> + '_ {
-    let mut rest = raw.chars();
-    let mut second = None;
-    std::iter::from_fn(move || {
-        if let Some(unit) = second.take() {
-            return Some(unit);
-        }
-        let character = rest.next()?;
-        if character != '\\' {
-            let mut units = [0; 2];
-            let units = character.encode_utf16(&mut units);
-            second = units.get(1).copied();
-            return Some(units[0]);
-        }
-        Some(match rest.next()? {
-            'b' => 8,
-            'f' => 12,
-            'n' => 10,
-            'r' => 13,
-            't' => 9,
-            'u' => rest
-                .by_ref()
-                .take(4)
-                .filter_map(|digit| digit.to_digit(16))
-                .fold(0, |unit, digit| unit << 4 | digit as u16),
-            // A quote, a backslash or a slash: one byte that stands for itself.
-            other => other as u16,
-        })
-    })
 }

@@ -11,11 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
 use crate::{
-    Items, JsonError, JsonErrorKind, Members, Parts,
-    marks::{Marking, Marks},
-    plain::end_of_plain,
-    scan::{self, unescape},
-    utf8::text_of,
+    Items, JsonError, JsonErrorKind, JsonLimits, Members, Parts,
+    scan::{self, end_of_plain, text_of, unescape},
+    value_index::{Marking, Marks},
 };
 
 /// One JSON value as text, exactly as it was written, without the space around it.
@@ -46,14 +44,14 @@ impl RawJson {
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or nested too deep.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
-        Self::parse_within(text, scan::JsonLimits::RELAY)
+        Self::parse_within(text, JsonLimits::RELAY)
     }
 
     /// Takes a text that must be one JSON value within `limits`.
     ///
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
-    pub fn parse_within(text: impl Into<Bytes>, limits: scan::JsonLimits) -> Result<Self, JsonError> {
+    pub fn parse_within(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
         let mut marking = Marking::of(text.len());
         scan::check_noting(&text, limits, &mut marking)?;

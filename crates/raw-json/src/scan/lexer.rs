@@ -2,10 +2,8 @@
 //!
 //! They do not borrow the scanner that takes them, so its cursor can stay in a register.
 
-use crate::{
-    JsonError,
-    plain::{Specials, end_of_plain},
-};
+use super::special_bytes::{Specials, end_of_plain};
+use crate::JsonError;
 
 /// Behind the space that stands there.
 #[inline(always)]

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
-use crate::plain::word;
+use super::special_bytes::word;
 
 /// The keys of the objects that are open.
 pub(crate) struct Keys<'a> {

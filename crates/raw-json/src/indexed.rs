@@ -4,10 +4,9 @@ use bytes::Bytes;
 
 use crate::{
     JsonError, JsonLimits, Parts, RawJson, TextPart,
-    marks::Marking,
     members::part,
-    scan::{Notes, Span, check_noting},
-    utf8::text_of,
+    scan::{Notes, Span, check_noting, text_of},
+    value_index::Marking,
 };
 
 /// A text that was checked, and where its members stand if it is an object, found in the same pass: for messages, which
