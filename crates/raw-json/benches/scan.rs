@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use raw_json::{JsonLimits, RawJson, canonical, check};
+use raw_json::{JsonLimits, RawJson, canonical, validate};
 
 fn records() -> String {
     let items: Vec<String> = (0..1_000)
@@ -35,10 +35,10 @@ fn scan(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function("check", |bencher| {
-            bencher.iter(|| check(black_box(&text), JsonLimits::RELAY));
+            bencher.iter(|| validate(black_box(&text), JsonLimits::RELAY));
         });
         group.bench_function("check, no duplicates", |bencher| {
-            bencher.iter(|| check(black_box(&text), JsonLimits::STRICT));
+            bencher.iter(|| validate(black_box(&text), JsonLimits::STRICT));
         });
         let raw = RawJson::parse(text.clone()).expect("the text is JSON");
         group.bench_function("members", |bencher| {

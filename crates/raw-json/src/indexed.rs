@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::{
     JsonError, JsonLimits, Parts, RawJson, TextPart,
     members::part,
-    scan::{Notes, Span, check_noting, text_of},
-    value_index::Marking,
+    scan::{ScanVisitor, Span, text_of, validate_with},
+    value_index::ValueIndexBuilder,
 };
 
 /// A text that was checked, and where its members stand if it is an object, found in the same pass: for messages, which
@@ -21,18 +21,18 @@ use crate::{
 /// # Ok::<(), raw_json::JsonError>(())
 /// ```
 #[derive(Debug)]
-pub struct Parsed {
+pub struct IndexedJson {
     raw: RawJson,
-    seen: Seen,
+    seen: MemberIndex,
 }
 
 /// How many members are noted.
-const FEW: usize = 8;
+const MAX_INDEXED: usize = 8;
 
 /// The members of an object, in the order they were written, as long as they are few.
 #[derive(Debug, Default)]
-struct Seen {
-    first: [Place; FEW],
+struct MemberIndex {
+    first: [MemberSpan; MAX_INDEXED],
     /// A bit for each whose key is escaped.
     escaped: u8,
     count: usize,
@@ -40,7 +40,7 @@ struct Seen {
 
 /// Where a member stands: a [`Span`] in less than half the space, since a message is moved about with them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct MemberSpan {
     key: u32,
     key_end: u32,
     value: u32,
@@ -48,29 +48,29 @@ struct Place {
 }
 
 /// What is noted while a text is checked.
-struct Noting {
-    seen: Seen,
-    marking: Marking,
+struct IndexingVisitor {
+    seen: MemberIndex,
+    builder: ValueIndexBuilder,
 }
 
-impl Notes for Noting {
-    fn member(&mut self, span: Span) {
-        self.seen.member(span);
+impl ScanVisitor for IndexingVisitor {
+    fn visit_member(&mut self, span: Span) {
+        self.seen.add(span);
     }
 
-    fn least(&self) -> usize {
-        self.marking.least()
+    fn min_large(&self) -> usize {
+        self.builder.min_large()
     }
 
-    fn large(&mut self, start: usize, end: usize) {
-        self.marking.note(start, end);
+    fn visit_large(&mut self, start: usize, end: usize) {
+        self.builder.add(start, end);
     }
 }
 
-impl Seen {
-    fn member(&mut self, span: Span) {
+impl MemberIndex {
+    fn add(&mut self, span: Span) {
         if let Some(place) = self.first.get_mut(self.count) {
-            *place = Place {
+            *place = MemberSpan {
                 key: span.key as u32,
                 key_end: span.key_end as u32,
                 value: span.value as u32,
@@ -82,12 +82,12 @@ impl Seen {
     }
 
     /// Those of a text, if there was room to note them all.
-    fn all(&self, text: &str) -> Option<&[Place]> {
+    fn all(&self, text: &str) -> Option<&[MemberSpan]> {
         let places = self.first.get(..self.count)?;
         u32::try_from(text.len()).is_ok().then_some(places)
     }
 
-    fn span(&self, index: usize, place: Place) -> Span {
+    fn span(&self, index: usize, place: MemberSpan) -> Span {
         Span {
             key: place.key as usize,
             key_end: place.key_end as usize,
@@ -98,7 +98,7 @@ impl Seen {
     }
 }
 
-impl Place {
+impl MemberSpan {
     /// Counts from a later place in the text. What fits then is right, also if it did not fit before.
     fn shift(&mut self, by: usize) {
         for place in [&mut self.key, &mut self.key_end, &mut self.value, &mut self.end] {
@@ -107,20 +107,20 @@ impl Place {
     }
 }
 
-impl Parsed {
+impl IndexedJson {
     /// Takes a text that must be one JSON value within `limits`.
     ///
     /// # Errors
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
     pub fn parse(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
-        let mut noting = Noting {
-            seen: Seen::default(),
-            marking: Marking::of(text.len()),
+        let mut visitor = IndexingVisitor {
+            seen: MemberIndex::default(),
+            builder: ValueIndexBuilder::for_length(text.len()),
         };
-        check_noting(&text, limits, &mut noting)?;
-        let Noting { mut seen, marking } = noting;
-        let (raw, before) = RawJson::trimmed(text, marking);
+        validate_with(&text, limits, &mut visitor)?;
+        let IndexingVisitor { mut seen, builder } = visitor;
+        let (raw, before) = RawJson::from_validated(text, builder);
         if before > 0 {
             for place in &mut seen.first {
                 place.shift(before);

@@ -28,9 +28,9 @@ mod value_index;
 pub use self::{
     canonical::{canonical, digest, hex},
     error::{JsonError, JsonErrorKind},
-    indexed::Parsed,
-    limits::{Duplicates, JsonLimits},
+    indexed::IndexedJson,
+    limits::{DuplicateKeys, JsonLimits},
     members::{Items, Members, Parts, TextPart},
     raw_json::{JsonKind, RawJson},
-    scan::check,
+    scan::validate,
 };

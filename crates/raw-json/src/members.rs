@@ -4,7 +4,7 @@ use crate::{
     JsonKind, RawJson,
     raw_json::kind_of,
     scan::{self, Span, unescape},
-    value_index::Marks,
+    value_index::ValueIndex,
 };
 
 /// The members of an object in the order they were written: keys decoded, values as raw text.
@@ -53,7 +53,7 @@ impl<'a> TextPart<'a> {
     pub fn parts(&self) -> Parts<'a> {
         Parts {
             whole: self.whole,
-            spans: Spans::new(self.text, self.whole.marks.as_deref()),
+            spans: Spans::new(self.text, self.whole.value_index.as_deref()),
         }
     }
 
@@ -104,21 +104,25 @@ pub(crate) struct Spans<'a> {
     pub(crate) text: &'a str,
     at: usize,
     /// Of the text that this one is a part of.
-    pub(crate) marks: Option<&'a Marks>,
+    pub(crate) value_index: Option<&'a ValueIndex>,
 }
 
 impl RawJson {
     /// Where the members stand in the text, if this is an object.
     pub(crate) fn spans(&self) -> Spans<'_> {
-        Spans::new(self.as_str(), self.marks.as_deref())
+        Spans::new(self.as_str(), self.value_index.as_deref())
     }
 }
 
 impl<'a> Spans<'a> {
     /// Of a text, and the marks of the one that it is a part of.
-    fn new(text: &'a str, marks: Option<&'a Marks>) -> Self {
+    fn new(text: &'a str, value_index: Option<&'a ValueIndex>) -> Self {
         let at = if text.starts_with('{') { 1 } else { text.len() };
-        Self { text, at, marks }
+        Self {
+            text,
+            at,
+            value_index,
+        }
     }
 }
 
@@ -133,9 +137,9 @@ impl Iterator for Spans<'_> {
             return None;
         }
         // The text was checked when it became a `RawJson`: the string ends, and a colon and a value are behind it.
-        let (key_end, is_escaped) = scan::skip_string(bytes, key);
-        let value = scan::space(bytes, scan::space(bytes, key_end) + 1);
-        let end = scan::skip_value(self.text, value, self.marks);
+        let (key_end, is_escaped) = scan::skip::string_end(bytes, key);
+        let value = scan::skip_space(bytes, scan::skip_space(bytes, key_end) + 1);
+        let end = scan::skip::value_end(self.text, value, self.value_index);
         self.at = end;
         Some(Span {
             key,
@@ -150,9 +154,9 @@ impl Iterator for Spans<'_> {
 /// Behind the space that stands there, and a comma with the space behind it.
 #[inline]
 fn next_in(bytes: &[u8], at: usize) -> usize {
-    let at = scan::space(bytes, at);
+    let at = scan::skip_space(bytes, at);
     if bytes.get(at) == Some(&b',') {
-        scan::space(bytes, at + 1)
+        scan::skip_space(bytes, at + 1)
     } else {
         at
     }
@@ -187,7 +191,7 @@ impl Iterator for Items<'_> {
         if matches!(text.as_bytes().get(start), None | Some(b']')) {
             return None;
         }
-        self.at = scan::skip_value(text, start, self.array.marks.as_deref());
+        self.at = scan::skip::value_end(text, start, self.array.value_index.as_deref());
         Some(self.array.part(&text[start..self.at]))
     }
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::{
     Items, JsonError, JsonErrorKind, JsonLimits, Members, Parts,
     scan::{self, end_of_plain, text_of, unescape},
-    value_index::{Marking, Marks},
+    value_index::{ValueIndex, ValueIndexBuilder},
 };
 
 /// One JSON value as text, exactly as it was written, without the space around it.
@@ -23,7 +23,7 @@ use crate::{
 pub struct RawJson {
     text: ByteString,
     /// Where large values stand in the text that this one is a part of, if that is known.
-    pub(crate) marks: Option<Arc<Marks>>,
+    pub(crate) value_index: Option<Arc<ValueIndex>>,
 }
 
 /// What kind of value a text holds.
@@ -53,33 +53,36 @@ impl RawJson {
     /// When the bytes are not UTF-8, not JSON, or not within the limits.
     pub fn parse_within(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
-        let mut marking = Marking::of(text.len());
-        scan::check_noting(&text, limits, &mut marking)?;
-        Ok(Self::trimmed(text, marking).0)
+        let mut builder = ValueIndexBuilder::for_length(text.len());
+        scan::validate_with(&text, limits, &mut builder)?;
+        Ok(Self::from_validated(text, builder).0)
     }
 
     /// A checked text without the space around it, and how many bytes of that stood before it.
-    pub(crate) fn trimmed(text: ByteString, marking: Marking) -> (Self, usize) {
-        let marks = marking.end(&text);
+    pub(crate) fn from_validated(text: ByteString, builder: ValueIndexBuilder) -> (Self, usize) {
+        let value_index = builder.build(&text);
         let is_value = |byte: Option<&u8>| byte.is_some_and(|byte| !SPACE.contains(&char::from(*byte)));
         if is_value(text.as_bytes().first()) && is_value(text.as_bytes().last()) {
-            return (Self { text, marks }, 0);
+            return (Self { text, value_index }, 0);
         }
         let before = text.len() - text.trim_start_matches(SPACE).len();
         let text = text.slice_ref(text.trim_matches(SPACE));
-        (Self { text, marks }, before)
+        (Self { text, value_index }, before)
     }
 
     /// A text without marks.
     const fn plain(text: ByteString) -> Self {
-        Self { text, marks: None }
+        Self {
+            text,
+            value_index: None,
+        }
     }
 
     /// Takes a part that serde_json found in `message`, sharing the message's bytes.
     ///
-    /// A part that does not lie in the message is copied. The depth of nesting is not checked: see [`check`](crate::check).
+    /// A part that does not lie in the message is copied. The depth of nesting is not checked: see [`validate`](crate::check).
     #[must_use]
-    pub fn part_of(message: &ByteString, part: &RawValue) -> Self {
+    pub fn from_raw_value(message: &ByteString, part: &RawValue) -> Self {
         let (whole, text) = (
             message.as_bytes().as_ptr_range(),
             part.get().as_bytes().as_ptr_range(),
@@ -110,23 +113,26 @@ impl RawJson {
     }
 
     /// Takes text that this crate wrote itself.
-    pub(crate) fn trusted(text: String) -> Self {
+    pub(crate) fn from_trusted(text: String) -> Self {
         Self::plain(text.into())
     }
 
     /// The same, and what was marked in it while it was written.
-    pub(crate) fn written(text: String, marking: Marking) -> Self {
+    pub(crate) fn from_indexed_text(text: String, builder: ValueIndexBuilder) -> Self {
         let text = ByteString::from(text);
-        let marks = marking.end(&text);
-        Self { text, marks }
+        let value_index = builder.build(&text);
+        Self { text, value_index }
     }
 
     /// A part of this text that is known to be one value.
     pub(crate) fn part(&self, text: &str) -> Self {
-        let marks = self.marks.as_ref().filter(|_| Marks::matter_to(text));
+        let value_index = self
+            .value_index
+            .as_ref()
+            .filter(|_| ValueIndex::is_large_enough(text));
         Self {
             text: self.text.slice_ref(text),
-            marks: marks.cloned(),
+            value_index: value_index.cloned(),
         }
     }
 

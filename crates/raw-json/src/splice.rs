@@ -2,7 +2,7 @@ use crate::{
     JsonError, JsonErrorKind, JsonKind, RawJson,
     members::Spans,
     raw_json::{SPACE, push_string},
-    value_index::Marking,
+    value_index::ValueIndexBuilder,
 };
 
 impl RawJson {
@@ -14,9 +14,12 @@ impl RawJson {
     pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let length = text.len() + length_of(members);
-        let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
-        splice(&mut out, self.spans(), members, &mut marking);
-        Ok(Self::written(out, marking))
+        let (mut out, mut builder) = (
+            String::with_capacity(length),
+            ValueIndexBuilder::for_length(length),
+        );
+        splice(&mut out, self.spans(), members, &mut builder);
+        Ok(Self::from_indexed_text(out, builder))
     }
 
     /// This object with a member behind all others, of which the caller knows that it has none with that key.
@@ -27,17 +30,20 @@ impl RawJson {
         let text = self.object_text()?;
         let rest = text[..text.len() - 1].trim_end_matches(SPACE);
         let length = rest.len() + key.len() + value.len() + 5;
-        let (mut out, mut marking) = (String::with_capacity(length), Marking::of(length));
+        let (mut out, mut builder) = (
+            String::with_capacity(length),
+            ValueIndexBuilder::for_length(length),
+        );
         out.push_str(rest);
-        marking.copy(self.marks.as_deref(), rest, 0);
+        builder.copy_from(self.value_index.as_deref(), rest, 0);
         if rest.len() > 1 {
             out.push(',');
         }
         push_string(&mut out, key);
         out.push(':');
-        push_value(&mut out, value, &mut marking);
+        push_value(&mut out, value, &mut builder);
         out.push('}');
-        Ok(Self::written(out, marking))
+        Ok(Self::from_indexed_text(out, builder))
     }
 
     /// This object with members added to the object under `key`, or put in the place of those that have the same keys:
@@ -78,7 +84,12 @@ impl RawJson {
                     } else {
                         Self::object()
                     };
-                    splice(&mut out, old.spans(), members, &mut Marking::of(0));
+                    splice(
+                        &mut out,
+                        old.spans(),
+                        members,
+                        &mut ValueIndexBuilder::for_length(0),
+                    );
                     made = Some(start..out.len());
                 }
             }
@@ -90,10 +101,15 @@ impl RawJson {
             }
             push_string(&mut out, key);
             out.push(':');
-            splice(&mut out, Self::object().spans(), members, &mut Marking::of(0));
+            splice(
+                &mut out,
+                Self::object().spans(),
+                members,
+                &mut ValueIndexBuilder::for_length(0),
+            );
         }
         out.push('}');
-        Ok(Self::trusted(out))
+        Ok(Self::from_trusted(out))
     }
 
     /// This object without the members that have one of these keys; every other member keeps its own bytes.
@@ -114,7 +130,7 @@ impl RawJson {
             out.push_str(&text[span.key..span.end]);
         }
         out.push('}');
-        Ok(Self::trusted(out))
+        Ok(Self::from_trusted(out))
     }
 
     fn object_text(&self) -> Result<&str, JsonError> {
@@ -133,17 +149,17 @@ fn length_of(members: &[(&str, RawJson)]) -> usize {
 }
 
 /// Writes a value that belongs to an object.
-fn push_value(out: &mut String, value: &RawJson, marking: &mut Marking) {
-    marking.note(out.len(), out.len() + value.len());
-    marking.copy(value.marks.as_deref(), value.as_str(), out.len());
+fn push_value(out: &mut String, value: &RawJson, builder: &mut ValueIndexBuilder) {
+    builder.add(out.len(), out.len() + value.len());
+    builder.copy_from(value.value_index.as_deref(), value.as_str(), out.len());
     out.push_str(value.as_str());
 }
 
 /// Writes an object with members added, or put in the place of those that have the same keys.
-fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking: &mut Marking) {
-    let (text, marks) = (old.text, old.marks);
-    let copy = |out: &mut String, part: &str, marking: &mut Marking| {
-        marking.copy(marks, part, out.len());
+fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], builder: &mut ValueIndexBuilder) {
+    let (text, value_index) = (old.text, old.value_index);
+    let copy = |out: &mut String, part: &str, builder: &mut ValueIndexBuilder| {
+        builder.copy_from(value_index, part, out.len());
         out.push_str(part);
     };
     // What has been copied of the old text so far, and which of the new members found a place in it.
@@ -156,12 +172,12 @@ fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking
         let Some(index) = members.iter().position(|(name, _)| *name == key) else {
             continue;
         };
-        copy(out, &text[copied..span.value], marking);
-        push_value(out, &members[index].1, marking);
+        copy(out, &text[copied..span.value], builder);
+        push_value(out, &members[index].1, builder);
         copied = span.end;
         placed.push(index);
     }
-    copy(out, &text[copied..text.len() - 1], marking);
+    copy(out, &text[copied..text.len() - 1], builder);
     let rest = members.iter().enumerate();
     for (_, (key, value)) in rest.filter(|(index, _)| !placed.contains(index)) {
         if !empty {
@@ -170,7 +186,7 @@ fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], marking
         empty = false;
         push_string(out, key);
         out.push(':');
-        push_value(out, value, marking);
+        push_value(out, value, builder);
     }
     out.push('}');
 }

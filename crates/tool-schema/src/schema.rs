@@ -306,7 +306,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<Warning>) -> Result<Value, SchemaError
         depth: MAX_DEPTH,
         ..JsonLimits::STRICT
     };
-    if let Err(error) = raw_json::check(raw.as_str(), limits) {
+    if let Err(error) = raw_json::validate(raw.as_str(), limits) {
         match error.kind() {
             JsonErrorKind::DuplicateKey(_) => {
                 warnings.push(Warning::DuplicateKey(error.to_string()));
@@ -315,7 +315,7 @@ fn read(raw: &RawJson, warnings: &mut Vec<Warning>) -> Result<Value, SchemaError
                     depth: MAX_DEPTH,
                     ..JsonLimits::RELAY
                 };
-                raw_json::check(raw.as_str(), limits).map_err(|error| unreadable(&error))?;
+                raw_json::validate(raw.as_str(), limits).map_err(|error| unreadable(&error))?;
             }
             _ => return Err(unreadable(&error)),
         }

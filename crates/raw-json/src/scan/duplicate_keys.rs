@@ -5,32 +5,32 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 use super::special_bytes::word;
 
 /// The keys of the objects that are open.
-pub(crate) struct Keys<'a> {
+pub(crate) struct OpenKeys<'a> {
     bytes: &'a [u8],
     /// Those of the innermost object last. Before the keys of each object stands where those of the one around it begin.
-    seen: Vec<Seen>,
+    seen: Vec<SeenKey>,
     /// Where those of the innermost object begin.
     first: usize,
     /// Those of the objects that have many or such as are written with escapes, the innermost object's last.
-    sets: Vec<Set<'a>>,
+    sets: Vec<KeySet<'a>>,
 }
 
 /// A key that was seen.
-struct Seen {
-    print: u64,
+struct SeenKey {
+    fingerprint: u64,
     start: usize,
     end: usize,
 }
 
-struct Set<'a> {
+struct KeySet<'a> {
     /// Where the keys of its object would begin among those that were seen.
     first: usize,
     keys: HashSet<Cow<'a, [u8]>>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> OpenKeys<'a> {
     /// How many keys of an object are compared one by one.
-    const FEW: usize = 32;
+    const MAX_LINEAR: usize = 32;
 
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -45,10 +45,10 @@ impl<'a> Keys<'a> {
     pub(crate) fn open(&mut self) {
         if self.seen.capacity() == 0 {
             // Growing takes several times as long.
-            self.seen = Vec::with_capacity(Self::FEW);
+            self.seen = Vec::with_capacity(Self::MAX_LINEAR);
         }
-        self.seen.push(Seen {
-            print: 0,
+        self.seen.push(SeenKey {
+            fingerprint: 0,
             start: self.first,
             end: 0,
         });
@@ -68,15 +68,15 @@ impl<'a> Keys<'a> {
     /// Notes a key of the innermost object by its place in the text, and tells whether it is new.
     pub(crate) fn insert(&mut self, key: Range<usize>) -> bool {
         let few = &self.seen[self.first..];
-        if few.len() == Self::FEW || self.has_set() {
+        if few.len() == Self::MAX_LINEAR || self.has_set() {
             return self.insert_into_set(Cow::Borrowed(&self.bytes[key]));
         }
-        let print = print(self.bytes, &key);
-        if few.iter().any(|seen| seen.print == print) && self.is_known(&key) {
+        let fingerprint = fingerprint(self.bytes, &key);
+        if few.iter().any(|seen| seen.fingerprint == fingerprint) && self.is_known(&key) {
             return false;
         }
-        self.seen.push(Seen {
-            print,
+        self.seen.push(SeenKey {
+            fingerprint,
             start: key.start,
             end: key.end,
         });
@@ -93,7 +93,7 @@ impl<'a> Keys<'a> {
             let keys = few
                 .map(|seen| Cow::Borrowed(&bytes[seen.start..seen.end]))
                 .collect();
-            self.sets.push(Set {
+            self.sets.push(KeySet {
                 first: self.first,
                 keys,
             });
@@ -118,7 +118,7 @@ impl<'a> Keys<'a> {
 
 /// A number that is the same for equal keys, and seldom for others: made of the first eight bytes and the last eight,
 /// among them the quote behind the key.
-fn print(bytes: &[u8], key: &Range<usize>) -> u64 {
+fn fingerprint(bytes: &[u8], key: &Range<usize>) -> u64 {
     let first = word(bytes, key.start);
     match key.len() {
         length @ ..8 => first << (56 - 8 * length),

@@ -2,21 +2,21 @@
 //!
 //! They do not borrow the scanner that takes them, so its cursor can stay in a register.
 
-use super::special_bytes::{Specials, end_of_plain};
+use super::special_bytes::{SpecialBytes, end_of_plain};
 use crate::JsonError;
 
 /// Behind the space that stands there.
 #[inline(always)]
-pub(crate) fn space(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn skip_space(bytes: &[u8], at: usize) -> usize {
     match bytes.get(at) {
-        Some(byte) if *byte <= b' ' => more_space(bytes, at),
+        Some(byte) if *byte <= b' ' => skip_spaces(bytes, at),
         _ => at,
     }
 }
 
 /// Behind it, where there mostly is some.
 #[inline(never)]
-pub(crate) fn more_space(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
         at += 1;
     }
@@ -25,29 +25,29 @@ pub(crate) fn more_space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Behind the string that begins there, and whether anything in it is escaped.
 #[inline(always)]
-pub(crate) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
     let at = end_of_plain(bytes, start + 1);
     if bytes.get(at) == Some(&b'"') {
         return Ok((at + 1, false));
     }
-    escaped_string(bytes, at).map(|end| (end, true))
+    escaped_string_end(bytes, at).map(|end| (end, true))
 }
 
 /// Behind the string of which there is something else than plain text.
 #[inline(never)]
-fn escaped_string(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
-    let mut specials = Specials::new(bytes);
+fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
+    let mut special_bytes = SpecialBytes::new(bytes);
     loop {
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => at = specials.first_from(escape(bytes, at)?),
+            Some(b'\\') => at = special_bytes.next_from(escape_end(bytes, at)?),
             Some(_) => return Err(JsonError::syntax("a control character in a string", at)),
             None => return Err(JsonError::syntax("the text ends inside a string", at)),
         }
     }
 }
 
-fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+fn escape_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
         Some(b'u') => {
@@ -63,18 +63,18 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
 
 /// Behind the number or word that begins there.
 #[inline(never)]
-pub(crate) fn number_or_word(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at) {
-        Some(b'-' | b'0'..=b'9') => number(bytes, at),
-        Some(b't') => word(bytes, at, "true"),
-        Some(b'f') => word(bytes, at, "false"),
-        Some(b'n') => word(bytes, at, "null"),
+        Some(b'-' | b'0'..=b'9') => number_end(bytes, at),
+        Some(b't') => word_end(bytes, at, "true"),
+        Some(b'f') => word_end(bytes, at, "false"),
+        Some(b'n') => word_end(bytes, at, "null"),
         None => Err(JsonError::syntax("the text ends where a value is due", at)),
         Some(_) => Err(JsonError::syntax("expected a value", at)),
     }
 }
 
-fn word(bytes: &[u8], at: usize, word: &'static str) -> Result<usize, JsonError> {
+fn word_end(bytes: &[u8], at: usize, word: &'static str) -> Result<usize, JsonError> {
     if bytes[at..].starts_with(word.as_bytes()) {
         Ok(at + word.len())
     } else {
@@ -82,30 +82,30 @@ fn word(bytes: &[u8], at: usize, word: &'static str) -> Result<usize, JsonError>
     }
 }
 
-fn number(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
+fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     if bytes.get(at) == Some(&b'-') {
         at += 1;
     }
     let is_zero = bytes.get(at) == Some(&b'0');
-    let whole = digits(bytes, at)?;
+    let whole = digits_end(bytes, at)?;
     if is_zero && whole > at + 1 {
         return Err(JsonError::syntax("a number with a leading zero", at + 1));
     }
     at = whole;
     if bytes.get(at) == Some(&b'.') {
-        at = digits(bytes, at + 1)?;
+        at = digits_end(bytes, at + 1)?;
     }
     if matches!(bytes.get(at), Some(b'e' | b'E')) {
         at += 1;
         if matches!(bytes.get(at), Some(b'+' | b'-')) {
             at += 1;
         }
-        at = digits(bytes, at)?;
+        at = digits_end(bytes, at)?;
     }
     Ok(at)
 }
 
-fn digits(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+fn digits_end(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start;
     while matches!(bytes.get(at), Some(b'0'..=b'9')) {
         at += 1;

@@ -2,22 +2,21 @@
 
 mod duplicate_keys;
 mod lexer;
-mod skip;
+pub(crate) mod skip;
 mod special_bytes;
 mod strings;
 mod utf8;
 
 use std::borrow::Cow;
 
-use self::{duplicate_keys::Keys, lexer as ends};
+use self::duplicate_keys::OpenKeys;
 pub(crate) use self::{
-    lexer::space,
-    skip::{string as skip_string, value as skip_value},
+    lexer::skip_space,
     special_bytes::end_of_plain,
     strings::{unescape, utf16},
     utf8::text_of,
 };
-use crate::{Duplicates, JsonError, JsonErrorKind, JsonLimits};
+use crate::{DuplicateKeys, JsonError, JsonErrorKind, JsonLimits};
 
 /// Checks that `text` is one JSON value within `limits`, and nothing after it but white space.
 ///
@@ -25,15 +24,19 @@ use crate::{Duplicates, JsonError, JsonErrorKind, JsonLimits};
 ///
 /// # Errors
 /// The first breach of the grammar (RFC 8259) or of the limits, with its offset.
-pub fn check(text: &str, limits: JsonLimits) -> Result<(), JsonError> {
-    check_noting(text, limits, &mut ())
+pub fn validate(text: &str, limits: JsonLimits) -> Result<(), JsonError> {
+    validate_with(text, limits, &mut ())
 }
 
 /// The same, and tells on the way where the members of the outermost object stand.
-pub(crate) fn check_noting(text: &str, limits: JsonLimits, notes: &mut impl Notes) -> Result<(), JsonError> {
+pub(crate) fn validate_with(
+    text: &str,
+    limits: JsonLimits,
+    visitor: &mut impl ScanVisitor,
+) -> Result<(), JsonError> {
     let mut scanner = Scanner::new(text);
     scanner.space();
-    scanner.value(limits, notes)?;
+    scanner.value(limits, visitor)?;
     scanner.space();
     if scanner.at < text.len() {
         return Err(JsonError::syntax("text after the value", scanner.at));
@@ -42,20 +45,20 @@ pub(crate) fn check_noting(text: &str, limits: JsonLimits, notes: &mut impl Note
 }
 
 /// Is told where the members of the outermost object stand, and which values are large.
-pub(crate) trait Notes {
-    fn member(&mut self, span: Span);
+pub(crate) trait ScanVisitor {
+    fn visit_member(&mut self, span: Span);
 
     /// How long a value must be to be noted as a large one.
-    fn least(&self) -> usize {
+    fn min_large(&self) -> usize {
         usize::MAX
     }
 
     /// Is told where a large value begins and ends, at any depth.
-    fn large(&mut self, _start: usize, _end: usize) {}
+    fn visit_large(&mut self, _start: usize, _end: usize) {}
 }
 
-impl Notes for () {
-    fn member(&mut self, _: Span) {}
+impl ScanVisitor for () {
+    fn visit_member(&mut self, _: Span) {}
 }
 
 /// Where one member of an object stands in a text.
@@ -85,7 +88,7 @@ impl Span {
 }
 
 /// Which of the containers that are open are objects.
-struct Open {
+struct OpenContainers {
     depth: usize,
     /// A bit for each of the innermost ones, up to the last multiple of 64 of them, the innermost one's the lowest.
     inner: u64,
@@ -97,7 +100,7 @@ struct Open {
     starts: Vec<usize>,
 }
 
-impl Open {
+impl OpenContainers {
     const INNER: usize = u64::BITS as usize;
 
     fn new(least: usize) -> Self {
@@ -160,7 +163,7 @@ impl<'a> Scanner<'a> {
 
     #[inline(always)]
     pub(crate) fn space(&mut self) {
-        self.at = ends::space(self.bytes, self.at);
+        self.at = lexer::skip_space(self.bytes, self.at);
     }
 
     /// Passes over space and returns the byte behind it, which at the end is zero.
@@ -169,18 +172,18 @@ impl<'a> Scanner<'a> {
         match self.peek() {
             Some(byte) if byte > b' ' => byte,
             _ => {
-                self.at = ends::more_space(self.bytes, self.at);
+                self.at = lexer::skip_spaces(self.bytes, self.at);
                 self.peek().unwrap_or_default()
             }
         }
     }
 
     /// Passes over one value. On return the cursor stands right behind it.
-    fn value(&mut self, limits: JsonLimits, notes: &mut impl Notes) -> Result<(), JsonError> {
-        let least = notes.least();
-        let mut open = Open::new(least);
-        let mut keys = Keys::new(self.bytes);
-        let is_strict = limits.duplicates == Duplicates::Refuse;
+    fn value(&mut self, limits: JsonLimits, visitor: &mut impl ScanVisitor) -> Result<(), JsonError> {
+        let least = visitor.min_large();
+        let mut open = OpenContainers::new(least);
+        let mut keys = OpenKeys::new(self.bytes);
+        let is_strict = limits.duplicate_keys == DuplicateKeys::Refuse;
         // The member of the outermost object that the cursor is in.
         let mut outermost = Span::default();
         // Whether the innermost container is an object.
@@ -217,7 +220,7 @@ impl<'a> Scanner<'a> {
             } else {
                 self.scalar(next)?;
                 if self.at - start >= least {
-                    notes.large(start, self.at);
+                    visitor.visit_large(start, self.at);
                 }
             }
             // A value has ended: close what it closes, or go on to the next one.
@@ -227,7 +230,7 @@ impl<'a> Scanner<'a> {
                 }
                 if open.depth == 1 && is_object {
                     outermost.end = self.at;
-                    notes.member(outermost);
+                    visitor.visit_member(outermost);
                 }
                 match self.token() {
                     b',' => {
@@ -245,7 +248,7 @@ impl<'a> Scanner<'a> {
                 }
                 self.at += 1;
                 if let Some(start) = open.pop(self.at) {
-                    notes.large(start, self.at);
+                    visitor.visit_large(start, self.at);
                 }
                 is_object = open.is_object();
             }
@@ -265,7 +268,7 @@ impl<'a> Scanner<'a> {
 
     /// Passes over a key, of which this is the first byte, and its colon, and returns where it stands.
     #[inline(always)]
-    fn key(&mut self, first: u8, is_strict: bool, keys: &mut Keys<'a>) -> Result<Span, JsonError> {
+    fn key(&mut self, first: u8, is_strict: bool, keys: &mut OpenKeys<'a>) -> Result<Span, JsonError> {
         let key = self.at;
         if first != b'"' {
             return Err(JsonError::syntax("expected a key in double quotes", key));
@@ -324,7 +327,7 @@ impl<'a> Scanner<'a> {
         if first == b'"' {
             self.string()?;
         } else {
-            self.at = ends::number_or_word(self.bytes, self.at)?;
+            self.at = lexer::scalar_end(self.bytes, self.at)?;
         }
         Ok(())
     }
@@ -340,7 +343,7 @@ impl<'a> Scanner<'a> {
     /// Passes over a string, and tells whether anything in it is escaped.
     #[inline(always)]
     fn string(&mut self) -> Result<bool, JsonError> {
-        let (end, is_escaped) = ends::string(self.bytes, self.at)?;
+        let (end, is_escaped) = lexer::string_end(self.bytes, self.at)?;
         self.at = end;
         Ok(is_escaped)
     }

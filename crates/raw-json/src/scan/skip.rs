@@ -1,28 +1,28 @@
 //! Where the values of a text end that was checked before: nothing else is looked at.
 
 use super::special_bytes::end_of_plain;
-use crate::value_index::Marks;
+use crate::value_index::ValueIndex;
 
 /// Behind the value that begins there, at once if it is marked.
 #[inline]
-pub(crate) fn value(text: &str, at: usize, marks: Option<&Marks>) -> usize {
-    if let Some(end) = marks.and_then(|marks| marks.end_of(text, at)) {
+pub(crate) fn value_end(text: &str, at: usize, value_index: Option<&ValueIndex>) -> usize {
+    if let Some(end) = value_index.and_then(|value_index| value_index.end_of(text, at)) {
         return end;
     }
     let bytes = text.as_bytes();
     match bytes.get(at) {
-        Some(b'"') => string(bytes, at).0,
-        Some(b'{' | b'[') => container(bytes, at),
-        _ => number_or_word(bytes, at),
+        Some(b'"') => string_end(bytes, at).0,
+        Some(b'{' | b'[') => container_end(bytes, at),
+        _ => scalar_end(bytes, at),
     }
 }
 
 /// Behind the string that begins there, and whether anything in it is escaped.
 #[inline(always)]
-pub(crate) fn string(bytes: &[u8], start: usize) -> (usize, bool) {
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> (usize, bool) {
     let at = end_of_plain(bytes, start + 1);
     if bytes.get(at) == Some(&b'\\') {
-        (escaped_string(bytes, at), true)
+        (escaped_string_end(bytes, at), true)
     } else {
         (at + 1, false)
     }
@@ -30,19 +30,19 @@ pub(crate) fn string(bytes: &[u8], start: usize) -> (usize, bool) {
 
 /// Behind the string in which there is a backslash.
 #[inline(never)]
-fn escaped_string(bytes: &[u8], mut at: usize) -> usize {
+fn escaped_string_end(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at) == Some(&b'\\') {
         at = end_of_plain(bytes, at + 2);
     }
     at + 1
 }
 
-fn container(bytes: &[u8], mut at: usize) -> usize {
+fn container_end(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'"' => {
-                at = string(bytes, at).0;
+                at = string_end(bytes, at).0;
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -57,7 +57,7 @@ fn container(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn number_or_word(bytes: &[u8], mut at: usize) -> usize {
+fn scalar_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         if matches!(byte, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t') {
             break;

@@ -25,7 +25,7 @@ fn in_vectors(bytes: &[u8], mut at: usize) -> usize {
             None => return in_words(bytes, at),
         }
     }
-    Specials::new(bytes).first_from(at)
+    SpecialBytes::new(bytes).next_from(at)
 }
 
 #[inline(never)]
@@ -46,7 +46,7 @@ fn in_last_word(bytes: &[u8], at: usize) -> usize {
 }
 
 /// The special bytes of a text one after the other, for strings in which there are many: each block is looked at once.
-pub(crate) struct Specials<'a> {
+pub(crate) struct SpecialBytes<'a> {
     bytes: &'a [u8],
     /// Up to where it has been looked at, in whole blocks.
     seen: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Specials<'a> {
     marks: u64,
 }
 
-impl<'a> Specials<'a> {
+impl<'a> SpecialBytes<'a> {
     const BLOCK: usize = 64;
 
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
@@ -67,7 +67,7 @@ impl<'a> Specials<'a> {
 
     /// As [`end_of_plain`]; each place asked from must be behind the one that was found before.
     #[inline(always)]
-    pub(crate) fn first_from(&mut self, start: usize) -> usize {
+    pub(crate) fn next_from(&mut self, start: usize) -> usize {
         if start < self.seen {
             self.marks &= u64::MAX << (Self::BLOCK - (self.seen - start));
         } else {
@@ -101,7 +101,7 @@ fn special_bits(chunk: &[u8; VECTOR]) -> u32 {
 }
 
 #[inline(always)]
-fn block_bits(block: &[u8; Specials::BLOCK]) -> u64 {
+fn block_bits(block: &[u8; SpecialBytes::BLOCK]) -> u64 {
     let (vectors, _) = block.as_chunks::<VECTOR>();
     let marks = vectors.iter().enumerate();
     marks.fold(0, |bits, (index, vector)| {
@@ -195,9 +195,9 @@ mod tests {
                 for (place, byte) in places.iter().zip([b'"', b'\\', 0, 0x1f].iter().cycle()) {
                     bytes[*place] = *byte;
                 }
-                let (mut specials, mut from, mut found) = (Specials::new(&bytes), 0, Vec::new());
+                let (mut special_bytes, mut from, mut found) = (SpecialBytes::new(&bytes), 0, Vec::new());
                 loop {
-                    let place = specials.first_from(from);
+                    let place = special_bytes.next_from(from);
                     assert_eq!(place, end_of_plain(&bytes, from), "gap {gap}, {length} bytes");
                     if place == length {
                         break;
@@ -214,9 +214,9 @@ mod tests {
     fn what_is_passed_over_is_not_found() {
         let bytes = [b'"'; 300];
         for step in 1..=150 {
-            let mut specials = Specials::new(&bytes);
+            let mut special_bytes = SpecialBytes::new(&bytes);
             for from in (0..bytes.len()).step_by(step) {
-                assert_eq!(specials.first_from(from), from, "in steps of {step}");
+                assert_eq!(special_bytes.next_from(from), from, "in steps of {step}");
             }
         }
     }

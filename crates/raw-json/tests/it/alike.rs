@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{Duplicates, JsonLimits, Parsed, check};
+use raw_json::{DuplicateKeys, IndexedJson, JsonLimits, validate};
 
 struct Reader<'a> {
     text: &'a str,
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
                 return self.refuse("expected a key in double quotes");
             }
             let key = self.string()?;
-            if self.limits.duplicates == Duplicates::Refuse {
+            if self.limits.duplicate_keys == DuplicateKeys::Refuse {
                 let Ok(key) = serde_json::from_str::<String>(key) else {
                     return Err(format!("invalid JSON: lone surrogate in a key at byte {start}"));
                 };
@@ -256,13 +256,16 @@ fn value(space: BoxedStrategy<&'static str>) -> impl Strategy<Value = String> {
 }
 
 fn judged_alike(text: &str) {
-    for duplicates in [Duplicates::Refuse, Duplicates::Allow] {
+    for duplicate_keys in [DuplicateKeys::Refuse, DuplicateKeys::Allow] {
         for depth in [2, 128] {
-            let limits = JsonLimits { depth, duplicates };
+            let limits = JsonLimits {
+                depth,
+                duplicate_keys,
+            };
             let expected = Reader::read(text, limits);
-            let found = check(text, limits).map_err(|error| error.to_string());
+            let found = validate(text, limits).map_err(|error| error.to_string());
             assert_eq!(found, expected, "{text:?} within {limits:?}");
-            let parsed = Parsed::parse(text.to_owned(), limits).map(drop);
+            let parsed = IndexedJson::parse(text.to_owned(), limits).map(drop);
             assert_eq!(parsed.map_err(|error| error.to_string()), expected, "{text:?}");
         }
     }

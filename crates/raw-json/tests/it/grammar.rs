@@ -1,4 +1,4 @@
-use raw_json::{JsonErrorKind, JsonLimits, RawJson, check};
+use raw_json::{JsonErrorKind, JsonLimits, RawJson, validate};
 
 const ACCEPTED: &[&str] = &[
     "null",
@@ -173,10 +173,10 @@ const REFUSED: &[&str] = &[
 #[test]
 fn the_grammar_is_kept() {
     for text in ACCEPTED {
-        assert_eq!(check(text, JsonLimits::RELAY), Ok(()), "{text:?}");
+        assert_eq!(validate(text, JsonLimits::RELAY), Ok(()), "{text:?}");
     }
     for text in REFUSED {
-        let error = check(text, JsonLimits::RELAY).expect_err(text);
+        let error = validate(text, JsonLimits::RELAY).expect_err(text);
         assert!(
             matches!(error.kind(), JsonErrorKind::Syntax(_)),
             "{text:?}: {error}"
@@ -201,12 +201,12 @@ fn every_beginning_of_a_text_is_refused() {
     let text = r#"{"a": [1.5e3, "b\u0041\n", {"c": null}], "d": false}"#;
     for end in 0..text.len() {
         assert!(
-            check(&text[..end], JsonLimits::STRICT).is_err(),
+            validate(&text[..end], JsonLimits::STRICT).is_err(),
             "{}",
             &text[..end]
         );
     }
-    assert!(check(text, JsonLimits::STRICT).is_ok());
+    assert!(validate(text, JsonLimits::STRICT).is_ok());
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn an_error_tells_the_place() {
         ("[01]", 2, "invalid JSON: a number with a leading zero at byte 2"),
     ];
     for (text, offset, message) in cases {
-        let error = check(text, JsonLimits::RELAY).unwrap_err();
+        let error = validate(text, JsonLimits::RELAY).unwrap_err();
         assert_eq!((error.offset(), error.to_string().as_str()), (offset, message));
     }
 }

@@ -2,7 +2,7 @@
 //! nothing is known.
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{JsonLimits, Parsed, RawJson};
+use raw_json::{IndexedJson, JsonLimits, RawJson};
 use serde_json::{Map, Value};
 
 fn value() -> impl Strategy<Value = Value> {
@@ -48,7 +48,7 @@ proptest! {
     fn large_values_are_found_where_they_stand(value in value()) {
         let raw = RawJson::parse(pretty(&value)).unwrap();
         prop_assert_eq!(all(&raw), all(&raw.detached()));
-        let parsed = Parsed::parse(pretty(&value), JsonLimits::RELAY).unwrap();
+        let parsed = IndexedJson::parse(pretty(&value), JsonLimits::RELAY).unwrap();
         prop_assert_eq!(all(parsed.raw()), all(&raw.detached()));
     }
 

@@ -1,7 +1,7 @@
 //! Random texts, judged by serde_json.
 
 use proptest::{collection::vec, prelude::*};
-use raw_json::{JsonLimits, Parsed, RawJson, canonical, check};
+use raw_json::{IndexedJson, JsonLimits, RawJson, canonical, validate};
 use serde_json::{Map, Value, value::RawValue};
 
 fn value() -> impl Strategy<Value = Value> {
@@ -62,7 +62,7 @@ proptest! {
     #[test]
     fn what_serde_json_writes_is_accepted_and_kept(value in value(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-        prop_assert_eq!(check(&text, JsonLimits::STRICT), Ok(()));
+        prop_assert_eq!(validate(&text, JsonLimits::STRICT), Ok(()));
         let raw = RawJson::parse(text.clone()).unwrap();
         prop_assert_eq!(raw.as_str(), text.as_str());
         prop_assert_eq!(&raw.to::<Value>().unwrap(), &value);
@@ -86,13 +86,13 @@ proptest! {
         let at = at.index(text.len());
         if remove { text.remove(at); } else { text[at] = byte; }
         if let Ok(text) = String::from_utf8(text) {
-            prop_assert_eq!(check(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
+            prop_assert_eq!(validate(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
         }
     }
 
     #[test]
     fn pieces_are_judged_as_serde_json_does(text in pieces()) {
-        prop_assert_eq!(check(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
+        prop_assert_eq!(validate(&text, JsonLimits::RELAY).is_ok(), is_json(&text), "{:?}", text);
     }
 
     #[test]
@@ -102,7 +102,7 @@ proptest! {
         let with = raw.with_members(&[(key.as_str(), RawJson::from("new"))]).unwrap();
         let mut expected = object.clone();
         expected.insert(key.clone(), Value::from("new"));
-        prop_assert_eq!(check(with.as_str(), JsonLimits::STRICT), Ok(()));
+        prop_assert_eq!(validate(with.as_str(), JsonLimits::STRICT), Ok(()));
         prop_assert_eq!(with.to::<Map<String, Value>>().unwrap(), expected);
         let mut expected = object;
         expected.shift_remove(&key);
@@ -139,7 +139,7 @@ proptest! {
             object.extend((0..many).map(|n| (format!("k{n}"), Value::from(n))));
         }
         let text = format!("{}{value:#}", " ".repeat(before));
-        let parsed = Parsed::parse(text.clone(), JsonLimits::RELAY).expect("it is JSON");
+        let parsed = IndexedJson::parse(text.clone(), JsonLimits::RELAY).expect("it is JSON");
         let raw = RawJson::parse(text).expect("it is JSON");
         prop_assert_eq!(parsed.raw(), &raw);
         let seen: Vec<_> = parsed.parts().map(|(key, part)| (key.into_owned(), part.to_raw())).collect();

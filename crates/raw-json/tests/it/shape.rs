@@ -89,14 +89,14 @@ fn get_finds_the_first_member_with_a_key() {
 fn parts_share_the_bytes_of_their_message() {
     let message = ByteString::from(r#"{"params": {"a": [1]}}"#);
     let whole: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(&message).unwrap();
-    let part = RawJson::part_of(&message, whole["params"]);
+    let part = RawJson::from_raw_value(&message, whole["params"]);
     assert_eq!(part.as_str(), r#"{"a": [1]}"#);
     let range = message.as_bytes().as_ptr_range();
     assert!(range.contains(&part.as_bytes().as_ptr()));
     assert!(range.contains(&part.get("a").unwrap().as_bytes().as_ptr()));
 
     let elsewhere: Box<RawValue> = serde_json::from_str("[1]").unwrap();
-    assert_eq!(RawJson::part_of(&message, &elsewhere).as_str(), "[1]");
+    assert_eq!(RawJson::from_raw_value(&message, &elsewhere).as_str(), "[1]");
 }
 
 #[test]
