@@ -111,36 +111,36 @@ impl ClientError {
     pub(crate) fn unavailable(error: Self, retry_in: Duration) -> Self {
         // The server refused the credentials, and refuses them again until they change.
         if matches!(error.kind(), ClientErrorKind::Auth { .. }) {
-            return error.sent(false);
+            return error.with_sent(false);
         }
         Self::new(ClientErrorKind::Unavailable {
             reason: error.to_string(),
             retry_in,
         })
-        .because(error)
+        .with_source(error)
     }
 
     pub(crate) fn protocol(detail: impl Into<String>) -> Self {
         Self::new(ClientErrorKind::Protocol(detail.into()))
     }
 
-    pub(crate) fn sent(mut self, sent: bool) -> Self {
+    pub(crate) fn with_sent(mut self, sent: bool) -> Self {
         self.sent = sent;
         self
     }
 
-    pub(crate) fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+    pub(crate) fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
     /// The earlier failure that this one comes from, such as why a server rests that is unavailable.
     #[must_use]
-    pub fn earlier(&self) -> Option<&Self> {
+    pub fn underlying(&self) -> Option<&Self> {
         self.source.as_deref()?.downcast_ref()
     }
 
-    pub(crate) fn answering(mut self, is_answer: bool) -> Self {
+    pub(crate) fn with_is_answer(mut self, is_answer: bool) -> Self {
         self.is_answer = is_answer;
         self
     }
@@ -153,21 +153,21 @@ impl ClientError {
     pub(crate) fn http_status(&self) -> Option<(u16, &str)> {
         match &self.kind {
             ClientErrorKind::HttpStatus { status, body, .. } => Some((*status, body)),
-            _ => self.earlier()?.http_status(),
+            _ => self.underlying()?.http_status(),
         }
     }
 
     /// Whether a server that was to be opened over Streamable HTTP does not speak it.
-    pub(crate) fn refuses_transport(&self) -> bool {
+    pub(crate) fn indicates_other_transport(&self) -> bool {
         self.http_status()
             .is_some_and(|(status, _)| matches!(status, 400 | 404 | 405))
     }
 
     /// Whether the server may have refused the request because it speaks another era of the protocol by now. Such a
-    /// refusal looks at no request: what was refused has not run. [`Upstream::finds_other_era`](crate::Upstream::finds_other_era)
+    /// refusal looks at no request: what was refused has not run. [`Upstream::detect_era_change`](crate::Upstream::finds_other_era)
     /// finds out.
     #[must_use]
-    pub fn may_be_other_era(&self) -> bool {
+    pub fn may_indicate_other_era(&self) -> bool {
         if let Some(code::UNSUPPORTED_PROTOCOL_VERSION | code::HEADER_MISMATCH) =
             self.as_rpc().map(|error| error.code)
         {

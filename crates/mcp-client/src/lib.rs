@@ -2,11 +2,11 @@
 //!
 //! A [`Connection`] is one open connection, over a child process ([`Connection::spawn`]), over HTTP
 //! ([`Connection::http`], for old servers [`Connection::sse`]), over WebSocket ([`Connection::websocket`], with the feature
-//! `websocket`) or over any pair of byte streams ([`Connection::over`]).
+//! `websocket`) or over any pair of byte streams ([`Connection::from_streams`]).
 //! An [`Upstream`] is a server that is started when it is first needed, and started again when it has failed, but not
 //! too often. Results are slices of the message that the server sent: no member is lost, no number rounded. Both eras of
 //! the protocol are spoken, and which one is found out ([`EraChoice`]); servers that ask for something reach
-//! [`Handlers`], what they tell comes as [`Events`].
+//! [`Handlers`], what they tell comes as [`EventReceiver`].
 //!
 //! ```no_run
 //! use mcp_client::{Command, Connection, ConnectionOptions, RequestOptions};
@@ -40,7 +40,7 @@
 //! | writes what is no message | nothing, and the connection after [`ConnectionOptions::max_garbage`] lines in a row |
 //! | sends a batch, where 2025-03-26 was agreed on | [`mcp_wire::MAX_BATCH`] messages, each as if it had come alone; elsewhere it is no message |
 //! | lists without end | the list; see [`PageLimits`] |
-//! | tells without end | those of its [`Events`] that come while too many wait |
+//! | tells without end | those of its [`EventReceiver`] that come while too many wait |
 //! | asks without end | the questions beyond 64 that are open |
 //! | ends again and again | six starts in the first minute, then one a minute; see [`StartBudget`] |
 //! | does not end | the grace of [`ConnectionOptions::shutdown_grace`], then it is killed with all that it has started, also what left its process group; see [`Command`] |
@@ -60,15 +60,16 @@ mod unbuffered_read;
 
 pub use self::{
     connection::{
-        Connection, ConnectionOptions, Counters, EraChoice, Hook, ListCut, Listed, OnNotification,
-        OnProgress, PageLimits, RequestOptions, ServerInfo,
+        Connection, ConnectionOptions, ConnectionStats, EraChoice, ListResult, ListTruncation,
+        OnNotification, OnProgress, PageLimits, RequestHook, RequestOptions, ServerInfo,
     },
     error::{ClientError, ClientErrorKind},
     http::HttpEndpoint,
-    notifications::{Changes, ConnectionEvent, Events},
+    notifications::{ChangeCounts, ConnectionEvent, EventReceiver},
     process::{BASE_VARIABLES, Command, base_environment},
     server_requests::{Handlers, InputRequiredResult, ServerRequest},
     supervisor::{
-        Endpoint, HealthCheck, OnStatus, StartBudget, StartLimit, State, Status, Upstream, UpstreamOptions,
+        Endpoint, HealthCheck, OnStatus, ServerState, ServerStatus, StartBudget, StartLimit, Upstream,
+        UpstreamOptions,
     },
 };

@@ -10,15 +10,15 @@ use std::{
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// How much is read at once.
-const PIECE: usize = 16 * 1024;
+const CHUNK_SIZE: usize = 16 * 1024;
 
 /// Reads what is there into space on the stack and hands it on; returns how much it was, 0 at the end of the stream.
-pub(crate) fn read_into(
+pub(crate) fn read_unbuffered(
     reader: &mut (impl AsyncRead + Unpin),
     cx: &mut Context<'_>,
     take: impl FnOnce(&[u8]),
 ) -> Poll<io::Result<usize>> {
-    let mut space = [MaybeUninit::uninit(); PIECE];
+    let mut space = [MaybeUninit::uninit(); CHUNK_SIZE];
     let mut piece = ReadBuf::uninit(&mut space);
     Pin::new(reader).poll_read(cx, &mut piece).map_ok(|()| {
         take(piece.filled());

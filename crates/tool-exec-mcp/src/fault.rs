@@ -30,7 +30,7 @@ fn is_not_taken(error: &ClientError) -> bool {
         Fault::Auth { status, .. } | Fault::HttpStatus { status, .. } => Some(*status),
         _ => None,
     };
-    let answer = error.earlier().filter(|_| error.as_rpc().is_some());
+    let answer = error.underlying().filter(|_| error.as_rpc().is_some());
     let code = error.as_rpc().map(|error| error.code);
     matches!(
         code,
@@ -93,12 +93,12 @@ fn worded(
             );
             answered(ErrorKind::Unavailable, what).with_retry_after(*retry_in)
         }
-        Fault::Rpc(rpc) => answered_rpc(server, rpc, error.earlier(), now),
+        Fault::Rpc(rpc) => answered_rpc(server, rpc, error.underlying(), now),
         _ => answered(ErrorKind::Internal, "cannot be called".to_owned()),
     };
     // That it rests is said already: what is left to say is why.
     let earlier = match error.kind() {
-        Fault::Unavailable { .. } => error.earlier().cloned(),
+        Fault::Unavailable { .. } => error.underlying().cloned(),
         _ => None,
     };
     tool_error.with_source(earlier.unwrap_or(error))

@@ -4,11 +4,11 @@ use parking_lot::Mutex;
 use raw_json::RawJson;
 use tokio::io::{AsyncRead, AsyncWrite, split};
 
-use super::{Connection, Inner, Link, Opened, server_info::modern_meta};
+use super::{Connection, Established, Inner, Link, server_info::modern_meta};
 use crate::{
     ClientError, ClientErrorKind, Command, ConnectionOptions, EraChoice, HttpEndpoint,
     http::{self, HttpLink},
-    notifications::ChangeSink,
+    notifications::Notifier,
     process::Process,
     stream::StreamLink,
 };
@@ -20,31 +20,35 @@ impl Connection {
     /// [`ClientErrorKind::StartFailed`] when the program cannot be run, ends, or does not open the connection in time;
     /// the error holds the end of what it wrote to stderr.
     pub async fn spawn(command: &Command, options: ConnectionOptions) -> Result<Self, ClientError> {
-        Self::spawn_with(command, options, ChangeSink::default()).await
+        Self::spawn_with(command, options, Notifier::default()).await
     }
 
     pub(crate) async fn spawn_with(
         command: &Command,
         options: ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Result<Self, ClientError> {
         let (process, stdin, stdout) = Process::spawn(command, options.shutdown_grace)?;
-        let link = StreamLink::open(stdout, stdin, Some(process), &options, changes.clone());
-        Self::open(Link::Stream(link), options, changes).await
+        let link = StreamLink::open(stdout, stdin, Some(process), &options, notifier.clone());
+        Self::open(Link::Stream(link), options, notifier).await
     }
 
     /// Opens a connection over a pair of byte streams, framed like stdio.
     ///
     /// # Errors
     /// [`ClientErrorKind::StartFailed`] when the other side does not open the connection in time.
-    pub async fn over<R, W>(reader: R, writer: W, options: ConnectionOptions) -> Result<Self, ClientError>
+    pub async fn from_streams<R, W>(
+        reader: R,
+        writer: W,
+        options: ConnectionOptions,
+    ) -> Result<Self, ClientError>
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let changes = ChangeSink::default();
-        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
-        Self::open(Link::Stream(link), options, changes).await
+        let notifier = Notifier::default();
+        let link = StreamLink::open(reader, writer, None, &options, notifier.clone());
+        Self::open(Link::Stream(link), options, notifier).await
     }
 
     /// Opens a connection over Streamable HTTP.
@@ -53,22 +57,24 @@ impl Connection {
     /// [`ClientErrorKind::Unreachable`], [`ClientErrorKind::Auth`], [`ClientErrorKind::HttpStatus`] or [`ClientErrorKind::StartFailed`],
     /// as the server answers or does not.
     pub async fn http(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
-        Self::http_with(endpoint, options, ChangeSink::default()).await
+        Self::http_with(endpoint, options, Notifier::default()).await
     }
 
     pub(crate) async fn http_with(
         endpoint: &HttpEndpoint,
         options: ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Result<Self, ClientError> {
-        let link = HttpLink::new(endpoint, &options, changes.clone())?;
-        let done = Self::open(Link::Http(link), options.clone(), changes.clone()).await;
+        let link = HttpLink::new(endpoint, &options, notifier.clone())?;
+        let done = Self::open(Link::Http(link), options.clone(), notifier.clone()).await;
         match done {
             Err(error)
-                if endpoint.or_sse && options.era != EraChoice::Modern && error.refuses_transport() =>
+                if endpoint.sse_fallback
+                    && options.era != EraChoice::Modern
+                    && error.indicates_other_transport() =>
             {
                 // What the first try said is told when the second fails too: most servers speak Streamable HTTP.
-                Self::sse_with(endpoint, options, changes)
+                Self::sse_with(endpoint, options, notifier)
                     .await
                     .map_err(|_| error)
             }
@@ -81,13 +87,13 @@ impl Connection {
     /// # Errors
     /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] when a modern server is asked for: none speaks it.
     pub async fn sse(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
-        Self::sse_with(endpoint, options, ChangeSink::default()).await
+        Self::sse_with(endpoint, options, Notifier::default()).await
     }
 
     pub(crate) async fn sse_with(
         endpoint: &HttpEndpoint,
         mut options: ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Result<Self, ClientError> {
         if options.era == EraChoice::Modern {
             let detail = "modern servers do not speak HTTP+SSE";
@@ -96,9 +102,9 @@ impl Connection {
         options.era = EraChoice::Legacy;
         let opened = http::open_sse(endpoint, &options).await?;
         let (reader, writer) = split(opened.lines);
-        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
-        link.fail_as_told(opened.failures);
-        Self::open(Link::Stream(link), options, changes).await
+        let link = StreamLink::open(reader, writer, None, &options, notifier.clone());
+        link.fail_requests_from(opened.failures);
+        Self::open(Link::Stream(link), options, notifier).await
     }
 
     /// Opens a connection over WebSocket, with the subprotocol `mcp` and one message in each text frame. The endpoint is
@@ -107,29 +113,29 @@ impl Connection {
     /// # Errors
     /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] where the feature `websocket` is left out.
     pub async fn websocket(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
-        Self::websocket_with(endpoint, options, ChangeSink::default()).await
+        Self::websocket_with(endpoint, options, Notifier::default()).await
     }
 
     pub(crate) async fn websocket_with(
         endpoint: &HttpEndpoint,
         options: ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Result<Self, ClientError> {
-        let (lines, carrier) = http::open_websocket(endpoint, &options).await?;
+        let (lines, bridge) = http::open_websocket(endpoint, &options).await?;
         let (reader, writer) = split(lines);
-        let link = StreamLink::open(reader, writer, None, &options, changes.clone());
-        tokio::spawn(carrier.run(link.end_signal(), link.end_of_stream()));
-        Self::open(Link::Stream(link), options, changes).await
+        let link = StreamLink::open(reader, writer, None, &options, notifier.clone());
+        tokio::spawn(bridge.run(link.closed_signal(), link.end_of_stream()));
+        Self::open(Link::Stream(link), options, notifier).await
     }
 
-    async fn open(link: Link, options: ConnectionOptions, changes: ChangeSink) -> Result<Self, ClientError> {
+    async fn open(link: Link, options: ConnectionOptions, notifier: Notifier) -> Result<Self, ClientError> {
         let limit = options.start_timeout;
         let connection = Self(Arc::new(Inner {
             link,
             options,
-            changes,
-            opened: OnceLock::new(),
-            subscribed: Mutex::default(),
+            notifier,
+            established: OnceLock::new(),
+            subscribed_uris: Mutex::default(),
         }));
         let opened = match tokio::time::timeout(limit, connection.handshake()).await {
             Ok(done) => done,
@@ -140,7 +146,7 @@ impl Connection {
                 let meta = modern_meta(&connection.0.options, server.revision);
                 let meta_object = RawJson::object().with_members(&meta);
                 let meta_object = meta_object.expect("an empty object is an object");
-                connection.0.opened.get_or_init(|| Opened {
+                connection.0.established.get_or_init(|| Established {
                     server,
                     meta,
                     meta_object,
@@ -148,7 +154,7 @@ impl Connection {
                 connection.after_handshake().await?;
                 Ok(connection)
             }
-            Err(error) => Err(connection.start_failed(error)),
+            Err(error) => Err(connection.start_error(error)),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Exchange {
         if !self.sent.swap(true, Ordering::SeqCst)
             && let Some(hook) = &self.options.on_sent
         {
-            guarded(|| hook());
+            catch_panic(|| hook());
         }
     }
 
@@ -52,14 +52,14 @@ impl Exchange {
 
     pub(crate) fn mark_answered(&self) {
         if let Some(hook) = &self.options.on_answered {
-            guarded(|| hook());
+            catch_panic(|| hook());
         }
     }
 
-    pub(crate) fn progress(&self, params: RawJson) {
+    pub(crate) fn report_progress(&self, params: RawJson) {
         *self.last_progress.lock() = Some(Instant::now());
         if let Some(on_progress) = &self.options.on_progress {
-            guarded(|| on_progress(params));
+            catch_panic(|| on_progress(params));
         }
     }
 
@@ -69,7 +69,7 @@ impl Exchange {
     }
 
     /// Hands over what came together with the answer; returns it when it is no matter of the caller's.
-    pub(crate) fn notification(&self, note: Notification) -> Option<Notification> {
+    pub(crate) fn deliver_notification(&self, note: Notification) -> Option<Notification> {
         let of_connection = matches!(
             note.method.as_str(),
             method::TOOLS_LIST_CHANGED
@@ -82,7 +82,7 @@ impl Exchange {
         );
         match &self.options.on_notification {
             Some(on_notification) if !of_connection => {
-                guarded(|| on_notification(note.into()));
+                catch_panic(|| on_notification(note.into()));
                 None
             }
             _ => Some(note),
@@ -103,13 +103,13 @@ impl Exchange {
         } else {
             self.options.timeout
         };
-        ClientError::new(ClientErrorKind::Timeout(limit)).sent(self.was_sent())
+        ClientError::new(ClientErrorKind::Timeout(limit)).with_sent(self.was_sent())
     }
 }
 
 /// Calls what a caller gave us. Its panic is no matter of the other callers of the connection: the panic hook has
 /// told of it, and the connection goes on.
-pub(crate) fn guarded(hook: impl FnOnce()) {
+pub(crate) fn catch_panic(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
         tracing::warn!("a hook of a caller panicked");
     }

@@ -18,14 +18,14 @@ impl Connection {
             (EraChoice::Legacy, _) => self.initialize().await,
             (EraChoice::Modern, _) => self.discover(self.options().start_timeout).await,
             (EraChoice::Auto | EraChoice::Newest, Link::Http(_)) => self.modern_first().await,
-            (EraChoice::Newest, Link::Stream(_)) => self.both().await,
+            (EraChoice::Newest, Link::Stream(_)) => self.race_eras().await,
             (EraChoice::Auto, Link::Stream(_)) => self.legacy_first().await,
         }
     }
 
     /// Only what a modern server alone would say keeps from trying the other era.
     async fn modern_first(&self) -> Result<ServerInfo, ClientError> {
-        let limit = (self.options().start_timeout / 2).min(PROBE);
+        let limit = (self.options().start_timeout / 2).min(PROBE_TIMEOUT);
         match self.discover(limit).await {
             Err(error) if may_be_legacy(&error) => self.initialize().await,
             done => done,
@@ -34,9 +34,9 @@ impl Connection {
 
     /// Over stdio a server that is silent may still be starting, or never answer what it does not know. Which of the
     /// two it is does not matter: it reads both questions in order, and its first good answer says what it speaks.
-    async fn both(&self) -> Result<ServerInfo, ClientError> {
+    async fn race_eras(&self) -> Result<ServerInfo, ClientError> {
         let mut modern = pin!(self.discover(self.options().start_timeout));
-        if let Ok(done) = timeout(PROBE, &mut modern).await {
+        if let Ok(done) = timeout(PROBE_TIMEOUT, &mut modern).await {
             return match done {
                 Err(error) if may_be_legacy(&error) => self.initialize().await,
                 done => done,
@@ -68,20 +68,27 @@ impl Connection {
     }
 
     async fn initialize(&self) -> Result<ServerInfo, ClientError> {
-        let options = RequestOptions::within(self.options().start_timeout);
+        let options = RequestOptions::with_timeout(self.options().start_timeout);
         let params = initialize_params(self.options());
         let result = self
-            .send(method::INITIALIZE, Some(&params), None, options)
+            .request_with_meta(method::INITIALIZE, Some(&params), None, options)
             .await?;
         ServerInfo::from_initialize(&result)
     }
 
     async fn discover(&self, limit: Duration) -> Result<ServerInfo, ClientError> {
         let meta = modern_meta(self.options(), Revision::LATEST);
-        let ask = || self.send(method::DISCOVER, None, Some(&meta), RequestOptions::within(limit));
+        let ask = || {
+            self.request_with_meta(
+                method::DISCOVER,
+                None,
+                Some(&meta),
+                RequestOptions::with_timeout(limit),
+            )
+        };
         let result = match ask().await {
             // The server may have had another revision in mind than the one that it was sent.
-            Err(error) if supported(&error).contains(&Revision::LATEST) => ask().await?,
+            Err(error) if supported_revisions(&error).contains(&Revision::LATEST) => ask().await?,
             done => done?,
         };
         ServerInfo::from_discover(&result)
@@ -96,40 +103,40 @@ impl Connection {
         if era == Era::Legacy {
             self.notify(method::INITIALIZED, None).await?;
         }
-        let has_answers = !self.options().handlers.is_empty();
-        let speaks = server.tells_changes()
+        let has_handlers = !self.options().handlers.is_empty();
+        let speaks = server.has_any_list_changed()
             || era == Era::Modern
-            || server.says("resources", "subscribe")
-            || has_answers;
+            || server.has_flag("resources", "subscribe")
+            || has_handlers;
         if let Link::Http(link) = self.link()
             && speaks
         {
-            link.listen(era, has_answers).await;
+            link.listen(era, has_handlers).await;
         }
-        if era == Era::Modern && server.tells_changes() {
-            self.listen_anew();
+        if era == Era::Modern && server.has_any_list_changed() {
+            self.renew_subscription();
         }
         Ok(())
     }
 
     /// The error of a start after which the server did not pass its health check.
-    pub(crate) fn check_failed(&self, error: ClientError) -> ClientError {
+    pub(crate) fn health_check_error(&self, error: ClientError) -> ClientError {
         let error = match error.kind() {
             ClientErrorKind::Unhealthy(_) | ClientErrorKind::Auth { .. } => error,
-            _ => ClientError::new(ClientErrorKind::Unhealthy(error.to_string())).because(error),
+            _ => ClientError::new(ClientErrorKind::Unhealthy(error.to_string())).with_source(error),
         };
-        self.start_failed(error)
+        self.start_error(error)
     }
 
     /// Words an error of the opening: what a child wrote to stderr often says best what is wrong.
-    pub(crate) fn start_failed(&self, error: ClientError) -> ClientError {
+    pub(crate) fn start_error(&self, error: ClientError) -> ClientError {
         if matches!(
             error.kind(),
             ClientErrorKind::Auth { .. }
                 | ClientErrorKind::HttpStatus { .. }
                 | ClientErrorKind::Unreachable(_)
         ) {
-            return error.sent(false);
+            return error.with_sent(false);
         }
         let stderr = self.stderr_tail().unwrap_or_default();
         let reason = match error.kind() {
@@ -137,15 +144,15 @@ impl Connection {
             ClientErrorKind::Closed(reason) => reason.clone(),
             _ => error.to_string(),
         };
-        ClientError::new(ClientErrorKind::StartFailed { reason, stderr }).because(error)
+        ClientError::new(ClientErrorKind::StartFailed { reason, stderr }).with_source(error)
     }
 }
 
 /// How long a server may take to say that it is a modern one before it is taken for a legacy one.
-const PROBE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which revisions a server names that refuses the one it was sent.
-fn supported(error: &ClientError) -> Vec<Revision> {
+fn supported_revisions(error: &ClientError) -> Vec<Revision> {
     let refusal = error
         .as_rpc()
         .filter(|error| error.code == code::UNSUPPORTED_PROTOCOL_VERSION);
@@ -165,7 +172,7 @@ fn may_be_legacy(error: &ClientError) -> bool {
     };
     match error.kind() {
         ClientErrorKind::Auth { .. } | ClientErrorKind::Unreachable(_) => false,
-        ClientErrorKind::Rpc(refusal) if is_modern(refusal) => supported(error)
+        ClientErrorKind::Rpc(refusal) if is_modern(refusal) => supported_revisions(error)
             .iter()
             .any(|revision| revision.era() == Era::Legacy),
         _ => true,

@@ -21,19 +21,19 @@ pub struct PageLimits {
 /// A list of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct ListResult {
     /// Each entry as the server wrote it.
     pub entries: Vec<RawJson>,
     /// For how long it stays as it is, if the server says so: the shortest time of its pages (`ttlMs`).
     pub ttl: Option<Duration>,
     /// Why the list was not followed to its end, if it was not: the entries are those read until then.
-    pub cut: Option<ListCut>,
+    pub truncation: Option<ListTruncation>,
 }
 
 /// Reason why a list is not followed to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ListCut {
+pub enum ListTruncation {
     /// It has more entries than [`PageLimits::entries`].
     Entries,
     /// Its pages have more bytes than [`PageLimits::bytes`].
@@ -108,11 +108,13 @@ impl Connection {
         limits: PageLimits,
     ) -> Result<Vec<RawJson>, ClientError> {
         let listed = self.list_for(method, key, limits).await?;
-        match listed.cut {
+        match listed.truncation {
             None => Ok(listed.entries),
-            Some(ListCut::Entries | ListCut::Bytes) => Err(endless(method, "is longer than allowed")),
-            Some(ListCut::Pages) => Err(endless(method, "has more pages than allowed")),
-            Some(ListCut::RepeatedCursor) => Err(endless(method, "has a cursor twice")),
+            Some(ListTruncation::Entries | ListTruncation::Bytes) => {
+                Err(incomplete(method, "is longer than allowed"))
+            }
+            Some(ListTruncation::Pages) => Err(incomplete(method, "has more pages than allowed")),
+            Some(ListTruncation::RepeatedCursor) => Err(incomplete(method, "has a cursor twice")),
         }
     }
 
@@ -121,33 +123,38 @@ impl Connection {
     ///
     /// # Errors
     /// When a page fails or is no list.
-    pub async fn list_for(&self, method: &str, key: &str, limits: PageLimits) -> Result<Listed, ClientError> {
+    pub async fn list_for(
+        &self,
+        method: &str,
+        key: &str,
+        limits: PageLimits,
+    ) -> Result<ListResult, ClientError> {
         let is_modern = self.server().era() == Era::Modern;
-        let mut listed = Listed::default();
+        let mut listed = ListResult::default();
         let mut bytes = 0;
         let mut seen = HashSet::new();
         let mut params = None;
         let mut n_pages = 0;
-        listed.cut = loop {
+        listed.truncation = loop {
             if n_pages == limits.pages {
-                break Some(ListCut::Pages);
+                break Some(ListTruncation::Pages);
             }
             n_pages += 1;
-            let options = RequestOptions::within(limits.page_timeout);
+            let options = RequestOptions::with_timeout(limits.page_timeout);
             let page = self.request(method, params, options).await?;
             let array = page.get(key).filter(|list| list.kind() == JsonKind::Array);
             let array = array.ok_or_else(|| {
-                ClientError::protocol(format!("the result of `{method}` has no list `{key}`")).sent(true)
+                ClientError::protocol(format!("the result of `{method}` has no list `{key}`")).with_sent(true)
             })?;
             if let Some(of_page) = time_to_live(&page).filter(|_| is_modern) {
                 listed.ttl = Some(listed.ttl.map_or(of_page, |ttl| ttl.min(of_page)));
             }
-            if let Some(cut) = take(&array, limits, bytes, &mut listed.entries) {
+            if let Some(cut) = append_entries(&array, limits, bytes, &mut listed.entries) {
                 break Some(cut);
             }
             bytes += page.len();
             if bytes > limits.bytes {
-                break Some(ListCut::Bytes);
+                break Some(ListTruncation::Bytes);
             }
             // The empty string is a cursor like any other.
             let Some(cursor) = page
@@ -159,30 +166,30 @@ impl Connection {
             };
             params = Some(RawJson::from_members(&[("cursor", cursor.clone())]));
             if !seen.insert(cursor) {
-                break Some(ListCut::RepeatedCursor);
+                break Some(ListTruncation::RepeatedCursor);
             }
         };
         if method == method::TOOLS_LIST {
-            listed.entries = self.learn_tools(listed.entries);
+            listed.entries = self.register_tools(listed.entries);
         }
         Ok(listed)
     }
 }
 
 /// Takes the entries of a page as far as the limits allow, behind `bytes` of other pages.
-fn take(
+fn append_entries(
     array: &RawJson,
     limits: PageLimits,
     mut bytes: usize,
     entries: &mut Vec<RawJson>,
-) -> Option<ListCut> {
+) -> Option<ListTruncation> {
     for entry in array.items() {
         if entries.len() == limits.entries {
-            return Some(ListCut::Entries);
+            return Some(ListTruncation::Entries);
         }
         bytes += entry.len();
         if bytes > limits.bytes {
-            return Some(ListCut::Bytes);
+            return Some(ListTruncation::Bytes);
         }
         // Entries are kept for long, and their page may be much larger than all of them.
         entries.push(entry.detached());
@@ -195,6 +202,6 @@ fn time_to_live(page: &RawJson) -> Option<Duration> {
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
 }
 
-fn endless(method: &str, what: &str) -> ClientError {
-    ClientError::protocol(format!("the result of `{method}` {what}")).sent(true)
+fn incomplete(method: &str, what: &str) -> ClientError {
+    ClientError::protocol(format!("the result of `{method}` {what}")).with_sent(true)
 }

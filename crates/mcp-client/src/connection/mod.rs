@@ -21,20 +21,20 @@ use raw_json::RawJson;
 use tokio::{sync::watch, time::Instant};
 
 pub(crate) use self::{
-    exchange::{Exchange, guarded},
-    stats::Counting,
+    exchange::{Exchange, catch_panic},
+    stats::StatCounters,
 };
 pub use self::{
-    list::{ListCut, Listed, PageLimits},
+    list::{ListResult, ListTruncation, PageLimits},
     options::{ConnectionOptions, EraChoice},
-    request_options::{Hook, OnNotification, OnProgress, RequestOptions},
+    request_options::{OnNotification, OnProgress, RequestHook, RequestOptions},
     server_info::ServerInfo,
-    stats::Counters,
+    stats::ConnectionStats,
 };
 use crate::{
-    Changes, ClientError, Events,
+    ChangeCounts, ClientError, EventReceiver,
     http::HttpLink,
-    notifications::{ChangeSink, listen_filter},
+    notifications::{Notifier, subscription_filter},
     stream::StreamLink,
 };
 
@@ -52,10 +52,10 @@ pub struct Connection(Arc<Inner>);
 struct Inner {
     link: Link,
     options: ConnectionOptions,
-    changes: ChangeSink,
-    opened: OnceLock<Opened>,
+    notifier: Notifier,
+    established: OnceLock<Established>,
     /// The resources of which a modern server is asked for news.
-    subscribed: Mutex<BTreeSet<String>>,
+    subscribed_uris: Mutex<BTreeSet<String>>,
 }
 
 pub(crate) enum Link {
@@ -63,7 +63,7 @@ pub(crate) enum Link {
     Http(HttpLink),
 }
 
-struct Opened {
+struct Established {
     server: ServerInfo,
     /// What `_meta` of a modern request says.
     meta: Vec<(&'static str, RawJson)>,
@@ -73,20 +73,24 @@ struct Opened {
 
 impl Connection {
     /// Tells a modern server what news are wanted now.
-    pub(crate) fn listen_anew(&self) {
-        let opened = self.0.opened.get().expect("a connection is open when it listens");
+    pub(crate) fn renew_subscription(&self) {
+        let opened = self
+            .0
+            .established
+            .get()
+            .expect("a connection is open when it listens");
         // The lock is held until the wish is queued, so that of two wishes the later one counts.
-        let subscribed = self.subscribed();
-        let params =
-            listen_filter(&opened.server, &subscribed).map(|filter| with_meta(Some(&filter), &opened.meta));
+        let subscribed = self.subscribed_uris();
+        let params = subscription_filter(&opened.server, &subscribed)
+            .map(|filter| with_meta(Some(&filter), &opened.meta));
         match &self.0.link {
-            Link::Stream(link) => link.want(params.as_ref()),
-            Link::Http(link) => link.want(params),
+            Link::Stream(link) => link.set_subscription(params.as_ref()),
+            Link::Http(link) => link.set_subscription(params),
         }
     }
 
-    pub(crate) fn subscribed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.subscribed.lock()
+    pub(crate) fn subscribed_uris(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.subscribed_uris.lock()
     }
 
     pub(crate) fn options(&self) -> &ConnectionOptions {
@@ -98,9 +102,9 @@ impl Connection {
     }
 
     /// Takes note of a list of tools, and takes out what cannot be called.
-    pub(crate) fn learn_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
+    pub(crate) fn register_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         match &self.0.link {
-            Link::Http(link) if self.server().era() == Era::Modern => link.learn_tools(tools),
+            Link::Http(link) if self.server().era() == Era::Modern => link.register_tools(tools),
             _ => tools,
         }
     }
@@ -110,7 +114,7 @@ impl Connection {
     pub fn server(&self) -> &ServerInfo {
         &self
             .0
-            .opened
+            .established
             .get()
             .expect("a connection is handed out when it is open")
             .server
@@ -118,22 +122,22 @@ impl Connection {
 
     /// How often the server's lists have changed; follow it to keep a list fresh.
     #[must_use]
-    pub fn changes(&self) -> watch::Receiver<Changes> {
-        self.0.changes.subscribe()
+    pub fn changes(&self) -> watch::Receiver<ChangeCounts> {
+        self.0.notifier.subscribe()
     }
 
     /// What the server tells that belongs to no request that is under way, from now on.
     #[must_use]
-    pub fn events(&self) -> Events {
-        self.0.changes.events.subscribe()
+    pub fn events(&self) -> EventReceiver {
+        self.0.notifier.events.subscribe()
     }
 
     /// What the server sent that nobody waited for.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn stats(&self) -> ConnectionStats {
         match &self.0.link {
-            Link::Stream(link) => link.counters(),
-            Link::Http(link) => link.counters(),
+            Link::Stream(link) => link.stats(),
+            Link::Http(link) => link.stats(),
         }
     }
 
@@ -165,9 +169,9 @@ impl Connection {
     }
 
     /// Why the connection is closed, and since when.
-    pub(crate) fn end(&self) -> (ClientError, Instant) {
+    pub(crate) fn close_reason(&self) -> (ClientError, Instant) {
         match &self.0.link {
-            Link::Stream(link) => link.end(),
+            Link::Stream(link) => link.close_reason(),
             Link::Http(_) => (ClientError::shut_down(), Instant::now()),
         }
     }
@@ -181,10 +185,10 @@ impl Connection {
     }
 
     /// Turns true when the connection closes; keeps nothing open.
-    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
+    pub(crate) fn closed_signal(&self) -> watch::Receiver<bool> {
         match &self.0.link {
-            Link::Stream(link) => link.end_signal(),
-            Link::Http(link) => link.end_signal(),
+            Link::Stream(link) => link.closed_signal(),
+            Link::Http(link) => link.closed_signal(),
         }
     }
 
@@ -201,7 +205,7 @@ impl Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let server = self.0.opened.get().map(|opened| &opened.server);
+        let server = self.0.established.get().map(|opened| &opened.server);
         f.debug_struct("Connection")
             .field("server", &server)
             .field("closed", &self.is_closed())

@@ -4,19 +4,19 @@ use mcp_wire::{Era, Params, code, meta_key, method};
 use raw_json::RawJson;
 use tokio::time::timeout_at;
 
-use super::{Connection, Exchange, Link, Opened};
-use crate::{ClientError, RequestOptions, http::HttpLink, stream::Waiting};
+use super::{Connection, Established, Exchange, Link};
+use crate::{ClientError, RequestOptions, http::HttpLink, stream::PendingCall};
 
 /// What `_meta` of a request says.
-enum Meta<'a> {
+enum RequestMeta<'a> {
     /// What the connection says of itself, and nothing else.
-    Usual(&'a Opened),
-    Members(Cow<'a, [(&'static str, RawJson)]>),
+    Connection(&'a Established),
+    Custom(Cow<'a, [(&'static str, RawJson)]>),
 }
 
 /// A request that is ready to be waited for.
-enum Begun<'a> {
-    Stream(Waiting<'a>),
+enum PendingRequest<'a> {
+    Stream(PendingCall<'a>),
     /// Large beside the other, which has no room for it.
     Http(Pin<Box<dyn Future<Output = Result<RawJson, ClientError>> + Send + 'a>>),
 }
@@ -33,70 +33,70 @@ impl Connection {
         params: impl Into<Params>,
         options: RequestOptions,
     ) -> Result<RawJson, ClientError> {
-        let mut begun = self.begin_opened(method, params.into(), options)?;
-        begun.outcome().await
+        let mut pending = self.start_request(method, params.into(), options)?;
+        pending.wait().await
     }
 
     /// Makes a request ready on a connection that is open.
-    fn begin_opened<'a>(
+    fn start_request<'a>(
         &'a self,
         method: &'a str,
         params: Params,
         options: RequestOptions,
-    ) -> Result<Begun<'a>, ClientError> {
+    ) -> Result<PendingRequest<'a>, ClientError> {
         let modern = self
             .0
-            .opened
+            .established
             .get()
             .filter(|opened| opened.server.era() == Era::Modern);
         let meta = modern.map(|opened| match options.modern_meta(&opened.meta) {
-            Cow::Borrowed(_) => Meta::Usual(opened),
-            own => Meta::Members(own),
+            Cow::Borrowed(_) => RequestMeta::Connection(opened),
+            own => RequestMeta::Custom(own),
         });
-        self.begin(method, params, meta, options)
+        self.start(method, params, meta, options)
     }
 
-    pub(crate) async fn send(
+    pub(crate) async fn request_with_meta(
         &self,
         method: &str,
         params: Option<&RawJson>,
         meta: Option<&[(&'static str, RawJson)]>,
         options: RequestOptions,
     ) -> Result<RawJson, ClientError> {
-        let meta = meta.map(|meta| Meta::Members(Cow::Borrowed(meta)));
-        let mut begun = self.begin(method, params.cloned().into(), meta, options)?;
-        begun.outcome().await
+        let meta = meta.map(|meta| RequestMeta::Custom(Cow::Borrowed(meta)));
+        let mut pending = self.start(method, params.cloned().into(), meta, options)?;
+        pending.wait().await
     }
 
     /// Makes a request ready, so that the future of the caller has room for what is waited for and nothing else.
-    fn begin<'a>(
+    fn start<'a>(
         &'a self,
         method: &'a str,
         mut params: Params,
-        meta: Option<Meta<'_>>,
+        meta: Option<RequestMeta<'_>>,
         options: RequestOptions,
-    ) -> Result<Begun<'a>, ClientError> {
+    ) -> Result<PendingRequest<'a>, ClientError> {
         let is_modern = meta.is_some();
         if let Some(meta) = meta {
-            meta.put_into(&mut params);
+            meta.add_to(&mut params);
         }
         match &self.0.link {
             Link::Stream(link) => {
                 let id = link.next_id();
-                let params = addressed(id, &params, &options);
-                let call = link.begin(id, method, &params, options)?;
-                Ok(Begun::Stream(call))
+                let params = with_progress_token(id, &params, &options);
+                let call = link.start_call(id, method, &params, options)?;
+                Ok(PendingRequest::Stream(call))
             }
             Link::Http(link) => {
-                let call = self.over_http(link, method, params, is_modern, options);
-                Ok(Begun::Http(Box::pin(call)))
+                let call = self.request_over_http(link, method, params, is_modern, options);
+                Ok(PendingRequest::Http(Box::pin(call)))
             }
         }
     }
 
     /// Makes a request over HTTP. Modern servers want headers that mirror a tool's arguments as the list of tools says:
     /// one that misses one has not run the tool, so its list is read again, and the call is made once more.
-    async fn over_http(
+    async fn request_over_http(
         &self,
         link: &HttpLink,
         method: &str,
@@ -106,7 +106,7 @@ impl Connection {
     ) -> Result<RawJson, ClientError> {
         let exchange = Exchange::new(options);
         match post(link, method, &params, &exchange).await {
-            Err(error) if is_modern && method == method::TOOLS_CALL && lacks_header(&error) => {
+            Err(error) if is_modern && method == method::TOOLS_CALL && is_header_mismatch(&error) => {
                 // Rare, and the future of every call would have room for it.
                 let again = async {
                     // The server has looked at the headers alone.
@@ -136,10 +136,10 @@ impl Connection {
     }
 }
 
-impl Begun<'_> {
-    async fn outcome(&mut self) -> Result<RawJson, ClientError> {
+impl PendingRequest<'_> {
+    async fn wait(&mut self) -> Result<RawJson, ClientError> {
         match self {
-            Self::Stream(call) => call.outcome().await,
+            Self::Stream(call) => call.wait().await,
             Self::Http(call) => call.await,
         }
     }
@@ -152,12 +152,12 @@ async fn post(
     exchange: &Exchange,
 ) -> Result<RawJson, ClientError> {
     let id = link.next_id();
-    let params = addressed(id, params, exchange.options());
+    let params = with_progress_token(id, params, exchange.options());
     link.request(id, method, &params, exchange).await
 }
 
 /// The parameters of a request with the token of its progress, if anybody wants to know of that.
-fn addressed<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'a, Params> {
+fn with_progress_token<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'a, Params> {
     let mut params = Cow::Borrowed(params);
     if options.on_progress.is_some() {
         let token = [(meta_key::PROGRESS_TOKEN, RawJson::from(id))];
@@ -166,18 +166,18 @@ fn addressed<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'
     params
 }
 
-impl Meta<'_> {
+impl RequestMeta<'_> {
     /// Has parameters say this.
-    fn put_into(&self, params: &mut Params) {
+    fn add_to(&self, params: &mut Params) {
         match self {
-            Self::Usual(opened) => params.add_object_to_meta(&opened.meta_object),
-            Self::Members(members) => params.add_to_meta(members),
+            Self::Connection(opened) => params.add_object_to_meta(&opened.meta_object),
+            Self::Custom(members) => params.add_to_meta(members),
         }
     }
 }
 
 /// Whether a modern server missed a header that mirrors an argument.
-fn lacks_header(error: &ClientError) -> bool {
+fn is_header_mismatch(error: &ClientError) -> bool {
     error
         .as_rpc()
         .is_some_and(|error| error.code == code::HEADER_MISMATCH)

@@ -13,7 +13,7 @@ pub type OnProgress = Arc<dyn Fn(RawJson) + Send + Sync>;
 pub type OnNotification = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 
 /// Is called at one point of a request's life.
-pub type Hook = Arc<dyn Fn() + Send + Sync>;
+pub type RequestHook = Arc<dyn Fn() + Send + Sync>;
 
 /// How one request is made.
 #[derive(Clone)]
@@ -33,9 +33,9 @@ pub struct RequestOptions {
     pub tag: Option<u64>,
     /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
     /// Over HTTP it is called again when a request that did not run is sent a second time, to a session opened anew.
-    pub on_sent: Option<Hook>,
+    pub on_sent: Option<RequestHook>,
     /// Is called when the answer has arrived, before the caller has it.
-    pub on_answered: Option<Hook>,
+    pub on_answered: Option<RequestHook>,
     /// What a modern server is told that this request's client can be asked, in the place of what the handlers of the
     /// connection stand for: who sets it answers `input_required` itself. A legacy server is told once, when the
     /// connection is opened.
@@ -73,7 +73,7 @@ impl fmt::Debug for RequestOptions {
 impl RequestOptions {
     /// Options with this timeout, which no progress extends.
     #[must_use]
-    pub fn within(timeout: Duration) -> Self {
+    pub fn with_timeout(timeout: Duration) -> Self {
         Self {
             timeout,
             max_total: timeout,

@@ -49,25 +49,25 @@ impl ServerInfo {
 
     /// Whether the server declares a capability, such as `tools`.
     #[must_use]
-    pub fn offers(&self, capability: &str) -> bool {
+    pub fn has_capability(&self, capability: &str) -> bool {
         self.capabilities.get(capability).is_some()
     }
 
     /// Whether the server tells when one of its lists changes.
-    pub(crate) fn tells_changes(&self) -> bool {
+    pub(crate) fn has_any_list_changed(&self) -> bool {
         ["tools", "resources", "prompts"]
             .into_iter()
-            .any(|capability| self.tells_changes_of(capability))
+            .any(|capability| self.has_list_changed(capability))
     }
 
     /// Whether the server tells when the list of this capability, such as `tools`, changes.
     #[must_use]
-    pub fn tells_changes_of(&self, capability: &str) -> bool {
-        self.says(capability, "listChanged")
+    pub fn has_list_changed(&self, capability: &str) -> bool {
+        self.has_flag(capability, "listChanged")
     }
 
     /// Whether a member of a capability is true.
-    pub(crate) fn says(&self, capability: &str, member: &str) -> bool {
+    pub(crate) fn has_flag(&self, capability: &str, member: &str) -> bool {
         self.capabilities
             .get(capability)
             .and_then(|capability| capability.get(member))
@@ -80,11 +80,11 @@ impl ServerInfo {
         let version = version
             .ok_or_else(|| ClientError::protocol("the result of `initialize` has no `protocolVersion`"))?;
         match version.parse::<Revision>() {
-            Ok(revision) if revision.era() == Era::Legacy => Ok(Self::read(revision, result)),
+            Ok(revision) if revision.era() == Era::Legacy => Ok(Self::from_result(revision, result)),
             _ => {
                 let detail = format!(
                     "the server opens the connection with revision `{}`",
-                    short(&version)
+                    excerpt(&version)
                 );
                 Err(ClientError::new(ClientErrorKind::Unsupported(detail)))
             }
@@ -106,35 +106,39 @@ impl ServerInfo {
             .collect();
         known.retain(|revision| revision.era() == Era::Modern);
         match known.into_iter().max() {
-            Some(revision) => Ok(Self::read(revision, result)),
+            Some(revision) => Ok(Self::from_result(revision, result)),
             None => Err(ClientError::new(ClientErrorKind::Unsupported(format!(
                 "the server speaks none of our revisions, only {}",
-                short(&supported.join(", "))
+                excerpt(&supported.join(", "))
             )))),
         }
     }
 
-    fn read(revision: Revision, result: &RawJson) -> Self {
+    fn from_result(revision: Revision, result: &RawJson) -> Self {
         let object = |value: &RawJson| value.kind() == JsonKind::Object;
         let of_meta = || meta(result)?.get(meta_key::SERVER_INFO);
         // They are kept as long as the connection, and the message that they stand in may be padded.
-        let own = |value: RawJson| value.detached();
+        let detached = |value: RawJson| value.detached();
         Self {
             revision,
-            implementation: result.get("serverInfo").or_else(of_meta).filter(object).map(own),
+            implementation: result
+                .get("serverInfo")
+                .or_else(of_meta)
+                .filter(object)
+                .map(detached),
             capabilities: result
                 .get("capabilities")
                 .filter(object)
-                .map_or(RawJson::object(), own),
+                .map_or(RawJson::object(), detached),
             instructions: result
                 .get("instructions")
                 .filter(|text| text.kind() == JsonKind::String)
-                .map(own),
+                .map(detached),
         }
     }
 }
 
-fn short(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().take(100).collect()
 }
 

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a server sent that nobody waited for, counted since the connection opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct ConnectionStats {
     /// Lines or events that are no message.
     pub garbage: u64,
     /// Answers to no request that is under way: unknown, answered twice, or cancelled before.
@@ -19,7 +19,7 @@ pub struct Counters {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counting {
+pub(crate) struct StatCounters {
     pub(crate) garbage: Count,
     pub(crate) unmatched: Count,
     pub(crate) oversize: Count,
@@ -41,9 +41,9 @@ impl Count {
     }
 }
 
-impl Counting {
-    pub(crate) fn snapshot(&self) -> Counters {
-        Counters {
+impl StatCounters {
+    pub(crate) fn snapshot(&self) -> ConnectionStats {
+        ConnectionStats {
             garbage: self.garbage.get(),
             unmatched: self.unmatched.get(),
             oversize: self.oversize.get(),

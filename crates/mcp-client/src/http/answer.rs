@@ -11,18 +11,18 @@ use raw_json::RawJson;
 use tokio::time::sleep;
 
 use super::{
-    client::{HttpAnswer, is_final},
+    client::{HttpResponse, is_permanent_refusal},
     shared::HttpShared,
 };
 use crate::{ClientError, ClientErrorKind, connection::Exchange, notifications, server_requests};
 
 /// How much of a body of an error is read, and how much of it is told.
-const ERROR_BODY: usize = 64 * 1024;
-const EXCERPT: usize = 256;
+const MAX_ERROR_BODY: usize = 64 * 1024;
+const MAX_EXCERPT: usize = 256;
 
 /// Reads the answer to the request `id`.
-pub(super) async fn read(
-    mut answer: HttpAnswer,
+pub(super) async fn read_answer(
+    mut answer: HttpResponse,
     id: u64,
     exchange: &Exchange,
     shared: &HttpShared,
@@ -38,17 +38,21 @@ pub(super) async fn read(
         ));
     }
     let content_type = answer.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let is_stream = answer.is_stream();
+    let is_stream = answer.is_event_stream();
     let is_json = content_type.is_empty() || content_type.split(';').next().is_some_and(is_json_type);
     if !is_stream && !is_json {
-        let shown: String = content_type.to_ascii_lowercase().chars().take(EXCERPT).collect();
+        let shown: String = content_type
+            .to_ascii_lowercase()
+            .chars()
+            .take(MAX_EXCERPT)
+            .collect();
         return Err(ClientError::protocol(format!(
             "the answer is neither JSON nor a stream of events but `{shown}`"
         )));
     }
     if is_json {
         let body = collect(&mut answer, shared.limit).await?;
-        return one(&body, id, exchange, shared);
+        return read_json(&body, id, exchange, shared);
     }
     let first = answer.chunk().await?.unwrap_or_default();
     // Some servers and proxies call a plain body a stream.
@@ -58,16 +62,16 @@ pub(super) async fn read(
         _ => false,
     };
     if begins_json {
-        let body = gather(&mut answer, first, shared.limit).await?;
-        return one(&body, id, exchange, shared);
+        let body = collect_chunks(&mut answer, first, shared.limit).await?;
+        return read_json(&body, id, exchange, shared);
     }
-    let stream = Stream {
+    let stream = EventStream {
         answer,
-        sought: Sought {
+        search: AnswerSearch {
             id,
             exchange,
             shared,
-            others: 0,
+            n_others: 0,
         },
         resumable,
         last_event: None,
@@ -86,7 +90,7 @@ fn is_json_type(essence: &str) -> bool {
 }
 
 /// Reads a body up to the limit.
-async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, ClientError> {
+async fn collect(answer: &mut HttpResponse, limit: usize) -> Result<Bytes, ClientError> {
     if answer.left().is_some_and(|left| left > limit as u64) {
         return Err(ClientError::new(ClientErrorKind::TooLarge { limit }));
     }
@@ -95,11 +99,11 @@ async fn collect(answer: &mut HttpAnswer, limit: usize) -> Result<Bytes, ClientE
     }
     let first = answer.chunk().await?.unwrap_or_default();
     // Rare, and larger.
-    Box::pin(gather(answer, first, limit)).await
+    Box::pin(collect_chunks(answer, first, limit)).await
 }
 
 /// Reads the rest of a body that comes in pieces, up to the limit.
-async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<Bytes, ClientError> {
+async fn collect_chunks(answer: &mut HttpResponse, first: Bytes, limit: usize) -> Result<Bytes, ClientError> {
     let too_large = || ClientError::new(ClientErrorKind::TooLarge { limit });
     if first.len() > limit {
         return Err(too_large());
@@ -120,37 +124,42 @@ async fn gather(answer: &mut HttpAnswer, first: Bytes, limit: usize) -> Result<B
 }
 
 /// Takes a body that must be the answer.
-fn one(body: &Bytes, id: u64, exchange: &Exchange, shared: &HttpShared) -> Result<RawJson, ClientError> {
+fn read_json(
+    body: &Bytes,
+    id: u64,
+    exchange: &Exchange,
+    shared: &HttpShared,
+) -> Result<RawJson, ClientError> {
     match Message::from_server(body.clone()) {
         Ok(Message::Response(response)) => {
-            if is_about(&response, id) {
+            if is_answer_to(&response, id) {
                 return finish(response, exchange);
             }
-            shared.incoming.counting.unmatched.add();
+            shared.router.stats.unmatched.add();
             Err(ClientError::protocol(
                 "the server answered another request than the one it was sent",
             ))
         }
         Ok(_) => Err(ClientError::protocol("the body is a message but no answer")),
         Err(error) if *error.kind() == ParseErrorKind::Batch && shared.session().takes_batches() => {
-            let mut sought = Sought {
+            let mut search = AnswerSearch {
                 id,
                 exchange,
                 shared,
-                others: 0,
+                n_others: 0,
             };
-            let outcome = sought.take(body);
+            let outcome = search.take(body);
             outcome.unwrap_or_else(|| Err(ClientError::protocol("the body is a batch without the answer")))
         }
         Err(error) => {
-            shared.incoming.counting.garbage.add();
-            Err(ClientError::protocol("the answer is no valid message").because(error))
+            shared.router.stats.garbage.add();
+            Err(ClientError::protocol("the answer is no valid message").with_source(error))
         }
     }
 }
 
 /// Whether a response in the answer to a request is about it. An error without an id can be about nothing else.
-fn is_about(response: &Response, id: u64) -> bool {
+fn is_answer_to(response: &Response, id: u64) -> bool {
     match &response.id {
         Some(echoed) => integer(echoed) == Some(id),
         None => response.outcome.is_err(),
@@ -165,18 +174,18 @@ fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, ClientErro
 }
 
 /// The answer that is looked for among other messages, which are taken on the way.
-struct Sought<'a> {
+struct AnswerSearch<'a> {
     id: u64,
     exchange: &'a Exchange,
     shared: &'a HttpShared,
     /// How many answers to other requests there were.
-    others: usize,
+    n_others: usize,
 }
 
 /// A stream of events in which the answer is looked for.
-struct Stream<'a> {
-    answer: HttpAnswer,
-    sought: Sought<'a>,
+struct EventStream<'a> {
+    answer: HttpResponse,
+    search: AnswerSearch<'a>,
     /// Whether the stream may be opened again behind the last event, as a legacy server lets us.
     resumable: bool,
     last_event: Option<String>,
@@ -185,13 +194,13 @@ struct Stream<'a> {
 }
 
 /// How long to wait before a stream is opened again: unless the server says it, at least, and at most.
-const PAUSE: Duration = Duration::from_secs(1);
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const DEFAULT_RESUME_PAUSE: Duration = Duration::from_secs(1);
+const MIN_RESUME_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RESUME_PAUSE: Duration = Duration::from_secs(30);
 
-impl Stream<'_> {
+impl EventStream<'_> {
     async fn read(mut self, first: Bytes) -> Result<RawJson, ClientError> {
-        let mut decoder = SseDecoder::new(self.sought.shared.limit);
+        let mut decoder = SseDecoder::new(self.search.shared.limit);
         let mut chunk = Ok(Some(first));
         loop {
             match chunk {
@@ -207,7 +216,7 @@ impl Stream<'_> {
                     if !self.resume().await {
                         return Err(ended.err().unwrap_or_else(|| self.unanswered()));
                     }
-                    decoder = SseDecoder::new(self.sought.shared.limit);
+                    decoder = SseDecoder::new(self.search.shared.limit);
                 }
             }
             chunk = self.answer.chunk().await;
@@ -215,7 +224,7 @@ impl Stream<'_> {
     }
 
     fn unanswered(&self) -> ClientError {
-        ClientError::protocol(match self.sought.others {
+        ClientError::protocol(match self.search.n_others {
             0 => "the stream ended without an answer",
             _ => "the stream ended with answers to other requests only",
         })
@@ -227,16 +236,19 @@ impl Stream<'_> {
         let Some(last_event) = self.last_event.as_deref().filter(|_| self.resumable) else {
             return false;
         };
-        let mut pause = self.retry.unwrap_or(PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        let mut pause = self
+            .retry
+            .unwrap_or(DEFAULT_RESUME_PAUSE)
+            .clamp(MIN_RESUME_PAUSE, MAX_RESUME_PAUSE);
         loop {
             sleep(pause).await;
-            match self.sought.shared.listen(Some(last_event)).await {
+            match self.search.shared.listen(Some(last_event)).await {
                 Ok(answer) if answer.status() == 200 => {
                     self.answer = answer;
                     return true;
                 }
-                Ok(answer) if answer.status() < 400 || is_final(answer.status()) => return false,
-                _ => pause = (pause * 2).min(LONGEST_PAUSE),
+                Ok(answer) if answer.status() < 400 || is_permanent_refusal(answer.status()) => return false,
+                _ => pause = (pause * 2).min(MAX_RESUME_PAUSE),
             }
         }
     }
@@ -255,10 +267,10 @@ impl Stream<'_> {
                 event.data
             }
             SseItem::Oversize { head, .. } => {
-                let Sought { id, shared, .. } = self.sought;
-                shared.incoming.counting.oversize.add();
+                let AnswerSearch { id, shared, .. } = self.search;
+                shared.router.stats.oversize.add();
                 if method_in_head(&head) {
-                    if let Some(refusal) = server_requests::oversize(&head, shared.limit) {
+                    if let Some(refusal) = server_requests::oversize_response(&head, shared.limit) {
                         shared.post_later(refusal.into());
                     }
                     return None;
@@ -271,11 +283,11 @@ impl Stream<'_> {
                 });
             }
         };
-        self.sought.take(&data)
+        self.search.take(&data)
     }
 }
 
-impl Sought<'_> {
+impl AnswerSearch<'_> {
     /// Takes what came in one piece; gives the outcome if the answer is in it.
     fn take(&mut self, data: &Bytes) -> Option<Result<RawJson, ClientError>> {
         let (shared, mut outcome) = (self.shared, None);
@@ -292,28 +304,28 @@ impl Sought<'_> {
         message: Result<Message, ParseError>,
     ) -> Option<Result<RawJson, ClientError>> {
         match message {
-            Ok(Message::Response(response)) if is_about(&response, self.id) => {
+            Ok(Message::Response(response)) if is_answer_to(&response, self.id) => {
                 return Some(finish(response, self.exchange));
             }
             Ok(Message::Response(_)) => {
-                self.others += 1;
-                self.shared.incoming.counting.unmatched.add();
+                self.n_others += 1;
+                self.shared.router.stats.unmatched.add();
             }
             Ok(Message::Request(request)) => self.shared.reply(request, self.exchange.tag()),
-            Ok(Message::Notification(note)) => match notifications::progress_of(&note) {
-                Some((id, params)) if id == self.id => self.exchange.progress(params.clone()),
-                Some(_) => self.shared.incoming.counting.notifications.add(),
+            Ok(Message::Notification(note)) => match notifications::progress_target(&note) {
+                Some((id, params)) if id == self.id => self.exchange.report_progress(params.clone()),
+                Some(_) => self.shared.router.stats.notifications.add(),
                 None => {
-                    if let Some(note) = self.exchange.notification(note) {
-                        self.shared.incoming.note(note);
+                    if let Some(note) = self.exchange.deliver_notification(note) {
+                        self.shared.router.notification(note);
                     }
                 }
             },
             Err(error) => {
-                self.shared.incoming.counting.garbage.add();
+                self.shared.router.stats.garbage.add();
                 if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
-                        ClientError::protocol("the answer is no valid message").because(error)
+                        ClientError::protocol("the answer is no valid message").with_source(error)
                     ));
                 }
             }
@@ -323,15 +335,15 @@ impl Sought<'_> {
 }
 
 /// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
-pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientError {
+pub(super) async fn refusal(mut answer: HttpResponse, id: Option<u64>) -> ClientError {
     let status = answer.status();
     if matches!(status, 401 | 403) {
         let challenge = answer.header("www-authenticate").map(str::to_owned);
         return ClientError::new(ClientErrorKind::Auth { status, challenge });
     }
     let retry_after = answer.header("retry-after").map(str::to_owned);
-    let body = collect(&mut answer, ERROR_BODY).await.unwrap_or_default();
-    let excerpt = String::from_utf8_lossy(&body).chars().take(EXCERPT).collect();
+    let body = collect(&mut answer, MAX_ERROR_BODY).await.unwrap_or_default();
+    let excerpt = String::from_utf8_lossy(&body).chars().take(MAX_EXCERPT).collect();
     let status_error = ClientError::new(ClientErrorKind::HttpStatus {
         status,
         body: excerpt,
@@ -346,9 +358,9 @@ pub(super) async fn refusal(mut answer: HttpAnswer, id: Option<u64>) -> ClientEr
             let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
                 // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.
-                return status_error.because(words);
+                return status_error.with_source(words);
             }
-            words.because(status_error).answering(is_answer)
+            words.with_source(status_error).with_is_answer(is_answer)
         }
         _ => status_error,
     }

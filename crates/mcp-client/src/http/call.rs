@@ -5,15 +5,15 @@ use raw_json::RawJson;
 use tokio::time::timeout;
 
 use super::{
-    answer,
-    client::{HttpAnswer, is_final},
+    answer::read_answer,
+    client::{HttpResponse, is_permanent_refusal},
     session::Session,
     shared::HttpShared,
 };
 use crate::{ClientError, ClientErrorKind, RequestOptions, ServerInfo, connection::Exchange};
 
 /// One request as it is sent, maybe twice.
-pub(super) struct Posting<'a> {
+pub(super) struct OutgoingRequest<'a> {
     pub(super) id: u64,
     pub(super) method: &'a str,
     pub(super) params: &'a Params,
@@ -22,53 +22,57 @@ pub(super) struct Posting<'a> {
 
 impl HttpShared {
     /// Makes a request; a session that the server no longer knows is opened again, once.
-    pub(super) async fn call(&self, posting: &Posting<'_>) -> Result<RawJson, ClientError> {
+    pub(super) async fn call(&self, outgoing: &OutgoingRequest<'_>) -> Result<RawJson, ClientError> {
         let session = self.session();
         let (has_session, generation) = (session.id.is_some(), session.generation);
-        match self.post(posting, session).await {
-            Err(error) if has_session && posting.method != method::INITIALIZE && is_expired(&error) => {
+        match self.post(outgoing, session).await {
+            Err(error) if has_session && outgoing.method != method::INITIALIZE && is_expired(&error) => {
                 // The server says that it looked no further than at the session: the request has not run.
-                posting.exchange.mark_unsent();
+                outgoing.exchange.mark_unsent();
                 // Rare, and the future of every call would have room for it.
                 let reopening = Box::pin(self.reopen(generation));
-                reopening.await.map_err(|error| error.sent(false))?;
-                Box::pin(self.post(posting, self.session())).await
+                reopening.await.map_err(|error| error.with_sent(false))?;
+                Box::pin(self.post(outgoing, self.session())).await
             }
             done => done,
         }
     }
 
-    async fn post(&self, posting: &Posting<'_>, session: Session) -> Result<RawJson, ClientError> {
-        let exchange = posting.exchange;
+    async fn post(&self, outgoing: &OutgoingRequest<'_>, session: Session) -> Result<RawJson, ClientError> {
+        let exchange = outgoing.exchange;
         let is_modern = session.era() == Era::Modern;
-        let answer = self.send(posting, session).await?;
-        if posting.method == method::INITIALIZE {
-            self.note_session(&answer);
+        let answer = self.send(outgoing, session).await?;
+        if outgoing.method == method::INITIALIZE {
+            self.record_session(&answer);
         }
-        let resumable = !is_modern && posting.method != method::DISCOVER;
-        answer::read(answer, posting.id, exchange, self, resumable)
+        let resumable = !is_modern && outgoing.method != method::DISCOVER;
+        read_answer(answer, outgoing.id, exchange, self, resumable)
             .await
-            .map_err(|error| error.sent(exchange.was_sent()))
+            .map_err(|error| error.with_sent(exchange.was_sent()))
     }
 
     /// Sends a request and waits for the head of its answer.
-    async fn send(&self, posting: &Posting<'_>, session: Session) -> Result<HttpAnswer, ClientError> {
-        let mut headers = session.headers(posting.method, posting.params);
-        if session.era() == Era::Modern && posting.method == method::TOOLS_CALL {
-            self.mirrored.add(&mut headers, posting.params);
+    async fn send(
+        &self,
+        outgoing: &OutgoingRequest<'_>,
+        session: Session,
+    ) -> Result<HttpResponse, ClientError> {
+        let mut headers = session.headers(outgoing.method, outgoing.params);
+        if session.era() == Era::Modern && outgoing.method == method::TOOLS_CALL {
+            self.mirrored.add(&mut headers, outgoing.params);
         }
-        posting.exchange.mark_sent();
+        outgoing.exchange.mark_sent();
         // Written each time: nobody holds a large one while its answer is waited for.
-        let body = mcp_wire::request(posting.id, posting.method, posting.params).into();
+        let body = mcp_wire::request(outgoing.id, outgoing.method, outgoing.params).into();
         self.client.post(headers, body).await.map_err(|failure| {
             if failure.unsent {
-                posting.exchange.mark_unsent();
+                outgoing.exchange.mark_unsent();
             }
             failure.error
         })
     }
 
-    fn note_session(&self, answer: &HttpAnswer) {
+    fn record_session(&self, answer: &HttpResponse) {
         if (200..300).contains(&answer.status()) {
             let mut session = self.session.write();
             session.id = answer.header_value(header::SESSION_ID);
@@ -88,7 +92,7 @@ impl HttpShared {
         let params = self.initialize.get().cloned().into();
         let id = self.next_id();
         let exchange = Exchange::new(RequestOptions::default());
-        let posting = Posting {
+        let outgoing = OutgoingRequest {
             id,
             method: method::INITIALIZE,
             params: &params,
@@ -100,9 +104,9 @@ impl HttpShared {
             revision: None,
             generation,
         };
-        let answer = self.send(&posting, fresh).await?;
+        let answer = self.send(&outgoing, fresh).await?;
         let session_id = answer.header_value(header::SESSION_ID);
-        let result = answer::read(answer, id, &exchange, self, false).await?;
+        let result = read_answer(answer, id, &exchange, self, false).await?;
         let opened = Session {
             id: session_id,
             revision: Some(ServerInfo::from_initialize(&result)?.revision),
@@ -111,13 +115,13 @@ impl HttpShared {
         let initialized = mcp_wire::notification(method::INITIALIZED, None).into();
         self.notify_in(&opened, initialized, method::INITIALIZED).await?;
         *self.session.write() = opened;
-        self.incoming.changes.opened_anew();
+        self.router.notifier.reopened();
         Ok(())
     }
 
     /// Asks whether the server still knows the session, which is opened again if it does not. Tells whether it may be
     /// another one than `generation` by now, or whether nothing can be said yet.
-    pub(super) async fn look_for_session(&self, generation: u64) -> bool {
+    pub(super) async fn probe_session(&self, generation: u64) -> bool {
         const LIMIT: Duration = Duration::from_secs(10);
         let session = self.session();
         if session.generation != generation {
@@ -128,23 +132,23 @@ impl HttpShared {
         }
         let (id, params) = (self.next_id(), Params::default());
         let exchange = Exchange::new(RequestOptions::default());
-        let posting = Posting {
+        let outgoing = OutgoingRequest {
             id,
             method: method::PING,
             params: &params,
             exchange: &exchange,
         };
-        let asked = timeout(LIMIT, self.call(&posting)).await;
-        let is_told = asked.is_ok_and(|answer| match answer {
+        let asked = timeout(LIMIT, self.call(&outgoing)).await;
+        let is_conclusive = asked.is_ok_and(|answer| match answer {
             Ok(_) => true,
             // A refusal is an answer, too, but for one that may pass.
             Err(error) => match error.kind() {
                 ClientErrorKind::Rpc(_) | ClientErrorKind::Auth { .. } => true,
-                ClientErrorKind::HttpStatus { status, .. } => is_final(*status),
+                ClientErrorKind::HttpStatus { status, .. } => is_permanent_refusal(*status),
                 _ => false,
             },
         });
-        !is_told || self.session().generation != generation
+        !is_conclusive || self.session().generation != generation
     }
 }
 
@@ -154,11 +158,11 @@ fn is_expired(error: &ClientError) -> bool {
     let Some((status, body)) = error.http_status() else {
         return false;
     };
-    let speaks_of_it = || body.to_ascii_lowercase().contains("session");
+    let mentions_session = || body.to_ascii_lowercase().contains("session");
     match status {
         // Servers answer so under the id of the request too, and then say what is not found.
-        404 => !error.is_answer() || speaks_of_it(),
-        400 => !error.is_answer() && speaks_of_it(),
+        404 => !error.is_answer() || mentions_session(),
+        400 => !error.is_answer() && mentions_session(),
         _ => false,
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Deadlines {
 #[derive(Default)]
 struct State {
     /// In no order: every request takes a place and leaves it, and only the timer looks for the earliest.
-    waiting: Vec<Option<(Instant, Waker)>>,
+    registered: Vec<Option<(Instant, Waker)>>,
     /// The places that nobody has.
     free: Vec<usize>,
     /// What the timer is set to.
@@ -38,19 +38,19 @@ struct State {
 impl Deadlines {
     /// Runs a request's work until its time is up, which progress moves, or the connection closes. It stays where it is
     /// pinned: taken by value it would be in the caller's future twice.
-    pub(super) async fn keep<T>(
+    pub(super) async fn run<T>(
         &self,
         exchange: &Exchange,
         mut work: Pin<&mut impl Future<Output = Result<T, ClientError>>>,
     ) -> Result<T, ClientError> {
-        let mut waiting = Waiting {
+        let mut registered = Registration {
             deadlines: self,
             exchange,
-            place: None,
+            slot: None,
         };
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => waiting.poll(cx).map(Err),
+            Poll::Pending => registered.poll(cx).map(Err),
         })
         .await
     }
@@ -77,7 +77,7 @@ impl Deadlines {
         let mut due = Vec::new();
         let mut state = self.lock();
         let mut next = None;
-        for (deadline, waker) in state.waiting.iter().flatten() {
+        for (deadline, waker) in state.registered.iter().flatten() {
             if *deadline <= now {
                 // It leaves its place when it is polled.
                 due.push(waker.clone());
@@ -88,7 +88,7 @@ impl Deadlines {
         state.next = next;
         if next.is_none() && due.is_empty() {
             // Nobody waits: an idle connection has no need of the places.
-            (state.waiting, state.free) = (Vec::new(), Vec::new());
+            (state.registered, state.free) = (Vec::new(), Vec::new());
         }
         drop(state);
         due.into_iter().for_each(Waker::wake);
@@ -98,8 +98,8 @@ impl Deadlines {
     /// Ends what waits, and what comes after.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        let waiting: Vec<_> = self.lock().waiting.iter().flatten().cloned().collect();
-        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        let registered: Vec<_> = self.lock().registered.iter().flatten().cloned().collect();
+        registered.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -108,23 +108,23 @@ impl Deadlines {
 }
 
 /// The place of a request among those that wait, until this is dropped.
-struct Waiting<'a> {
+struct Registration<'a> {
     deadlines: &'a Deadlines,
     exchange: &'a Exchange,
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
-struct Place {
+struct Slot {
     index: usize,
     deadline: Instant,
     waker: Waker,
 }
 
-impl Waiting<'_> {
+impl Registration<'_> {
     /// The error that ends the request, or waits for it.
     fn poll(&mut self, cx: &Context<'_>) -> Poll<ClientError> {
-        let is_kept = |place: &Place| place.waker.will_wake(cx.waker()) && place.deadline > Instant::now();
-        if !self.place.as_ref().is_some_and(is_kept) {
+        let is_current = |slot: &Slot| slot.waker.will_wake(cx.waker()) && slot.deadline > Instant::now();
+        if !self.slot.as_ref().is_some_and(is_current) {
             self.leave();
             let deadline = self.exchange.deadline();
             if deadline <= Instant::now() {
@@ -134,7 +134,7 @@ impl Waiting<'_> {
         }
         // Looked at last: who closes wakes whom it finds.
         if self.deadlines.is_closed.load(Ordering::SeqCst) {
-            return Poll::Ready(ClientError::shut_down().sent(self.exchange.was_sent()));
+            return Poll::Ready(ClientError::shut_down().with_sent(self.exchange.was_sent()));
         }
         Poll::Pending
     }
@@ -144,12 +144,12 @@ impl Waiting<'_> {
         let entry = Some((deadline, waker.clone()));
         let index = match state.free.pop() {
             Some(index) => {
-                state.waiting[index] = entry;
+                state.registered[index] = entry;
                 index
             }
             None => {
-                state.waiting.push(entry);
-                state.waiting.len() - 1
+                state.registered.push(entry);
+                state.registered.len() - 1
             }
         };
         let is_earlier = state.next.is_none_or(|next| deadline < next);
@@ -160,7 +160,7 @@ impl Waiting<'_> {
         if is_earlier {
             self.deadlines.earlier.notify_one();
         }
-        self.place = Some(Place {
+        self.slot = Some(Slot {
             index,
             deadline,
             waker: waker.clone(),
@@ -168,17 +168,17 @@ impl Waiting<'_> {
     }
 
     fn leave(&mut self) {
-        if let Some(place) = self.place.take() {
+        if let Some(slot) = self.slot.take() {
             let mut state = self.deadlines.lock();
-            let left = state.waiting[place.index].take();
-            state.free.push(place.index);
+            let left = state.registered[slot.index].take();
+            state.free.push(slot.index);
             drop(state);
             drop(left);
         }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
         self.leave();
     }
@@ -196,7 +196,7 @@ mod tests {
     fn exchange(seconds: u64) -> Exchange {
         Exchange::new(RequestOptions {
             max_total: Duration::from_secs(3600),
-            ..RequestOptions::within(Duration::from_secs(seconds))
+            ..RequestOptions::with_timeout(Duration::from_secs(seconds))
         })
     }
 
@@ -214,7 +214,7 @@ mod tests {
             let deadlines = Arc::clone(&deadlines);
             async move {
                 let error = deadlines
-                    .keep(&exchange(seconds), pin!(never()))
+                    .run(&exchange(seconds), pin!(never()))
                     .await
                     .expect_err("never");
                 assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");
@@ -231,10 +231,10 @@ mod tests {
         let exchange = exchange(10);
         let told = async {
             sleep(Duration::from_secs(6)).await;
-            exchange.progress(raw_json::RawJson::object());
+            exchange.report_progress(raw_json::RawJson::object());
         };
         let work = pin!(never());
-        let (ended, ()) = tokio::join!(deadlines.keep(&exchange, work), told);
+        let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), told);
         assert!(ended.is_err(), "it never answers");
         assert_eq!(start.elapsed().as_secs(), 67 + 16);
         // What is done in time has no deadline, and leaves none behind.
@@ -242,8 +242,8 @@ mod tests {
             sleep(Duration::from_secs(3)).await;
             Ok(7)
         };
-        assert_eq!(deadlines.keep(&self::exchange(4), pin!(work)).await.ok(), Some(7));
-        assert!(deadlines.lock().waiting.iter().all(Option::is_none));
+        assert_eq!(deadlines.run(&self::exchange(4), pin!(work)).await.ok(), Some(7));
+        assert!(deadlines.lock().registered.iter().all(Option::is_none));
         watching.abort();
     }
 
@@ -256,12 +256,12 @@ mod tests {
             deadlines.close();
         };
         let work = pin!(never());
-        let (ended, ()) = tokio::join!(deadlines.keep(&exchange, work), closing);
+        let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), closing);
         assert!(matches!(
             ended.expect_err("closed").kind(),
             ClientErrorKind::Closed(_)
         ));
-        let after = deadlines.keep(&exchange, pin!(never())).await;
+        let after = deadlines.run(&exchange, pin!(never())).await;
         assert!(matches!(
             after.expect_err("closed").kind(),
             ClientErrorKind::Closed(_)

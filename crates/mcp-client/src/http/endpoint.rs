@@ -23,7 +23,7 @@ pub struct HttpEndpoint {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     /// Whether the transport of 2024-11-05 is tried when the server does not speak Streamable HTTP.
-    pub(crate) or_sse: bool,
+    pub(crate) sse_fallback: bool,
 }
 
 impl HttpEndpoint {
@@ -45,7 +45,8 @@ impl HttpEndpoint {
 
     fn with_schemes(url: &str, schemes: [&str; 2]) -> Result<Self, ClientError> {
         let invalid = |detail: &str| ClientError::new(ClientErrorKind::Invalid(detail.to_owned()));
-        let url = Url::parse(url).map_err(|error| invalid("the server's URL is not valid").because(error))?;
+        let url =
+            Url::parse(url).map_err(|error| invalid("the server's URL is not valid").with_source(error))?;
         if !schemes.contains(&url.scheme()) || url.host().is_none() {
             let [plain, secure] = schemes;
             return Err(invalid(&format!(
@@ -60,15 +61,15 @@ impl HttpEndpoint {
         Ok(Self {
             url,
             headers: HeaderMap::new(),
-            or_sse: false,
+            sse_fallback: false,
         })
     }
 
     /// Tries the HTTP+SSE transport of 2024-11-05, on which new servers are no longer built, when the server refuses
     /// to be opened with status 400, 404 or 405.
     #[must_use]
-    pub fn or_sse(mut self) -> Self {
-        self.or_sse = true;
+    pub fn with_sse_fallback(mut self) -> Self {
+        self.sse_fallback = true;
         self
     }
 

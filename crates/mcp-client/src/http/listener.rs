@@ -9,57 +9,57 @@ use tokio::{
 };
 
 use super::{
-    client::{HttpAnswer, is_final},
+    client::{HttpResponse, is_permanent_refusal},
     shared::HttpShared,
 };
-use crate::notifications::stream_backoff as pauses;
+use crate::notifications::stream_backoff;
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Keeps the stream of a legacy server open until the connection closes, or the server says that there is none.
-pub(super) async fn legacy(shared: Arc<HttpShared>, answered: oneshot::Sender<()>) {
+pub(super) async fn listen_legacy(shared: Arc<HttpShared>, first_answer: oneshot::Sender<()>) {
     let mut closed = shared.closed.subscribe();
     tokio::select! {
         _ = closed.wait_for(|closed| *closed) => {}
-        () = keep_listening(&shared, answered) => {}
+        () = keep_legacy_stream(&shared, first_answer) => {}
     }
 }
 
 /// Keeps a modern server's stream open until the connection closes, for what is wanted at the time.
-pub(super) async fn modern(shared: Arc<HttpShared>) {
+pub(super) async fn listen_modern(shared: Arc<HttpShared>) {
     let mut closed = shared.closed.subscribe();
     tokio::select! {
         _ = closed.wait_for(|closed| *closed) => {}
-        () = keep_subscribed(&shared) => {}
+        () = keep_modern_stream(&shared) => {}
     }
 }
 
-async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
-    let mut answered = Some(answered);
-    let mut changes = shared.incoming.changes.subscribe();
-    let mut pause = pauses::FIRST;
+async fn keep_legacy_stream(shared: &HttpShared, first_answer: oneshot::Sender<()>) {
+    let mut first_answer = Some(first_answer);
+    let mut changes = shared.router.notifier.subscribe();
+    let mut pause = stream_backoff::INITIAL;
     let mut last_event = None;
     // Whether there was a time without a stream, and the pause after the last one that cannot be gone on from.
-    let (mut was_deaf, mut lost) = (false, pauses::FIRST / 2);
+    let (mut had_gap, mut gap_pause) = (false, stream_backoff::INITIAL / 2);
     loop {
         let generation = shared.session().generation();
         let openings = changes.borrow_and_update().openings;
         let start = Instant::now();
         let answer = shared.listen(last_event.as_deref()).await;
         // Who opens the connection may have left.
-        let _ = answered.take().map(|answered| answered.send(()));
+        let _ = first_answer.take().map(|first_answer| first_answer.send(()));
         match answer {
             // A page of the web, or the like: there is no such stream.
-            Ok(answer) if answer.status() == 200 && !answer.is_stream() => return,
+            Ok(answer) if answer.status() == 200 && !answer.is_event_stream() => return,
             Ok(answer) if answer.status() == 200 => {
-                if was_deaf && last_event.is_none() {
+                if had_gap && last_event.is_none() {
                     // What has changed since nobody listened is unknown.
-                    shared.incoming.changes.gap();
+                    shared.router.notifier.gap();
                 }
-                was_deaf = true;
-                let mut since = Since::Heard;
+                had_gap = true;
+                let mut state = StreamState::Acknowledged;
                 let end = tokio::select! {
-                    end = follow(answer, shared, None, &mut since) => end,
+                    end = read_stream(answer, shared, None, &mut state) => end,
                     // The server may keep the stream of a session that it has forgotten.
                     _ = changes.wait_for(|changes| changes.openings != openings) => {
                         last_event = None;
@@ -68,48 +68,48 @@ async fn keep_listening(shared: &HttpShared, answered: oneshot::Sender<()>) {
                 };
                 // An empty one takes the place back that an earlier one gave.
                 last_event = end.last_event.or(last_event).filter(|id| !id.is_empty());
-                let mut shortest = SHORTEST_PAUSE;
-                pause = pauses::FIRST;
+                let mut shortest = MIN_PAUSE;
+                pause = stream_backoff::INITIAL;
                 if last_event.is_none() {
-                    pause = pauses::next(lost, start);
-                    (lost, shortest) = (pause, pause);
+                    pause = stream_backoff::next_pause(gap_pause, start);
+                    (gap_pause, shortest) = (pause, pause);
                 }
-                let wait = end.retry.unwrap_or(pause).clamp(shortest, pauses::LONGEST);
+                let wait = end.retry.unwrap_or(pause).clamp(shortest, stream_backoff::MAX);
                 sleep(wait).await;
                 continue;
             }
             // The place to go on from is unknown now: the stream itself may still be there.
             Ok(answer) if (400..500).contains(&answer.status()) && last_event.is_some() => last_event = None,
-            Ok(answer) if is_final(answer.status()) => {
+            Ok(answer) if is_permanent_refusal(answer.status()) => {
                 // 405 by the specification; any other refusal means the same, but for one of a server that was started
                 // again and knows the session no more. While nothing is called, nobody else finds that out.
-                if !(may_be_expired(answer.status()) && shared.look_for_session(generation).await) {
+                if !(may_be_expired(answer.status()) && shared.probe_session(generation).await) {
                     return;
                 }
-                pause = (pause * 2).min(pauses::LONGEST);
+                pause = (pause * 2).min(stream_backoff::MAX);
             }
-            _ => pause = (pause * 2).min(pauses::LONGEST),
+            _ => pause = (pause * 2).min(stream_backoff::MAX),
         }
         // What changes until the next try is told to nobody.
-        was_deaf = true;
+        had_gap = true;
         sleep(pause).await;
     }
 }
 
-async fn keep_subscribed(shared: &HttpShared) {
-    let mut wanted = shared.wanted.subscribe();
-    let mut pause = pauses::FIRST;
-    let mut since = Since::First;
+async fn keep_modern_stream(shared: &HttpShared) {
+    let mut subscription = shared.subscription.subscribe();
+    let mut pause = stream_backoff::INITIAL;
+    let mut state = StreamState::Initial;
     loop {
-        let params = wanted.borrow_and_update().clone();
+        let params = subscription.borrow_and_update().clone();
         let start = Instant::now();
         let ended = match params {
             None => None,
             Some(params) => tokio::select! {
-                ended = subscribe(shared, params.into(), &mut since) => ended,
-                _ = wanted.changed() => {
-                    if since == Since::Heard {
-                        since = Since::Replaced;
+                ended = subscribe(shared, params.into(), &mut state) => ended,
+                _ = subscription.changed() => {
+                    if state == StreamState::Acknowledged {
+                        state = StreamState::Replaced;
                     }
                     continue;
                 }
@@ -117,36 +117,36 @@ async fn keep_subscribed(shared: &HttpShared) {
         };
         let again = async {
             // A server that refuses is asked again when something else is wanted.
-            let Some(End { retry: asked, .. }) = ended else {
+            let Some(StreamEnd { retry: asked, .. }) = ended else {
                 return pending().await;
             };
-            pause = pauses::next(pause, start);
-            sleep(asked.unwrap_or_default().clamp(pause, pauses::LONGEST)).await;
+            pause = stream_backoff::next_pause(pause, start);
+            sleep(asked.unwrap_or_default().clamp(pause, stream_backoff::MAX)).await;
             // What has changed since nobody listened is unknown.
-            shared.incoming.changes.everything();
-            since = Since::Ended;
+            shared.router.notifier.all_changed();
+            state = StreamState::Reopened;
         };
         tokio::select! {
             () = again => {}
-            changed = wanted.changed() => if changed.is_err() { return },
+            changed = subscription.changed() => if changed.is_err() { return },
         }
     }
 }
 
 /// Opens a subscription and follows it to its end; nothing when the server refuses it.
-async fn subscribe(shared: &HttpShared, params: Params, since: &mut Since) -> Option<End> {
+async fn subscribe(shared: &HttpShared, params: Params, state: &mut StreamState) -> Option<StreamEnd> {
     let id = shared.next_id();
     let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params).into();
     let headers = shared.session().headers(method::SUBSCRIPTIONS_LISTEN, &params);
     match shared.client.post(headers, body).await {
         Ok(answer) if answer.status() == 200 => {
-            if !answer.is_stream() {
+            if !answer.is_event_stream() {
                 return None;
             }
-            Some(follow(answer, shared, Some(id), since).await)
+            Some(read_stream(answer, shared, Some(id), state).await)
         }
-        Ok(answer) if answer.status() < 400 || is_final(answer.status()) => None,
-        _ => Some(End::default()),
+        Ok(answer) if answer.status() < 400 || is_permanent_refusal(answer.status()) => None,
+        _ => Some(StreamEnd::default()),
     }
 }
 
@@ -157,7 +157,7 @@ fn may_be_expired(status: u16) -> bool {
 
 /// What a stream said of how to go on.
 #[derive(Default)]
-struct End {
+struct StreamEnd {
     last_event: Option<String>,
     /// How long the server asks to wait before the stream is opened again.
     retry: Option<Duration>,
@@ -165,26 +165,31 @@ struct End {
 
 /// What was before a stream: until the server acknowledges this one, it may have told of changes that nobody hears of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Since {
+enum StreamState {
     /// Nothing.
-    First,
+    Initial,
     /// The server has acknowledged it: what it tells is heard.
-    Heard,
+    Acknowledged,
     /// A stream that was given up for this one.
     Replaced,
     /// A stream that ended, and a pause.
-    Ended,
+    Reopened,
 }
 
 /// Reads a stream to its end, which is also the answer to the request that opened it.
-async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>, since: &mut Since) -> End {
+async fn read_stream(
+    mut answer: HttpResponse,
+    shared: &HttpShared,
+    id: Option<u64>,
+    state: &mut StreamState,
+) -> StreamEnd {
     let mut decoder = SseDecoder::new(shared.limit);
-    let mut end = End::default();
+    let mut end = StreamEnd::default();
     while let Ok(Some(chunk)) = answer.chunk().await {
         decoder.push(&chunk);
         while let Some(item) = decoder.next_item() {
             let SseItem::Event(event) = item else {
-                shared.incoming.counting.oversize.add();
+                shared.router.stats.oversize.add();
                 continue;
             };
             end.retry = event.retry.or(end.retry);
@@ -195,13 +200,13 @@ async fn follow(mut answer: HttpAnswer, shared: &HttpShared, id: Option<u64>, si
             let mut is_over = false;
             shared.read(&event.data, |_, message| {
                 if is_acknowledgement(&message) {
-                    match mem::replace(since, Since::Heard) {
-                        Since::First | Since::Heard => {}
-                        Since::Replaced => shared.incoming.changes.everything(),
-                        Since::Ended => shared.incoming.changes.gap(),
+                    match mem::replace(state, StreamState::Acknowledged) {
+                        StreamState::Initial | StreamState::Acknowledged => {}
+                        StreamState::Replaced => shared.router.notifier.all_changed(),
+                        StreamState::Reopened => shared.router.notifier.gap(),
                     }
                 }
-                is_over |= hear(shared, id, message);
+                is_over |= handle_message(shared, id, message);
             });
             if is_over {
                 return end;
@@ -216,15 +221,15 @@ fn is_acknowledgement(message: &Result<Message, ParseError>) -> bool {
 }
 
 /// Takes what a stream brings; tells whether it is the answer to the request that opened it.
-fn hear(shared: &HttpShared, id: Option<u64>, message: Result<Message, ParseError>) -> bool {
+fn handle_message(shared: &HttpShared, id: Option<u64>, message: Result<Message, ParseError>) -> bool {
     match message {
-        Ok(Message::Notification(note)) => shared.incoming.note(note),
+        Ok(Message::Notification(note)) => shared.router.notification(note),
         Ok(Message::Request(request)) => shared.reply(request, None),
         Ok(Message::Response(response)) if id.is_some() && response.id.as_ref().and_then(integer) == id => {
             return true;
         }
-        Ok(Message::Response(_)) => shared.incoming.counting.unmatched.add(),
-        Err(_) => shared.incoming.counting.garbage.add(),
+        Ok(Message::Response(_)) => shared.router.stats.unmatched.add(),
+        Err(_) => shared.router.stats.garbage.add(),
     }
     false
 }

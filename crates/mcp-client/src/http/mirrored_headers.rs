@@ -23,7 +23,7 @@ struct Mirrored {
 impl MirroredTools {
     /// Learns from a list of tools; those with annotations that are not valid are taken out of it, as the protocol
     /// asks.
-    pub(super) fn learn(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
+    pub(super) fn update(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         let mut mirrored = HashMap::new();
         let mut kept = Vec::with_capacity(tools.len());
         for tool in tools {

@@ -17,12 +17,12 @@ use tokio::{
 };
 
 use super::{
-    client::{HttpAnswer, HttpClient, TransportError},
+    client::{HttpClient, HttpResponse, TransportError},
     deadlines::Deadlines,
     mirrored_headers::MirroredTools,
     session::Session,
 };
-use crate::{ClientError, ClientErrorKind, ServerInfo, notifications::Incoming};
+use crate::{ClientError, ClientErrorKind, ServerInfo, notifications::MessageRouter};
 
 /// What callers and the tasks of an HTTP connection share.
 pub(super) struct HttpShared {
@@ -32,13 +32,13 @@ pub(super) struct HttpShared {
     pub(super) reopening: Mutex<()>,
     pub(super) initialize: OnceLock<RawJson>,
     next_id: AtomicU64,
-    postman: mpsc::Sender<Bytes>,
+    post_queue: mpsc::Sender<Bytes>,
     pub(super) closed: watch::Sender<bool>,
     pub(super) deadlines: Deadlines,
-    pub(super) incoming: Arc<Incoming>,
+    pub(super) router: Arc<MessageRouter>,
     pub(super) mirrored: MirroredTools,
     /// What a modern server is asked to tell.
-    pub(super) wanted: watch::Sender<Option<RawJson>>,
+    pub(super) subscription: watch::Sender<Option<RawJson>>,
     pub(super) limit: usize,
 }
 
@@ -46,8 +46,8 @@ impl HttpShared {
     pub(super) fn new(
         client: HttpClient,
         limit: usize,
-        incoming: Arc<Incoming>,
-        postman: mpsc::Sender<Bytes>,
+        router: Arc<MessageRouter>,
+        post_queue: mpsc::Sender<Bytes>,
     ) -> Self {
         Self {
             client,
@@ -55,12 +55,12 @@ impl HttpShared {
             reopening: Mutex::default(),
             initialize: OnceLock::new(),
             next_id: AtomicU64::new(1),
-            postman,
+            post_queue,
             closed: watch::Sender::new(false),
             deadlines: Deadlines::default(),
-            incoming,
+            router,
             mirrored: MirroredTools::default(),
-            wanted: watch::Sender::new(None),
+            subscription: watch::Sender::new(None),
             limit,
         }
     }
@@ -121,12 +121,12 @@ impl HttpShared {
         const LIMIT: Duration = Duration::from_secs(10);
         let headers = session.headers(method, &Params::default());
         let answer = timeout(LIMIT, self.client.post(headers, body)).await;
-        let answer = answer.map_err(|_| ClientError::new(ClientErrorKind::Timeout(LIMIT)).sent(true))?;
+        let answer = answer.map_err(|_| ClientError::new(ClientErrorKind::Timeout(LIMIT)).with_sent(true))?;
         let mut answer = answer.map_err(|failure| failure.error)?;
         match answer.status() {
             200..300 => match timeout(LIMIT, answer.sent()).await {
                 Ok(sent) => sent,
-                Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(LIMIT)).sent(true)),
+                Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(LIMIT)).with_sent(true)),
             },
             401 | 403 => Err(ClientError::new(ClientErrorKind::Auth {
                 status: answer.status(),
@@ -142,13 +142,14 @@ impl HttpShared {
 
     /// Answers a request of the server, without waiting; `tag` is that of our own request in whose answer it came.
     pub(super) fn reply(&self, request: Request, tag: Option<u64>) {
-        let postman = self.postman.clone();
-        self.incoming
-            .request(request, tag, move |frame| postman.try_send(frame.into()).is_ok());
+        let post_queue = self.post_queue.clone();
+        self.router.request(request, tag, move |frame| {
+            post_queue.try_send(frame.into()).is_ok()
+        });
     }
 
     /// Opens a stream of what the server tells by itself, behind the event that was seen last.
-    pub(super) async fn listen(&self, last_event: Option<&str>) -> Result<HttpAnswer, TransportError> {
+    pub(super) async fn listen(&self, last_event: Option<&str>) -> Result<HttpResponse, TransportError> {
         let mut headers = self.session().headers("", &Params::default());
         let last_event = last_event.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
         headers.extend(last_event.map(|id| (HeaderName::from_static(header::LAST_EVENT_ID), id)));
@@ -157,8 +158,8 @@ impl HttpShared {
 
     /// Queues a message that has no answer, if there is room.
     pub(super) fn post_later(&self, frame: Bytes) {
-        if self.postman.try_send(frame).is_err() {
-            self.incoming.counting.dropped.add();
+        if self.post_queue.try_send(frame).is_err() {
+            self.router.stats.dropped.add();
         }
     }
 }

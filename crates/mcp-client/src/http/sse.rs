@@ -24,19 +24,19 @@ use url::Url;
 
 use super::{
     HttpEndpoint, answer,
-    client::{Headers, HttpAnswer, HttpClient, has_user},
+    client::{Headers, HttpClient, HttpResponse, has_user},
 };
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
 /// How much is on the way between the connection and the tasks here.
 const BUFFER: usize = 64 * 1024;
 /// How many requests are posted at once.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_POSTS: usize = 64;
 /// How long a server may hold the post of a request; the deadline of the request is mostly much earlier.
-const LONGEST_POST: Duration = Duration::from_secs(300);
+const POST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The stream of events and what is posted beside it.
-pub(crate) struct Opened {
+pub(crate) struct SseStreams {
     /// Carries messages as lines, in both directions.
     pub(crate) lines: DuplexStream,
     /// The requests, by their ids, to which no answer will come, and why.
@@ -47,19 +47,19 @@ pub(crate) struct Opened {
 pub(crate) async fn open(
     endpoint: &HttpEndpoint,
     options: &ConnectionOptions,
-) -> Result<Opened, ClientError> {
+) -> Result<SseStreams, ClientError> {
     let limit = options.start_timeout;
-    let opening = timeout(limit, Listening::open(endpoint, options.max_message));
-    let (listening, target) = opening
+    let opening = timeout(limit, EventReader::open(endpoint, options.max_message));
+    let (events, target) = opening
         .await
         .map_err(|_| ClientError::new(ClientErrorKind::Timeout(limit)))??;
     let client = HttpClient::new(&target, endpoint.headers.clone())?;
     let (ours, theirs) = duplex(BUFFER);
     let (reader, writer) = split(theirs);
-    let (failed, failures) = mpsc::channel(AT_ONCE);
-    let posting = Posting {
+    let (failed, failures) = mpsc::channel(MAX_CONCURRENT_POSTS);
+    let poster = Poster {
         client: Arc::new(client),
-        turns: Arc::new(Semaphore::new(AT_ONCE)),
+        turns: Arc::new(Semaphore::new(MAX_CONCURRENT_POSTS)),
         failed: failed.clone(),
         // Less than what the connection waits for its writes.
         limit: options.write_stall / 2,
@@ -67,24 +67,24 @@ pub(crate) async fn open(
     tokio::spawn(async move {
         // The end of either direction is the end of the connection.
         tokio::select! {
-            () = listening.run(writer, failed) => {}
-            () = posting.run(reader) => {}
+            () = events.run(writer, failed) => {}
+            () = poster.run(reader) => {}
         }
     });
-    Ok(Opened {
+    Ok(SseStreams {
         lines: ours,
         failures,
     })
 }
 
 /// The direction from the server.
-struct Listening {
-    answer: HttpAnswer,
+struct EventReader {
+    answer: HttpResponse,
     decoder: SseDecoder,
     limit: usize,
 }
 
-impl Listening {
+impl EventReader {
     async fn open(endpoint: &HttpEndpoint, limit: usize) -> Result<(Self, Url), ClientError> {
         let client = HttpClient::new(&endpoint.url, endpoint.headers.clone())?;
         let headers = vec![(ACCEPT, HeaderValue::from_static("text/event-stream"))];
@@ -92,16 +92,16 @@ impl Listening {
         if answer.status() != 200 {
             return Err(answer::refusal(answer, None).await);
         }
-        if !answer.is_stream() {
+        if !answer.is_event_stream() {
             return Err(ClientError::protocol("the server opens no stream of events"));
         }
-        let mut listening = Self {
+        let mut events = Self {
             answer,
             decoder: SseDecoder::new(limit),
             limit,
         };
-        let target = listening.target(&endpoint.url).await?;
-        Ok((listening, target))
+        let target = events.target(&endpoint.url).await?;
+        Ok((events, target))
     }
 
     /// The place to post to, which the first event names. Headers are sent there that may be secrets, so it must be
@@ -156,7 +156,7 @@ impl Listening {
                     // Without an id it may have been the answer to anything.
                     let Some(id) = id_in_head(&head) else { return };
                     let limit = self.limit;
-                    let error = ClientError::new(ClientErrorKind::TooLarge { limit }).sent(true);
+                    let error = ClientError::new(ClientErrorKind::TooLarge { limit }).with_sent(true);
                     failed.send((id, error)).await.is_err()
                 }
                 Err(error) => {
@@ -172,14 +172,14 @@ impl Listening {
 }
 
 /// The direction to the server.
-struct Posting {
+struct Poster {
     client: Arc<HttpClient>,
     turns: Arc<Semaphore>,
     failed: mpsc::Sender<(u64, ClientError)>,
     limit: Duration,
 }
 
-impl Posting {
+impl Poster {
     /// Posts the lines of the connection. A server may hold the post of a request until it has answered, so only
     /// what has no answer is waited for.
     async fn run(self, mut reader: ReadHalf<DuplexStream>) {
@@ -213,13 +213,13 @@ impl Posting {
     fn request(&self, id: u64, frame: Bytes) -> AbortHandle {
         let (client, failed) = (Arc::clone(&self.client), self.failed.clone());
         let turns = Arc::clone(&self.turns);
-        let posting = async move {
-            let posting = async {
+        let poster = async move {
+            let poster = async {
                 let _turn = turns.acquire().await;
-                post(&client, frame, Some(id), LONGEST_POST).await
+                post(&client, frame, Some(id), POST_TIMEOUT).await
             };
             let posted = tokio::select! {
-                posted = posting => posted,
+                posted = poster => posted,
                 () = failed.closed() => return,
             };
             if let Err(error) = posted {
@@ -227,7 +227,7 @@ impl Posting {
                 let _ = failed.send((id, error)).await;
             }
         };
-        tokio::spawn(posting).abort_handle()
+        tokio::spawn(poster).abort_handle()
     }
 }
 
@@ -246,18 +246,18 @@ async fn post(
     limit: Duration,
 ) -> Result<(), ClientError> {
     let headers: Headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let posting = async {
+    let poster = async {
         let mut answer = client.post(headers, frame).await.map_err(|failure| {
             let was_sent = !failure.unsent;
-            failure.error.sent(was_sent)
+            failure.error.with_sent(was_sent)
         })?;
         if (200..300).contains(&answer.status()) {
             return answer.sent().await;
         }
-        Err(answer::refusal(answer, id).await.sent(true))
+        Err(answer::refusal(answer, id).await.with_sent(true))
     };
-    match timeout(limit, posting).await {
+    match timeout(limit, poster).await {
         Ok(posted) => posted,
-        Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit)).sent(true)),
+        Err(_) => Err(ClientError::new(ClientErrorKind::Timeout(limit)).with_sent(true)),
     }
 }

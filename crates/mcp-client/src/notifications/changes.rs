@@ -1,7 +1,7 @@
 /// How often a server's lists have changed; a number that went up says that the list should be read again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Changes {
+pub struct ChangeCounts {
     /// Changes of the list of tools.
     pub tools: u64,
     /// Changes of the list of resources, or of templates.
@@ -15,13 +15,13 @@ pub struct Changes {
     pub gaps: u64,
 }
 
-impl Changes {
-    pub(super) fn gap(&mut self) {
+impl ChangeCounts {
+    pub(super) fn count_gap(&mut self) {
         self.gaps += 1;
-        self.everything();
+        self.count_all();
     }
 
-    pub(super) fn everything(&mut self) {
+    pub(super) fn count_all(&mut self) {
         self.tools += 1;
         self.resources += 1;
         self.prompts += 1;

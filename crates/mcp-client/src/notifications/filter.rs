@@ -17,8 +17,8 @@ impl Connection {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_SUBSCRIBE, Some(uri_params(uri)), options)
                 .await?;
-        } else if self.subscribed().insert(uri.to_owned()) {
-            self.listen_anew();
+        } else if self.subscribed_uris().insert(uri.to_owned()) {
+            self.renew_subscription();
         }
         Ok(())
     }
@@ -31,8 +31,8 @@ impl Connection {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_UNSUBSCRIBE, Some(uri_params(uri)), options)
                 .await?;
-        } else if self.subscribed().remove(uri) {
-            self.listen_anew();
+        } else if self.subscribed_uris().remove(uri) {
+            self.renew_subscription();
         }
         Ok(())
     }
@@ -40,14 +40,14 @@ impl Connection {
 
 /// What `subscriptions/listen` asks for: the changes that the server says it tells, and these resources. Nothing when
 /// there is nothing to ask for.
-pub(crate) fn listen_filter(server: &ServerInfo, resources: &BTreeSet<String>) -> Option<RawJson> {
+pub(crate) fn subscription_filter(server: &ServerInfo, resources: &BTreeSet<String>) -> Option<RawJson> {
     let mut members = Vec::new();
     for (capability, key) in [
         ("tools", "toolsListChanged"),
         ("prompts", "promptsListChanged"),
         ("resources", "resourcesListChanged"),
     ] {
-        if server.tells_changes_of(capability) {
+        if server.has_list_changed(capability) {
             members.push((key, RawJson::from(true)));
         }
     }

@@ -8,11 +8,11 @@ mod router;
 pub(crate) mod stream_backoff;
 
 pub use self::{
-    changes::Changes,
-    queue::{ConnectionEvent, Events},
+    changes::ChangeCounts,
+    queue::{ConnectionEvent, EventReceiver},
 };
 pub(crate) use self::{
-    filter::listen_filter,
-    notifier::ChangeSink,
-    router::{Incoming, progress_of},
+    filter::subscription_filter,
+    notifier::Notifier,
+    router::{MessageRouter, progress_target},
 };

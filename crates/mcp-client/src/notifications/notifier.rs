@@ -1,55 +1,55 @@
 use tokio::sync::watch;
 
-use super::{Changes, queue::EventHub};
+use super::{ChangeCounts, queue::EventHub};
 
 /// The sending side, shared by all connections that a server has over time.
 #[derive(Debug, Clone)]
-pub(crate) struct ChangeSink {
-    changes: watch::Sender<Changes>,
+pub(crate) struct Notifier {
+    changes: watch::Sender<ChangeCounts>,
     pub(crate) events: EventHub,
 }
 
-impl Default for ChangeSink {
+impl Default for Notifier {
     fn default() -> Self {
         Self {
-            changes: watch::Sender::new(Changes::default()),
+            changes: watch::Sender::new(ChangeCounts::default()),
             events: EventHub::default(),
         }
     }
 }
 
-impl ChangeSink {
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Changes> {
+impl Notifier {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<ChangeCounts> {
         self.changes.subscribe()
     }
 
-    pub(crate) fn tools(&self) {
+    pub(crate) fn tools_changed(&self) {
         self.changes.send_modify(|changes| changes.tools += 1);
     }
 
-    pub(crate) fn resources(&self) {
+    pub(crate) fn resources_changed(&self) {
         self.changes.send_modify(|changes| changes.resources += 1);
     }
 
-    pub(crate) fn prompts(&self) {
+    pub(crate) fn prompts_changed(&self) {
         self.changes.send_modify(|changes| changes.prompts += 1);
     }
 
     /// A server that was started again has forgotten what it was told, and may have other lists.
-    pub(crate) fn opened_anew(&self) {
+    pub(crate) fn reopened(&self) {
         self.changes.send_modify(|changes| {
             changes.openings += 1;
-            changes.gap();
+            changes.count_gap();
         });
     }
 
     /// For a time, nobody heard what the server tells.
     pub(crate) fn gap(&self) {
-        self.changes.send_modify(Changes::gap);
+        self.changes.send_modify(ChangeCounts::count_gap);
     }
 
     /// Every list may have changed.
-    pub(crate) fn everything(&self) {
-        self.changes.send_modify(Changes::everything);
+    pub(crate) fn all_changed(&self) {
+        self.changes.send_modify(ChangeCounts::count_all);
     }
 }

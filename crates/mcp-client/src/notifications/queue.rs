@@ -35,12 +35,12 @@ impl From<Notification> for ConnectionEvent {
 /// At most 1024 events or 4 MiB wait for their reader; what comes beyond is dropped and counted, so that a server
 /// which talks faster than anyone reads costs no memory. Dropping this ends the subscription.
 #[derive(Debug)]
-pub struct Events(Arc<Queue>);
+pub struct EventReceiver(Arc<Queue>);
 
-const MOST_EVENTS: usize = 1024;
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_EVENTS: usize = 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-impl Events {
+impl EventReceiver {
     /// The next event; nothing when no more can come.
     ///
     /// Dropping the future loses no event.
@@ -90,7 +90,7 @@ impl Queue {
     fn push(&self, event: ConnectionEvent) {
         let mut waiting = self.waiting();
         let bytes = waiting.bytes + size(&event);
-        if waiting.events.len() >= MOST_EVENTS || bytes > MOST_BYTES {
+        if waiting.events.len() >= MAX_EVENTS || bytes > MAX_BYTES {
             waiting.lost += 1;
             return;
         }
@@ -116,11 +116,11 @@ struct Hub {
 }
 
 impl EventHub {
-    pub(crate) fn subscribe(&self) -> Events {
+    pub(crate) fn subscribe(&self) -> EventReceiver {
         let queue = Arc::new(Queue::default());
         self.0.queues().push(Arc::downgrade(&queue));
         self.0.subscribed.store(true, Ordering::Release);
-        Events(queue)
+        EventReceiver(queue)
     }
 
     /// Hands an event to all who subscribed; tells whether there was anyone.

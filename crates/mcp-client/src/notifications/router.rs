@@ -7,58 +7,58 @@ use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::task::AbortHandle;
 
-use super::ChangeSink;
-use crate::{Handlers, connection::Counting};
+use super::Notifier;
+use crate::{Handlers, connection::StatCounters};
 
 /// Takes what a server sends that is no answer.
-pub(crate) struct Incoming {
+pub(crate) struct MessageRouter {
     pub(crate) handlers: Handlers,
-    pub(crate) changes: ChangeSink,
-    pub(crate) counting: Counting,
+    pub(crate) notifier: Notifier,
+    pub(crate) stats: StatCounters,
     /// The requests of the server that are being answered.
     running: Mutex<HashMap<Id, AbortHandle>>,
 }
 
-impl Incoming {
-    pub(crate) fn new(handlers: Handlers, changes: ChangeSink) -> Arc<Self> {
+impl MessageRouter {
+    pub(crate) fn new(handlers: Handlers, notifier: Notifier) -> Arc<Self> {
         Arc::new(Self {
             handlers,
-            changes,
-            counting: Counting::default(),
+            notifier,
+            stats: StatCounters::default(),
             running: Mutex::default(),
         })
     }
 
     /// Takes a notification that is about no request that is under way.
-    pub(crate) fn note(&self, note: Notification) {
+    pub(crate) fn notification(&self, note: Notification) {
         match note.method.as_str() {
-            method::TOOLS_LIST_CHANGED => self.changes.tools(),
-            method::RESOURCES_LIST_CHANGED => self.changes.resources(),
-            method::PROMPTS_LIST_CHANGED => self.changes.prompts(),
-            method::CANCELLED => return self.take_back(&note),
+            method::TOOLS_LIST_CHANGED => self.notifier.tools_changed(),
+            method::RESOURCES_LIST_CHANGED => self.notifier.resources_changed(),
+            method::PROMPTS_LIST_CHANGED => self.notifier.prompts_changed(),
+            method::CANCELLED => return self.cancel_request(&note),
             // The subscription is ours, and what it brings is heard of anyway.
             method::SUBSCRIPTIONS_ACKNOWLEDGED => return,
             _ => {
-                let is_taken = self.handlers.tell(&note);
-                if !self.changes.events.send(note) && !is_taken {
-                    self.counting.notifications.add();
+                let is_taken = self.handlers.notify(&note);
+                if !self.notifier.events.send(note) && !is_taken {
+                    self.stats.notifications.add();
                 }
                 return;
             }
         }
-        self.handlers.tell(&note);
-        self.changes.events.send(note);
+        self.handlers.notify(&note);
+        self.notifier.events.send(note);
     }
 
     /// The server no longer wants the answer to one of its requests.
-    fn take_back(&self, note: &Notification) {
+    fn cancel_request(&self, note: &Notification) {
         let id = note.params.as_ref().and_then(|params| params.get("requestId"));
         let task = id
             .and_then(|id| Id::new(&id))
             .and_then(|id| self.running().remove(&id));
         match task {
             Some(task) => task.abort(),
-            None => self.counting.notifications.add(),
+            None => self.stats.notifications.add(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Incoming {
 
     pub(crate) fn sent(&self, sent: bool) {
         if !sent {
-            self.counting.dropped.add();
+            self.stats.dropped.add();
         }
     }
 
@@ -80,14 +80,14 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for MessageRouter {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
 /// The id of the request that a progress notification is about: our tokens are our ids.
-pub(crate) fn progress_of(notification: &Notification) -> Option<(u64, &RawJson)> {
+pub(crate) fn progress_target(notification: &Notification) -> Option<(u64, &RawJson)> {
     if notification.method != method::PROGRESS {
         return None;
     }

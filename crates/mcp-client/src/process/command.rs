@@ -18,9 +18,9 @@ pub fn base_environment() -> Vec<(OsString, OsString)> {
 }
 
 /// What our own environment says of the trees that we are in. Who wrote too much there is not passed on.
-pub(super) fn outer_mark(name: &str) -> Option<OsString> {
-    const MOST: usize = 1024;
-    std::env::var_os(name).filter(|mark| !mark.is_empty() && mark.len() <= MOST)
+pub(super) fn inherited_mark(name: &str) -> Option<OsString> {
+    const MAX: usize = 1024;
+    std::env::var_os(name).filter(|mark| !mark.is_empty() && mark.len() <= MAX)
 }
 
 /// A program that speaks MCP on its standard input and output.
@@ -75,14 +75,14 @@ impl Command {
 
     /// Takes all variables away, the base environment too.
     #[must_use]
-    pub fn without_environment(mut self) -> Self {
+    pub fn env_clear(mut self) -> Self {
         self.environment.clear();
         self
     }
 
     /// Sets the directory that the program runs in.
     #[must_use]
-    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }

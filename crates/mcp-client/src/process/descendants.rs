@@ -11,17 +11,17 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgid, getpid, pidfd_open, pidfd_send_signal};
 
-use super::command::outer_mark;
+use super::command::inherited_mark;
 
 /// The variable that every process of a tree inherits. A program of ours in the tree of another one has the marks of both.
-pub(crate) const MARK: &str = "MCP_CLIENT_TREE";
+pub(crate) const MARK_VARIABLE: &str = "MCP_CLIENT_TREE";
 
 /// The processes of a child outside its own group.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct Descendants {
     mark: String,
     leader: Mutex<Option<Process>>,
     /// Those that were found, by their ids. A handle stays that of one process, whoever has its id later.
@@ -36,12 +36,12 @@ struct Process {
 }
 
 /// How many processes are looked at to find the descendants of one.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// How often is looked for marked processes at most, since they may start others meanwhile and need a moment to end.
-const ROUNDS: usize = 50;
-const PAUSE: Duration = Duration::from_millis(2);
+const MAX_ROUNDS: usize = 50;
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-impl Tree {
+impl Descendants {
     pub(crate) fn new() -> Self {
         let random = || RandomState::new().hash_one(process::id());
         Self {
@@ -52,8 +52,8 @@ impl Tree {
     }
 
     /// What is set in the child's environment.
-    pub(crate) fn variable(&self) -> OsString {
-        let mut value = outer_mark(MARK).map_or(OsString::new(), |mut outer| {
+    pub(crate) fn mark_value(&self) -> OsString {
+        let mut value = inherited_mark(MARK_VARIABLE).map_or(OsString::new(), |mut outer| {
             outer.push(":");
             outer
         });
@@ -62,26 +62,26 @@ impl Tree {
     }
 
     /// Takes note of the child.
-    pub(crate) fn begins(&self, id: Pid) {
-        *lock(&self.leader) = Stat::of(id).map(|stat| Process {
+    pub(crate) fn set_leader(&self, id: Pid) {
+        *self.leader.lock() = Stat::read(id).map(|stat| Process {
             id,
             start: stat.start,
         });
     }
 
     /// Takes note of the descendants of the child that are outside its group now.
-    pub(crate) fn look(&self) {
-        let leader = *lock(&self.leader);
+    pub(crate) fn record(&self) {
+        let leader = *self.leader.lock();
         if let Some(leader) = leader {
-            lock(&self.found).extend(outside(leader));
+            self.found.lock().extend(outside_group(leader));
         }
     }
 
     /// Sends a signal to the descendants of the child that are outside its group, as far as they are found now or were
     /// before. To be called before the group gets it: then nobody is left to find them by.
     pub(crate) fn signal(&self, signal: Signal) {
-        self.look();
-        for process in lock(&self.found).values() {
+        self.record();
+        for process in self.found.lock().values() {
             // Fails when it has ended, which is what is wanted.
             let _ = pidfd_send_signal(process, signal);
         }
@@ -89,14 +89,14 @@ impl Tree {
 
     /// Kills what is left of the tree when the child has ended, and waits a moment until it is gone.
     pub(crate) fn finish(&self) {
-        *lock(&self.leader) = None;
+        *self.leader.lock() = None;
         self.signal(Signal::KILL);
-        lock(&self.found).clear();
-        for _ in 0..ROUNDS {
+        self.found.lock().clear();
+        for _ in 0..MAX_ROUNDS {
             if !self.kill_marked() {
                 return;
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -107,12 +107,12 @@ impl Tree {
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let name = entry.file_name();
             let id = name.to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
-            let Some(id) = id.filter(|id| *id != own && self.marks(*id)) else {
+            let Some(id) = id.filter(|id| *id != own && self.has_mark(*id)) else {
                 continue;
             };
             // What has the id may be another one by now: the handle is of the one that is looked at again.
             if let Ok(process) = pidfd_open(id, PidfdFlags::empty())
-                && self.marks(id)
+                && self.has_mark(id)
             {
                 any = true;
                 let _ = pidfd_send_signal(&process, Signal::KILL);
@@ -121,13 +121,13 @@ impl Tree {
         any
     }
 
-    fn marks(&self, id: Pid) -> bool {
+    fn has_mark(&self, id: Pid) -> bool {
         // Cannot be read of other users' processes, which could not be killed either.
         let Ok(environment) = fs::read(format!("/proc/{}/environ", id.as_raw_nonzero())) else {
             return false;
         };
         environment.split(|byte| *byte == 0).any(|variable| {
-            let value = variable.strip_prefix(MARK.as_bytes());
+            let value = variable.strip_prefix(MARK_VARIABLE.as_bytes());
             let value = value.and_then(|value| value.strip_prefix(b"="));
             value.is_some_and(|value| {
                 value
@@ -139,20 +139,20 @@ impl Tree {
 }
 
 /// The descendants of a process that are outside its group.
-fn outside(leader: Process) -> Vec<(i32, OwnedFd)> {
+fn outside_group(leader: Process) -> Vec<(i32, OwnedFd)> {
     let mut found = Vec::new();
     let mut seen = HashSet::from([leader.id]);
     let mut open = vec![leader];
     while let Some(parent) = open.pop() {
         for id in children(parent) {
-            if seen.len() > MOST || !seen.insert(id) {
+            if seen.len() > MAX || !seen.insert(id) {
                 continue;
             }
             let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
                 continue;
             };
             // The handle may be of another one that has the id by now, which is no child of this parent.
-            let Some(stat) = Stat::of(id).filter(|stat| stat.parent == parent.id.as_raw_nonzero().get())
+            let Some(stat) = Stat::read(id).filter(|stat| stat.parent == parent.id.as_raw_nonzero().get())
             else {
                 continue;
             };
@@ -178,7 +178,7 @@ fn children(parent: Process) -> Vec<Pid> {
         ids.filter_map(Pid::from_raw).collect::<Vec<_>>()
     });
     let children = children.collect();
-    match Stat::of(parent.id) {
+    match Stat::read(parent.id) {
         Some(stat) if stat.start == parent.start => children,
         // They are somebody else's.
         _ => Vec::new(),
@@ -191,7 +191,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn of(id: Pid) -> Option<Self> {
+    fn read(id: Pid) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
         // The name before it may hold anything.
         let (_, fields) = stat.rsplit_once(')')?;
@@ -201,8 +201,4 @@ impl Stat {
             start: fields.nth(17)?.parse().ok()?,
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -4,25 +4,25 @@ use std::ffi::OsString;
 
 use rustix::process::{Pid, Signal};
 
-use super::command::outer_mark;
+use super::command::inherited_mark;
 
-pub(crate) const MARK: &str = "MCP_CLIENT_TREE";
+pub(crate) const MARK_VARIABLE: &str = "MCP_CLIENT_TREE";
 
 #[derive(Debug)]
-pub(crate) struct Tree;
+pub(crate) struct Descendants;
 
-impl Tree {
+impl Descendants {
     pub(crate) fn new() -> Self {
         Self
     }
 
-    pub(crate) fn variable(&self) -> OsString {
-        outer_mark(MARK).unwrap_or_default()
+    pub(crate) fn mark_value(&self) -> OsString {
+        inherited_mark(MARK_VARIABLE).unwrap_or_default()
     }
 
-    pub(crate) fn begins(&self, _: Pid) {}
+    pub(crate) fn set_leader(&self, _: Pid) {}
 
-    pub(crate) fn look(&self) {}
+    pub(crate) fn record(&self) {}
 
     pub(crate) fn signal(&self, _: Signal) {}
 

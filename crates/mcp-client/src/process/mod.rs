@@ -26,7 +26,7 @@ use tokio::{
 
 pub use self::command::{BASE_VARIABLES, Command, base_environment};
 use self::{
-    descendants::{MARK, Tree},
+    descendants::{Descendants, MARK_VARIABLE},
     stderr_tail::StderrTail,
 };
 use crate::{ClientError, ClientErrorKind};
@@ -43,7 +43,7 @@ pub(crate) struct Process {
 /// How the child is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stop {
-    Not,
+    No,
     /// Wait, SIGTERM, wait, SIGKILL.
     Orderly,
     /// SIGKILL.
@@ -63,14 +63,14 @@ pub(crate) struct ProcessHandle {
 #[derive(Debug)]
 struct Group {
     id: Pid,
-    tree: Tree,
+    descendants: Descendants,
     gone: AtomicBool,
 }
 
 impl Group {
     fn signal(&self, signal: Signal) {
         if !self.gone.load(Ordering::SeqCst) {
-            self.tree.signal(signal);
+            self.descendants.signal(signal);
             // Fails when nobody is left, which is what is wanted.
             let _ = kill_process_group(self.id, signal);
         }
@@ -80,7 +80,7 @@ impl Group {
     fn finish(&self) {
         if !self.gone.swap(true, Ordering::SeqCst) {
             let _ = kill_process_group(self.id, Signal::KILL);
-            self.tree.finish();
+            self.descendants.finish();
         }
     }
 }
@@ -91,9 +91,9 @@ impl Process {
         command: &Command,
         grace: Duration,
     ) -> Result<(Self, ChildStdin, ChildStdout), ClientError> {
-        let tree = Tree::new();
-        let mut child = prepare(command)
-            .env(MARK, tree.variable())
+        let descendants = Descendants::new();
+        let mut child = prepare_command(command)
+            .env(MARK_VARIABLE, descendants.mark_value())
             .spawn()
             .map_err(|error| start_failed(command, error))?;
         let id = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
@@ -102,13 +102,13 @@ impl Process {
         else {
             return Err(ClientError::closed("the child has ended before it began"));
         };
-        tree.begins(id);
+        descendants.set_leader(id);
         let group = Arc::new(Group {
             id,
-            tree,
+            descendants,
             gone: AtomicBool::new(false),
         });
-        let (stop, stopped) = watch::channel(Stop::Not);
+        let (stop, stopped) = watch::channel(Stop::No);
         let (exited, exit) = watch::channel(None);
         let tail = StderrTail::drain(stderr, command.program.to_string_lossy().into_owned());
         // The guard is made here, so that it works even if the task is dropped before its first step.
@@ -161,8 +161,8 @@ impl Drop for KillOnDrop {
 impl ProcessHandle {
     /// Takes note of what it has started. To be called before its input is closed: it may end by that, and nobody is found
     /// by a parent that has ended.
-    pub(crate) fn look(&self) {
-        self.group.tree.look();
+    pub(crate) fn record_descendants(&self) {
+        self.group.descendants.record();
     }
 
     /// Asks for the end of the process; a gentler wish never replaces a harder one.
@@ -183,14 +183,14 @@ impl ProcessHandle {
     }
 
     /// How the child ended, for an error message: waits a moment for what is about to be known.
-    pub(crate) async fn epitaph(&self) -> String {
-        const MOMENT: Duration = Duration::from_millis(500);
+    pub(crate) async fn exit_description(&self) -> String {
+        const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
         let mut exit = self.exit.clone();
-        let status = match timeout(MOMENT, exit.wait_for(Option::is_some)).await {
+        let status = match timeout(EXIT_TIMEOUT, exit.wait_for(Option::is_some)).await {
             Ok(Ok(status)) => *status,
             _ => return "the server closed its output".to_owned(),
         };
-        self.stderr.finished(MOMENT).await;
+        self.stderr.finished(EXIT_TIMEOUT).await;
         match status {
             Some(status) => format!("the server has ended with {status}"),
             None => "the server has ended".to_owned(),
@@ -198,7 +198,7 @@ impl ProcessHandle {
     }
 }
 
-fn prepare(command: &Command) -> tokio::process::Command {
+fn prepare_command(command: &Command) -> tokio::process::Command {
     let mut prepared = tokio::process::Command::new(&command.program);
     prepared
         .args(&command.args)
@@ -221,7 +221,7 @@ fn start_failed(command: &Command, error: std::io::Error) -> ClientError {
         reason,
         stderr: String::new(),
     })
-    .because(error)
+    .with_source(error)
 }
 
 /// Waits for the leader to end, by itself or by what is asked for.
@@ -233,7 +233,7 @@ async fn supervise(
 ) -> Option<ExitStatus> {
     let asked = tokio::select! {
         status = child.wait() => return status.ok(),
-        asked = stop.wait_for(|stop| *stop > Stop::Not) => asked.map_or(Stop::Now, |stop| *stop),
+        asked = stop.wait_for(|stop| *stop > Stop::No) => asked.map_or(Stop::Now, |stop| *stop),
     };
     if asked == Stop::Orderly {
         for signal in [None, Some(Signal::TERM)] {

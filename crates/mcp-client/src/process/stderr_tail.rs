@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::unbuffered_read::read_into;
+use crate::unbuffered_read::read_unbuffered;
 
 /// The last of what a child wrote to stderr. All of it is read, so that no child waits for a reader; what is not
 /// kept goes to the log, a limited number of lines per second.
@@ -18,7 +18,7 @@ pub(crate) struct StderrTail {
 }
 
 /// How much is kept.
-const KEPT: usize = 8 * 1024;
+const CAPACITY: usize = 8 * 1024;
 /// How many lines go to the log in one second.
 const LINES_PER_SECOND: u32 = 50;
 
@@ -44,14 +44,14 @@ impl StderrTail {
         let mut take = |chunk: &[u8]| {
             let mut tail = self.tail.lock();
             tail.extend(chunk);
-            let excess = tail.len().saturating_sub(KEPT);
+            let excess = tail.len().saturating_sub(CAPACITY);
             tail.drain(..excess);
             drop(tail);
             if tracing::enabled!(tracing::Level::DEBUG) {
                 log.take(chunk);
             }
         };
-        while let Ok(1..) = poll_fn(|cx| read_into(&mut stderr, cx, &mut take)).await {}
+        while let Ok(1..) = poll_fn(|cx| read_unbuffered(&mut stderr, cx, &mut take)).await {}
         self.finished.send_replace(true);
     }
 

@@ -3,7 +3,7 @@ use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
 use mcp_wire::{Notification, RpcError, method};
 use raw_json::RawJson;
 
-use crate::{ConnectionEvent, OnNotification, connection::guarded};
+use crate::{ConnectionEvent, OnNotification, connection::catch_panic};
 
 /// Something that a server asks of the client: input of the user, a model's answer, the client's roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,11 +192,11 @@ impl Handlers {
     }
 
     /// Hands a notification over; tells whether anyone takes it.
-    pub(crate) fn tell(&self, note: &Notification) -> bool {
+    pub(crate) fn notify(&self, note: &Notification) -> bool {
         let Some(handler) = &self.on_notification else {
             return false;
         };
-        guarded(|| handler(note.clone().into()));
+        catch_panic(|| handler(note.clone().into()));
         true
     }
 }

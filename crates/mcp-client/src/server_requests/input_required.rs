@@ -41,7 +41,7 @@ impl InputRequiredResult {
 
     /// The parameters of the request that is made next: those of the first one, the answers, and the server's state.
     #[must_use]
-    pub fn answered(&self, params: Option<&RawJson>, answers: &[(&str, RawJson)]) -> RawJson {
+    pub fn retry_params(&self, params: Option<&RawJson>, answers: &[(&str, RawJson)]) -> RawJson {
         let none = RawJson::object();
         let params = params
             .filter(|params| params.kind() == JsonKind::Object)
@@ -57,9 +57,9 @@ impl InputRequiredResult {
 }
 
 /// How often a server may ask for input before a request counts as endless.
-const MOST_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 /// How much a server may ask for at once.
-const MOST_REQUESTS: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 impl Connection {
     /// Makes a request like [`request`](Self::request), and answers what a modern server asks for with the handlers
@@ -78,49 +78,49 @@ impl Connection {
         options: RequestOptions,
     ) -> Result<RawJson, ClientError> {
         let mut next = params.clone();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let result = self.request(method, next, options.clone()).await?;
-            let Some(wanted) = InputRequiredResult::from_result(&result) else {
+            let Some(input) = InputRequiredResult::from_result(&result) else {
                 return Ok(result);
             };
-            let answers = self.answers(&wanted).await?;
+            let answers = self.answers(&input).await?;
             let answers: Vec<(&str, RawJson)> = answers
                 .iter()
                 .map(|(name, answer)| (*name, answer.clone()))
                 .collect();
-            next = Some(wanted.answered(params.as_ref(), &answers));
+            next = Some(input.retry_params(params.as_ref(), &answers));
         }
         Err(unsupported("the server does not stop asking for input"))
     }
 
     async fn answers<'a>(
         &self,
-        wanted: &'a InputRequiredResult,
+        input: &'a InputRequiredResult,
     ) -> Result<Vec<(&'a str, RawJson)>, ClientError> {
-        if wanted.requests.len() > MOST_REQUESTS {
+        if input.requests.len() > MAX_REQUESTS {
             return Err(unsupported(
                 "the server asks for more input than is given at once",
             ));
         }
-        let mut answers = Vec::with_capacity(wanted.requests.len());
-        for (name, request) in &wanted.requests {
+        let mut answers = Vec::with_capacity(input.requests.len());
+        for (name, request) in &input.requests {
             let answer = self.options().handlers.answer(request.clone()).ok_or_else(|| {
                 let method: String = request.method.escape_debug().take(100).collect();
                 unsupported(&format!(
                     "the server asks for `{method}`, which this client does not offer"
                 ))
             })?;
-            answers.push((name.as_str(), answer.await.map_err(refused)?));
+            answers.push((name.as_str(), answer.await.map_err(input_refused)?));
         }
         Ok(answers)
     }
 }
 
-fn refused(error: RpcError) -> ClientError {
-    unsupported("the input that the server asks for was not given").because(error)
+fn input_refused(error: RpcError) -> ClientError {
+    unsupported("the input that the server asks for was not given").with_source(error)
 }
 
 /// The request has not run: a server that asks has done nothing yet, or keeps it in its state.
 fn unsupported(detail: &str) -> ClientError {
-    ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())).sent(true)
+    ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())).with_sent(true)
 }

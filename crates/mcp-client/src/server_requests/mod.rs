@@ -4,7 +4,7 @@ mod handlers;
 mod input_required;
 mod responder;
 
-pub(crate) use self::responder::oversize;
+pub(crate) use self::responder::oversize_response;
 pub use self::{
     handlers::{Handlers, ServerRequest},
     input_required::InputRequiredResult,

@@ -7,12 +7,12 @@ use mcp_wire::{Id, Request, RpcError, code, id_in_head, meta, meta_key, method, 
 use raw_json::RawJson;
 
 use super::ServerRequest;
-use crate::notifications::Incoming;
+use crate::notifications::MessageRouter;
 
 /// How many requests of the server are answered at once.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 
-impl Incoming {
+impl MessageRouter {
     /// Answers a request of the server without waiting: `send` queues the frame, and says whether there was room.
     /// `tag` is that of our own request in whose answer it came.
     pub(crate) fn request(
@@ -28,7 +28,7 @@ impl Incoming {
         let mut running = self.running();
         let refusal = if !self.handlers.handles(&method) {
             RpcError::new(code::METHOD_NOT_FOUND, "this client offers no such method")
-        } else if running.len() >= AT_ONCE {
+        } else if running.len() >= MAX_CONCURRENT {
             RpcError::new(
                 code::INTERNAL_ERROR,
                 "this client answers too many requests already",
@@ -39,7 +39,7 @@ impl Incoming {
             let mut reply = Reply {
                 id: id.clone(),
                 send: Some(send),
-                incoming: Arc::downgrade(self),
+                router: Arc::downgrade(self),
             };
             let handlers = self.handlers.clone();
             let related = params.as_ref().and_then(meta);
@@ -48,7 +48,7 @@ impl Incoming {
                 let answer = handlers.answer(ServerRequest { method, params, tag });
                 let answer = answer.expect("there is a handler").await;
                 reply.send(match answer {
-                    Ok(result) => mcp_wire::result(&reply.id, &in_task(result, related)),
+                    Ok(result) => mcp_wire::result(&reply.id, &with_related_task(result, related)),
                     Err(error) => mcp_wire::error(Some(reply.id.as_raw()), &error),
                 });
             });
@@ -57,7 +57,7 @@ impl Incoming {
             return;
         };
         drop(running);
-        self.counting.refused.add();
+        self.stats.refused.add();
         tracing::debug!(method, "refused a request of the server");
         self.sent(send(mcp_wire::error(Some(id.as_raw()), &refusal)));
     }
@@ -65,7 +65,7 @@ impl Incoming {
 
 /// The answer to a request of the server that is larger than it may be, of which this is the head; nothing if it names no id
 /// that can be told, or is a notification.
-pub(crate) fn oversize(head: &[u8], limit: usize) -> Option<Vec<u8>> {
+pub(crate) fn oversize_response(head: &[u8], limit: usize) -> Option<Vec<u8>> {
     let id = RawJson::from(id_in_head(head)?);
     let message = format!("the request is larger than {limit} bytes");
     let error = RpcError::new(code::INVALID_REQUEST, message);
@@ -73,7 +73,7 @@ pub(crate) fn oversize(head: &[u8], limit: usize) -> Option<Vec<u8>> {
 }
 
 /// The answer to a question that belongs to a task, which says so as the protocol asks.
-fn in_task(result: RawJson, task: Option<RawJson>) -> RawJson {
+fn with_related_task(result: RawJson, task: Option<RawJson>) -> RawJson {
     match task {
         Some(task) => with_meta(Some(&result), &[(meta_key::RELATED_TASK, task)]),
         None => result,
@@ -84,14 +84,14 @@ fn in_task(result: RawJson, task: Option<RawJson>) -> RawJson {
 struct Reply<S: FnOnce(Vec<u8>) -> bool> {
     id: Id,
     send: Option<S>,
-    incoming: Weak<Incoming>,
+    router: Weak<MessageRouter>,
 }
 
 impl<S: FnOnce(Vec<u8>) -> bool> Reply<S> {
     fn send(&mut self, frame: Vec<u8>) {
         let sent = self.send.take().is_some_and(|send| send(frame));
-        if let Some(incoming) = self.incoming.upgrade() {
-            incoming.sent(sent);
+        if let Some(router) = self.router.upgrade() {
+            router.sent(sent);
         }
     }
 }
@@ -103,8 +103,8 @@ impl<S: FnOnce(Vec<u8>) -> bool> Drop for Reply<S> {
             let error = RpcError::new(code::INTERNAL_ERROR, "a fault of this client");
             self.send(mcp_wire::error(Some(self.id.as_raw()), &error));
         }
-        if let Some(incoming) = self.incoming.upgrade() {
-            incoming.running().remove(&self.id);
+        if let Some(router) = self.router.upgrade() {
+            router.running().remove(&self.id);
         }
     }
 }

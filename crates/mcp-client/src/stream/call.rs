@@ -71,7 +71,7 @@ impl Call {
         if let Some(sender) = sender {
             let sent = self.was_sent();
             // A caller that has left wants nothing.
-            let _ = sender.send(outcome.map_err(|error| error.sent(sent)));
+            let _ = sender.send(outcome.map_err(|error| error.with_sent(sent)));
         }
     }
 

@@ -21,14 +21,14 @@ use tokio::{
 
 use self::{
     call::Call,
-    outbox::{Outbox, Outgoing, Refused},
+    outbox::{Outbox, Outgoing, PushError},
     shared::Shared,
     writer::BATCH_BYTES,
 };
 use crate::{
-    ClientError, ClientErrorKind, ConnectionOptions, Counters, RequestOptions,
+    ClientError, ClientErrorKind, ConnectionOptions, ConnectionStats, RequestOptions,
     connection::Exchange,
-    notifications::{ChangeSink, Incoming},
+    notifications::{MessageRouter, Notifier},
     process::{Process, Stop},
 };
 
@@ -46,11 +46,11 @@ impl StreamLink {
         writer: impl AsyncWrite + Unpin + Send + 'static,
         process: Option<Process>,
         options: &ConnectionOptions,
-        changes: ChangeSink,
+        notifier: Notifier,
     ) -> Self {
         let handle = process.as_ref().map(Process::handle);
-        let incoming = Incoming::new(options.handlers.clone(), changes);
-        let shared = Arc::new(Shared::new(handle, incoming));
+        let router = MessageRouter::new(options.handlers.clone(), notifier);
+        let shared = Arc::new(Shared::new(handle, router));
         let outbox = Arc::new(Outbox::new(Box::new(writer)));
         tokio::spawn(writer::run(
             Arc::clone(&outbox),
@@ -58,8 +58,8 @@ impl StreamLink {
             options.write_stall,
         ));
         tokio::spawn(deadlines::run(Arc::clone(&shared)));
-        let reading = reader::Reading::new(options, Arc::clone(&shared), Arc::clone(&outbox));
-        tokio::spawn(reading.run(reader));
+        let reader_task = reader::Reader::new(options, Arc::clone(&shared), Arc::clone(&outbox));
+        tokio::spawn(reader_task.run(reader));
         Self {
             shared,
             outbox,
@@ -68,7 +68,7 @@ impl StreamLink {
     }
 
     /// Fails requests whenever it is told that no answer will come to them, for as long as the connection is open.
-    pub(crate) fn fail_as_told(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
+    pub(crate) fn fail_requests_from(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             loop {
@@ -87,31 +87,31 @@ impl StreamLink {
     }
 
     /// Sends a request, or queues it, and gives what waits for the answer.
-    pub(crate) fn begin(
+    pub(crate) fn start_call(
         &self,
         id: u64,
         method: &str,
         params: &Params,
         options: RequestOptions,
-    ) -> Result<Waiting<'_>, ClientError> {
+    ) -> Result<PendingCall<'_>, ClientError> {
         let mut frame = mcp_wire::request(id, method, params);
         mcp_wire::end_line(&mut frame);
         let is_small = frame.len() <= BATCH_BYTES;
         let (call, answer) = Call::new(id, frame, Exchange::new(options), method == method::INITIALIZE);
         let call = Arc::new(call);
         let is_alone = self.shared.register(&call)?;
-        let mut waiting = Waiting {
+        let mut waiting = PendingCall {
             link: self,
             call,
             answer,
             unqueued: None,
             // A server need not expect that its opening is cancelled, and the connection ends anyway.
-            cancel: method != method::INITIALIZE && method != method::DISCOVER,
-            armed: true,
+            cancels: method != method::INITIALIZE && method != method::DISCOVER,
+            is_active: true,
         };
-        let written = is_alone && is_small && self.outbox.write_now(&waiting.call, &self.shared);
+        let written = is_alone && is_small && self.outbox.try_write(&waiting.call, &self.shared);
         if !written
-            && let Err(Refused::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&waiting.call)))
+            && let Err(PushError::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&waiting.call)))
         {
             waiting.unqueued = Some(frame);
         }
@@ -120,16 +120,16 @@ impl StreamLink {
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
         let frame = mcp_wire::notification(method, params);
-        match self.outbox.push_when_room(Outgoing::line(frame)).await {
+        match self.outbox.push_when_ready(Outgoing::line(frame)).await {
             true => Ok(()),
-            false => Err(self.shared.reason()),
+            false => Err(self.shared.close_error()),
         }
     }
 
     /// Says what a modern server is to tell, in the place of what was wanted before.
-    pub(crate) fn want(&self, params: Option<&RawJson>) {
+    pub(crate) fn set_subscription(&self, params: Option<&RawJson>) {
         let id = params.map_or(0, |_| self.next_id());
-        let old = self.shared.listening().want(id, params);
+        let old = self.shared.subscription().replace(id, params);
         let new = params.map(|params| mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params.into()));
         let end = old.map(|old| {
             let params = cancelled_params(&RawJson::from(old), None);
@@ -137,7 +137,7 @@ impl StreamLink {
         });
         for frame in new.into_iter().chain(end) {
             if self.outbox.push(Outgoing::line(frame)).is_err() {
-                self.shared.incoming.counting.dropped.add();
+                self.shared.router.stats.dropped.add();
             }
         }
     }
@@ -149,7 +149,7 @@ impl StreamLink {
     /// Waits until the connection is closed, and says why.
     pub(crate) async fn closed(&self) -> ClientError {
         self.shared.closed().await;
-        self.shared.reason()
+        self.shared.close_error()
     }
 
     /// Where whatever carries the stream says why it ended, before it does.
@@ -157,17 +157,17 @@ impl StreamLink {
         Arc::clone(&self.shared.end_of_stream)
     }
 
-    pub(crate) fn end_signal(&self) -> watch::Receiver<bool> {
-        self.shared.end_signal()
+    pub(crate) fn closed_signal(&self) -> watch::Receiver<bool> {
+        self.shared.closed_signal()
     }
 
     /// Why the connection is closed, and since when.
-    pub(crate) fn end(&self) -> (ClientError, Instant) {
-        self.shared.end()
+    pub(crate) fn close_reason(&self) -> (ClientError, Instant) {
+        self.shared.close_info()
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        self.shared.incoming.counting.snapshot()
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        self.shared.router.stats.snapshot()
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -196,57 +196,58 @@ impl Drop for StreamLink {
 }
 
 /// Waits for the answer to a request. Dropping it frees the call, and tells the server that its caller has left.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PendingCall<'a> {
     link: &'a StreamLink,
     call: Arc<Call>,
     answer: oneshot::Receiver<Result<RawJson, ClientError>>,
     /// The request, if there was no room for it in the queue.
     unqueued: Option<Outgoing>,
-    cancel: bool,
-    armed: bool,
+    cancels: bool,
+    is_active: bool,
 }
 
-impl Waiting<'_> {
+impl PendingCall<'_> {
     /// Waits until the request has an answer, or is known to get none.
-    pub(crate) async fn outcome(&mut self) -> Result<RawJson, ClientError> {
+    pub(crate) async fn wait(&mut self) -> Result<RawJson, ClientError> {
         let outcome = match self.unqueued.take() {
             None => (&mut self.answer).await.ok(),
             // Rare, and the future of every call would have room for it.
-            Some(frame) => Box::pin(self.queued(frame)).await,
+            Some(frame) => Box::pin(self.queue_and_wait(frame)).await,
         };
         let shared = &self.link.shared;
-        let outcome = outcome.unwrap_or_else(|| Err(shared.reason().sent(self.call.was_sent())));
+        let outcome = outcome.unwrap_or_else(|| Err(shared.close_error().with_sent(self.call.was_sent())));
         // Only a call whose time was up is still noted.
-        self.armed = matches!(&outcome, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
+        self.is_active =
+            matches!(&outcome, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
         outcome
     }
 
     /// Queues the request as soon as there is room, and waits for its answer.
-    async fn queued(&mut self, frame: Outgoing) -> Option<Result<RawJson, ClientError>> {
+    async fn queue_and_wait(&mut self, frame: Outgoing) -> Option<Result<RawJson, ClientError>> {
         tokio::select! {
             biased;
             // The deadline, or the end of the connection.
             outcome = &mut self.answer => return outcome.ok(),
             // When the connection is closed, the call is about to fail as well.
-            _ = self.link.outbox.push_when_room(frame) => {}
+            _ = self.link.outbox.push_when_ready(frame) => {}
         }
         (&mut self.answer).await.ok()
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        if !self.armed || self.link.shared.remove(self.call.id).is_none() {
+        if !self.is_active || self.link.shared.remove(self.call.id).is_none() {
             return;
         }
         // A frame that is still here was not sent, so there is nothing to cancel. Else the wish is queued without
         // waiting: a server that does not read will not read this either.
         let unsent = self.call.take_frame().is_some();
-        if !unsent && self.cancel && !self.link.shared.is_closed() {
+        if !unsent && self.cancels && !self.link.shared.is_closed() {
             let params = cancelled_params(&RawJson::from(self.call.id), None);
             let frame = mcp_wire::notification(method::CANCELLED, Some(&params));
             if self.link.outbox.push(Outgoing::line(frame)).is_err() {
-                self.link.shared.incoming.counting.dropped.add();
+                self.link.shared.router.stats.dropped.add();
             }
         }
     }

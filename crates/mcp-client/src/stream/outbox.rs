@@ -32,14 +32,14 @@ impl Outgoing {
 }
 
 /// Why a frame was not queued.
-pub(super) enum Refused {
+pub(super) enum PushError {
     Full(Outgoing),
     Closed,
 }
 
 /// How many frames may wait. A frame belongs to a caller that waits, so this bounds no memory, only how far callers
 /// run ahead.
-const QUEUE: usize = 256;
+const CAPACITY: usize = 256;
 
 /// The frames of a connection on their way out.
 ///
@@ -58,7 +58,7 @@ struct State {
     /// The stream, unless someone is writing to it.
     sink: Option<Sink>,
     /// The end of a frame whose beginning was written; empty when only the flush is missing.
-    rest: Option<Vec<u8>>,
+    unwritten: Option<Vec<u8>>,
     closed: bool,
 }
 
@@ -67,7 +67,7 @@ impl Outbox {
         let state = Mutex::new(State {
             queue: Vec::new(),
             sink: Some(sink),
-            rest: None,
+            unwritten: None,
             closed: false,
         });
         Self {
@@ -78,13 +78,13 @@ impl Outbox {
     }
 
     /// Queues a frame, if there is room.
-    pub(super) fn push(&self, outgoing: Outgoing) -> Result<(), Refused> {
+    pub(super) fn push(&self, outgoing: Outgoing) -> Result<(), PushError> {
         let mut state = self.state();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(PushError::Closed);
         }
-        if state.queue.len() >= QUEUE {
-            return Err(Refused::Full(outgoing));
+        if state.queue.len() >= CAPACITY {
+            return Err(PushError::Full(outgoing));
         }
         state.queue.push(outgoing);
         drop(state);
@@ -93,53 +93,57 @@ impl Outbox {
     }
 
     /// Queues a frame as soon as there is room; false when the connection is closed.
-    pub(super) async fn push_when_room(&self, mut outgoing: Outgoing) -> bool {
+    pub(super) async fn push_when_ready(&self, mut outgoing: Outgoing) -> bool {
         loop {
             let mut room = pin!(self.room.notified());
             // From here on nothing is missed.
             room.as_mut().enable();
             match self.push(outgoing) {
                 Ok(()) => return true,
-                Err(Refused::Closed) => return false,
-                Err(Refused::Full(back)) => outgoing = back,
+                Err(PushError::Closed) => return false,
+                Err(PushError::Full(back)) => outgoing = back,
             }
             room.await;
         }
     }
 
     /// Writes a request at once as far as the stream takes it; false when it is not this caller's turn.
-    pub(super) fn write_now(&self, call: &Call, shared: &Shared) -> bool {
-        let Some(mut turn) = self.turn() else {
+    pub(super) fn try_write(&self, call: &Call, shared: &Shared) -> bool {
+        let Some(mut guard) = self.lock_sink() else {
             return false;
         };
         if let Some(frame) = call.begin_send() {
-            shared.note_written(call.id);
-            turn.write(&frame);
+            shared.set_last_written(call.id);
+            guard.write(&frame);
         }
         true
     }
 
     /// The stream, if nobody writes and nothing waits: frames keep their order.
-    fn turn(&self) -> Option<Turn<'_>> {
+    fn lock_sink(&self) -> Option<SinkGuard<'_>> {
         let mut state = self.state();
-        if !state.queue.is_empty() || state.rest.is_some() {
+        if !state.queue.is_empty() || state.unwritten.is_some() {
             return None;
         }
         let sink = state.sink.take()?;
-        Some(Turn {
+        Some(SinkGuard {
             outbox: self,
             sink: Some(sink),
-            rest: None,
+            unwritten: None,
         })
     }
 
     /// Waits for something to write: it is in `batch` then, the end of a frame that comes before all of it is
     /// returned, and the stream is in `sink`, where it stays until nothing waits any longer.
-    pub(super) async fn take(&self, sink: &mut Option<Sink>, batch: &mut Vec<Outgoing>) -> Option<Vec<u8>> {
+    pub(super) async fn next_batch(
+        &self,
+        sink: &mut Option<Sink>,
+        batch: &mut Vec<Outgoing>,
+    ) -> Option<Vec<u8>> {
         loop {
             {
                 let mut state = self.state();
-                if state.queue.is_empty() && state.rest.is_none() {
+                if state.queue.is_empty() && state.unwritten.is_none() {
                     if let Some(sink) = sink.take() {
                         state.sink = Some(sink);
                         // An idle connection holds no memory that it does not need.
@@ -150,10 +154,10 @@ impl Outbox {
                     *sink = sink.take().or_else(|| state.sink.take());
                     if sink.is_some() {
                         mem::swap(&mut state.queue, batch);
-                        let rest = state.rest.take();
+                        let unwritten = state.unwritten.take();
                         drop(state);
                         self.room.notify_waiters();
-                        return rest;
+                        return unwritten;
                     }
                 }
             }
@@ -181,13 +185,13 @@ impl Outbox {
 }
 
 /// A caller's turn at the stream, which goes back to where it was.
-struct Turn<'a> {
+struct SinkGuard<'a> {
     outbox: &'a Outbox,
     sink: Option<Sink>,
-    rest: Option<Vec<u8>>,
+    unwritten: Option<Vec<u8>>,
 }
 
-impl Turn<'_> {
+impl SinkGuard<'_> {
     /// Writes without waiting. What is left, and what is wrong, is for the writer's task to see.
     fn write(&mut self, frame: &[u8]) {
         let Some(sink) = &mut self.sink else { return };
@@ -201,20 +205,20 @@ impl Turn<'_> {
             }
         }
         if !left.is_empty() || !matches!(sink.poll_flush(&mut cx), Poll::Ready(Ok(()))) {
-            self.rest = Some(left.to_vec());
+            self.unwritten = Some(left.to_vec());
         }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SinkGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.outbox.state();
         if state.closed {
             return;
         }
         state.sink = self.sink.take();
-        state.rest = self.rest.take();
-        let waits = state.rest.is_some() || !state.queue.is_empty();
+        state.unwritten = self.unwritten.take();
+        let waits = state.unwritten.is_some() || !state.queue.is_empty();
         drop(state);
         if waits {
             self.outbox.ready.notify_one();

@@ -12,27 +12,27 @@ use tokio::{
 use super::{
     call::Call,
     outbox::{Outbox, Outgoing},
-    resubscribe::again,
+    resubscribe::resubscribe,
     shared::{CloseOnPanic, Shared},
-    subscription::Next,
+    subscription::AfterEnd,
 };
 use crate::{
     ClientError, ClientErrorKind, ConnectionOptions, ServerInfo, notifications, process::Stop,
-    server_requests, unbuffered_read::read_into,
+    server_requests, unbuffered_read::read_unbuffered,
 };
 
 /// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
 /// it, but not without end.
-const LONGEST: usize = 8;
+const OVERSIZE_FACTOR: usize = 8;
 
 /// Reads messages and hands them on, in order and without ever waiting for anyone.
-pub(super) struct Reading {
+pub(super) struct Reader {
     decoder: LineDecoder,
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
     limit: usize,
     /// How many more lines in a row may be no message.
-    patience: u32,
+    garbage_left: u32,
     max_garbage: u32,
     /// Whether what was agreed on knows batches.
     takes_batches: bool,
@@ -40,7 +40,7 @@ pub(super) struct Reading {
     linger: Duration,
 }
 
-impl Reading {
+impl Reader {
     pub(super) fn new(options: &ConnectionOptions, shared: Arc<Shared>, outbox: Arc<Outbox>) -> Self {
         let linger = if shared.process().is_some() {
             options.shutdown_grace * 3
@@ -52,7 +52,7 @@ impl Reading {
             shared,
             outbox,
             limit: options.max_message,
-            patience: options.max_garbage,
+            garbage_left: options.max_garbage,
             max_garbage: options.max_garbage,
             takes_batches: false,
             linger,
@@ -73,20 +73,20 @@ impl Reading {
             ended = self.read(&mut reader) => ended,
             () = left => return,
         };
-        if let (Ended::Eof, Some(error)) = (&ended, self.shared.end_of_stream.get()) {
+        if let (ReadEnd::Eof, Some(error)) = (&ended, self.shared.end_of_stream.get()) {
             return self.shared.close(error.clone(), Stop::Orderly);
         }
         let reason = match (ended, self.shared.process()) {
-            (Ended::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
-            (Ended::Endless, _) => "the server writes a line without end".to_owned(),
-            (_, Some(process)) => process.epitaph().await,
-            (Ended::Eof, None) => "the server closed the connection".to_owned(),
-            (Ended::Failed(error), None) => format!("cannot read from the server: {error}"),
+            (ReadEnd::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
+            (ReadEnd::Endless, _) => "the server writes a line without end".to_owned(),
+            (_, Some(process)) => process.exit_description().await,
+            (ReadEnd::Eof, None) => "the server closed the connection".to_owned(),
+            (ReadEnd::Failed(error), None) => format!("cannot read from the server: {error}"),
         };
         self.shared.close(ClientError::closed(reason), Stop::Orderly);
     }
 
-    async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Ended {
+    async fn read(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> ReadEnd {
         loop {
             let read = if self.decoder.is_mid_line() {
                 reader.read_buf(self.decoder.buffer()).await
@@ -97,20 +97,20 @@ impl Reading {
                 Ok(1..) => {}
                 Ok(0) => {
                     while let Some(line) = self.decoder.finish() {
-                        self.rest(line);
+                        self.last_line(line);
                     }
-                    return Ended::Eof;
+                    return ReadEnd::Eof;
                 }
-                Err(error) => return Ended::Failed(error),
+                Err(error) => return ReadEnd::Failed(error),
             }
             while let Some(line) = self.decoder.next_line() {
                 self.line(line);
-                if self.patience == 0 {
-                    return Ended::Unhealthy;
+                if self.garbage_left == 0 {
+                    return ReadEnd::Unhealthy;
                 }
             }
-            if self.decoder.passed_over() / LONGEST > self.limit {
-                return Ended::Endless;
+            if self.decoder.passed_over() / OVERSIZE_FACTOR > self.limit {
+                return ReadEnd::Endless;
             }
         }
     }
@@ -118,7 +118,7 @@ impl Reading {
     /// Reads the beginning of a line. A connection on which nothing happens has no buffer meanwhile.
     async fn read_line_start(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
-            let read = read_into(reader, cx, |piece| self.decoder.push(piece));
+            let read = read_unbuffered(reader, cx, |piece| self.decoder.push(piece));
             if read.is_pending() && self.shared.count() == 0 {
                 self.decoder.release();
             }
@@ -136,12 +136,12 @@ impl Reading {
 
     /// What there was when the stream ended. What is no message then is the beginning of one: the call that it answers
     /// fails as all others do, by the end of the connection.
-    fn rest(&mut self, line: Line) {
+    fn last_line(&mut self, line: Line) {
         match &line {
             Line::Complete(text)
                 if Message::from_server(text.clone()).is_err_and(|error| !self.is_batch(&error)) =>
             {
-                self.shared.incoming.counting.garbage.add();
+                self.shared.router.stats.garbage.add();
             }
             _ => self.line(line),
         }
@@ -155,42 +155,42 @@ impl Reading {
         match Message::from_server(line.clone()) {
             Ok(message) => self.take(message),
             Err(error) if self.is_batch(&error) => match mcp_wire::batch_from_server(line.clone()) {
-                Ok(messages) => messages.iter().for_each(|message| self.batched(message)),
-                Err(error) => self.no_message(line, error),
+                Ok(messages) => messages.iter().for_each(|message| self.batch_item(message)),
+                Err(error) => self.invalid_message(line, error),
             },
-            Err(error) => self.no_message(line, error),
+            Err(error) => self.invalid_message(line, error),
         }
     }
 
     /// A message of a batch, as if it had come alone. A batch in it is none.
-    fn batched(&mut self, text: &Bytes) {
+    fn batch_item(&mut self, text: &Bytes) {
         match Message::from_server(text.clone()) {
             Ok(message) => self.take(message),
-            Err(error) => self.no_message(text, error),
+            Err(error) => self.invalid_message(text, error),
         }
     }
 
     fn take(&mut self, message: Message) {
-        self.patience = self.max_garbage;
+        self.garbage_left = self.max_garbage;
         match message {
             Message::Response(response) => self.response(response),
-            Message::Notification(note) => match notifications::progress_of(&note) {
+            Message::Notification(note) => match notifications::progress_target(&note) {
                 Some((id, params)) => match self.shared.get(id) {
-                    Some(call) => call.exchange.progress(params.clone()),
-                    None => self.shared.incoming.counting.notifications.add(),
+                    Some(call) => call.exchange.report_progress(params.clone()),
+                    None => self.shared.router.stats.notifications.add(),
                 },
-                None => self.shared.incoming.note(note),
+                None => self.shared.router.notification(note),
             },
             Message::Request(request) => {
                 let outbox = Arc::clone(&self.outbox);
                 self.shared
-                    .incoming
+                    .router
                     .request(request, None, move |frame| send(&outbox, frame));
             }
         }
     }
 
-    fn no_message(&mut self, text: &[u8], error: ParseError) {
+    fn invalid_message(&mut self, text: &[u8], error: ParseError) {
         // A log line may be JSON and have an id as well: only what resembles an answer is taken for one.
         let resembles = *error.kind() != ParseErrorKind::Empty;
         let id = error
@@ -212,16 +212,16 @@ impl Reading {
         };
         let Some(call) = call else {
             let is_refused = response.outcome.is_err();
-            match id.and_then(|id| self.shared.listening().ended(id, is_refused)) {
-                Some(Next::Nothing) => return,
-                Some(Next::Again(pause)) => {
+            match id.and_then(|id| self.shared.subscription().on_response(id, is_refused)) {
+                Some(AfterEnd::Stop) => return,
+                Some(AfterEnd::Resubscribe(pause)) => {
                     let (shared, outbox) = (Arc::clone(&self.shared), Arc::clone(&self.outbox));
-                    tokio::spawn(again(shared, outbox, pause));
+                    tokio::spawn(resubscribe(shared, outbox, pause));
                     return;
                 }
                 None => {}
             }
-            self.shared.incoming.counting.unmatched.add();
+            self.shared.router.stats.unmatched.add();
             tracing::debug!("an answer to no request that is under way");
             return;
         };
@@ -240,22 +240,22 @@ impl Reading {
 
     /// A line that is no message: fails the call that it is about, if that can be told.
     fn garbage(&mut self, call: Option<&Call>, error: ParseError) {
-        self.shared.incoming.counting.garbage.add();
-        self.patience = self.patience.saturating_sub(1);
+        self.shared.router.stats.garbage.add();
+        self.garbage_left = self.garbage_left.saturating_sub(1);
         tracing::debug!(%error, "a line of the server is no message");
         if let Some(call) = call {
             call.finish(Err(
-                ClientError::protocol("the answer is no valid message").because(error)
+                ClientError::protocol("the answer is no valid message").with_source(error)
             ));
         }
     }
 
     /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
     fn oversize(&self, head: &[u8]) {
-        self.shared.incoming.counting.oversize.add();
+        self.shared.router.stats.oversize.add();
         if method_in_head(head) {
             // It answers nothing, and its id is the server's.
-            if let Some(refusal) = server_requests::oversize(head, self.limit) {
+            if let Some(refusal) = server_requests::oversize_response(head, self.limit) {
                 send(&self.outbox, refusal);
             }
             return;
@@ -278,7 +278,7 @@ fn send(outbox: &Outbox, frame: Vec<u8>) -> bool {
     outbox.push(Outgoing::line(frame)).is_ok()
 }
 
-enum Ended {
+enum ReadEnd {
     Eof,
     Failed(io::Error),
     Unhealthy,

@@ -9,22 +9,22 @@ use super::{
 };
 
 /// Opens the subscription again after a pause, unless something else was wanted meanwhile.
-pub(super) async fn again(shared: Arc<Shared>, outbox: Arc<Outbox>, pause: Duration) {
+pub(super) async fn resubscribe(shared: Arc<Shared>, outbox: Arc<Outbox>, pause: Duration) {
     tokio::select! {
         () = sleep(pause) => {}
         () = shared.closed() => return,
     }
     let frame = {
-        let mut listening = shared.listening();
-        let (None, Some(wanted)) = (&listening.open, listening.wanted.clone()) else {
+        let mut subscription = shared.subscription();
+        let (None, Some(wanted)) = (&subscription.active, subscription.wanted.clone()) else {
             return;
         };
         let id = shared.next_id();
-        listening.opened(id);
+        subscription.activate(id);
         mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &wanted.into())
     };
-    if outbox.push_when_room(Outgoing::line(frame)).await {
+    if outbox.push_when_ready(Outgoing::line(frame)).await {
         // What has changed since nobody listened is unknown. Whoever reads a list now is behind the subscription.
-        shared.incoming.changes.gap();
+        shared.router.notifier.gap();
     }
 }

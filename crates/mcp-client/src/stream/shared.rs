@@ -13,10 +13,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::{call::Call, subscription::Listening};
+use super::{call::Call, subscription::Subscription};
 use crate::{
     ClientError,
-    notifications::Incoming,
+    notifications::MessageRouter,
     process::{ProcessHandle, Stop},
 };
 
@@ -26,17 +26,17 @@ pub(super) struct Shared {
     next_id: AtomicU64,
     /// The request that was written last, 0 when a notification was: tells what an error without an id is about.
     last_written: AtomicU64,
-    listening: Mutex<Listening>,
+    subscription: Mutex<Subscription>,
     closed: watch::Sender<bool>,
     process: Option<ProcessHandle>,
     /// A call came whose deadline is before the next look.
     pub(super) earlier_deadline: Notify,
-    pub(super) incoming: Arc<Incoming>,
+    pub(super) router: Arc<MessageRouter>,
     /// Why the stream ended, where whatever carries it knows.
     pub(super) end_of_stream: Arc<OnceLock<ClientError>>,
 }
 
-type Calls = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
+type CallMap = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
 
 /// Ids are our own and count up, so one multiplication spreads them well.
 #[derive(Default)]
@@ -58,24 +58,24 @@ impl Hasher for IdHasher {
 
 #[derive(Default)]
 struct Pending {
-    calls: Calls,
+    calls: CallMap,
     /// Why the connection is closed, and since when.
     closed: Option<(ClientError, Instant)>,
     /// When the calls' deadlines are looked at next.
-    next_look: Option<Instant>,
+    next_deadline: Option<Instant>,
 }
 
 impl Shared {
-    pub(super) fn new(process: Option<ProcessHandle>, incoming: Arc<Incoming>) -> Self {
+    pub(super) fn new(process: Option<ProcessHandle>, router: Arc<MessageRouter>) -> Self {
         Self {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             last_written: AtomicU64::new(0),
-            listening: Mutex::default(),
+            subscription: Mutex::default(),
             closed: watch::Sender::new(false),
             process,
             earlier_deadline: Notify::new(),
-            incoming,
+            router,
             end_of_stream: Arc::default(),
         }
     }
@@ -89,11 +89,11 @@ impl Shared {
         let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
         if let Some((error, _)) = &pending.closed {
-            return Err(error.clone().sent(false));
+            return Err(error.clone().with_sent(false));
         }
         pending.calls.insert(call.id, noted);
-        if pending.next_look.is_none_or(|next| deadline < next) {
-            pending.next_look = Some(deadline);
+        if pending.next_deadline.is_none_or(|next| deadline < next) {
+            pending.next_deadline = Some(deadline);
             self.earlier_deadline.notify_one();
         }
         Ok(pending.calls.len() == 1)
@@ -113,7 +113,7 @@ impl Shared {
                 next = Some(deadline);
             }
         }
-        pending.next_look = next;
+        pending.next_deadline = next;
         drop(pending);
         for call in overdue {
             call.finish(Err(call.exchange.timed_out()));
@@ -161,11 +161,11 @@ impl Shared {
     }
 
     /// The subscription that is open.
-    pub(super) fn listening(&self) -> MutexGuard<'_, Listening> {
-        self.listening.lock()
+    pub(super) fn subscription(&self) -> MutexGuard<'_, Subscription> {
+        self.subscription.lock()
     }
 
-    pub(super) fn note_written(&self, id: u64) {
+    pub(super) fn set_last_written(&self, id: u64) {
         self.last_written.store(id, Ordering::SeqCst);
     }
 
@@ -182,10 +182,10 @@ impl Shared {
             call.finish(Err(error.clone()));
         }
         if let Some(process) = &self.process {
-            process.look();
+            process.record_descendants();
         }
         self.closed.send_replace(true);
-        self.incoming.stop();
+        self.router.stop();
         if let Some(process) = &self.process {
             process.stop(stop);
         }
@@ -204,17 +204,17 @@ impl Shared {
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
-    pub(super) fn end_signal(&self) -> watch::Receiver<bool> {
+    pub(super) fn closed_signal(&self) -> watch::Receiver<bool> {
         self.closed.subscribe()
     }
 
     /// Why the connection is closed.
-    pub(super) fn reason(&self) -> ClientError {
-        self.end().0
+    pub(super) fn close_error(&self) -> ClientError {
+        self.close_info().0
     }
 
     /// Why the connection is closed, and since when.
-    pub(super) fn end(&self) -> (ClientError, Instant) {
+    pub(super) fn close_info(&self) -> (ClientError, Instant) {
         let end = self.pending().closed.clone();
         end.unwrap_or_else(|| (ClientError::closed("the connection is closed"), Instant::now()))
     }

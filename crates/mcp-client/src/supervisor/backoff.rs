@@ -14,9 +14,9 @@ pub(super) struct Backoff {
 }
 
 /// A server that lived this long did not fail by starting.
-pub(super) const HEALTHY: Duration = Duration::from_secs(60);
-const FIRST: Duration = Duration::from_secs(1);
-pub(super) const LONGEST: Duration = Duration::from_secs(60);
+pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
+const INITIAL: Duration = Duration::from_secs(1);
+pub(super) const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 impl Backoff {
     pub(super) fn new(seed: Option<u64>) -> Self {
@@ -25,28 +25,28 @@ impl Backoff {
     }
 
     /// Whether it has failed since it last was well.
-    pub(super) fn is_in_trouble(&self) -> bool {
+    pub(super) fn has_failures(&self) -> bool {
         self.failures > 0
     }
 
     /// Notes that it is well.
-    pub(super) fn recovered(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.failures = 0;
     }
 
     /// Notes a failure of what was started then, and returns the pause that it asks for. Jitter only ever makes it
     /// longer, so that the limits on the number of starts hold.
-    pub(super) fn failed(&mut self, start: Option<Instant>, now: Instant) -> Duration {
-        if start.is_some_and(|start| now - start >= HEALTHY) {
-            self.recovered();
+    pub(super) fn record_failure(&mut self, start: Option<Instant>, now: Instant) -> Duration {
+        if start.is_some_and(|start| now - start >= STABLE_AFTER) {
+            self.reset();
             return Duration::ZERO;
         }
         self.failures += 1;
-        let doubled = FIRST * 2_u32.pow((self.failures - 1).min(16));
+        let doubled = INITIAL * 2_u32.pow((self.failures - 1).min(16));
         let pause = if self.failures > 6 {
-            LONGEST
+            MAX_PAUSE
         } else {
-            doubled.min(LONGEST)
+            doubled.min(MAX_PAUSE)
         };
         pause + pause.mul_f64(0.25 * self.fraction())
     }
@@ -75,7 +75,7 @@ mod tests {
             let mut starts = Vec::new();
             while now - begin < Duration::from_secs(600) {
                 starts.push((now - begin).as_secs_f64());
-                now += backoff.failed(Some(now), now);
+                now += backoff.record_failure(Some(now), now);
             }
             assert!(
                 starts.iter().filter(|start| **start < 60.0).count() <= 6,
@@ -91,9 +91,12 @@ mod tests {
     fn a_server_that_lived_for_a_minute_is_started_again_at_once() {
         let mut backoff = Backoff::new(Some(1));
         let start = Instant::now();
-        assert!(backoff.failed(Some(start), start) >= FIRST);
-        assert_eq!(backoff.failed(Some(start), start + HEALTHY), Duration::ZERO);
-        assert!(backoff.failed(Some(start), start) < FIRST * 2);
+        assert!(backoff.record_failure(Some(start), start) >= INITIAL);
+        assert_eq!(
+            backoff.record_failure(Some(start), start + STABLE_AFTER),
+            Duration::ZERO
+        );
+        assert!(backoff.record_failure(Some(start), start) < INITIAL * 2);
     }
 
     #[test]
@@ -101,7 +104,10 @@ mod tests {
         let pauses = |seed| {
             let mut backoff = Backoff::new(Some(seed));
             let start = Instant::now();
-            [backoff.failed(None, start), backoff.failed(None, start)]
+            [
+                backoff.record_failure(None, start),
+                backoff.record_failure(None, start),
+            ]
         };
         assert_eq!(pauses(1), pauses(1));
         assert_ne!(pauses(1), pauses(2));

@@ -20,14 +20,14 @@ pub enum HealthCheck {
 }
 
 /// How much of what a tool says is told.
-const SHOWN: usize = 200;
+const MAX_EXCERPT: usize = 200;
 
 impl HealthCheck {
     /// Asks the server.
     ///
     /// # Errors
     /// [`ClientErrorKind::Unhealthy`] when the tool reports a failure, and as [`Connection::request`] when there is no answer.
-    pub async fn ask(&self, connection: &Connection, options: RequestOptions) -> Result<(), ClientError> {
+    pub async fn run(&self, connection: &Connection, options: RequestOptions) -> Result<(), ClientError> {
         let Self::Tool { name, arguments } = self else {
             return connection.ping(options).await;
         };
@@ -39,7 +39,7 @@ impl HealthCheck {
         match result.await {
             Ok(result) => verdict(name, &result),
             Err(error) => match error.as_rpc() {
-                Some(said) => Err(unhealthy(name, &said.message)),
+                Some(text) => Err(unhealthy(name, &text.message)),
                 None => Err(error),
             },
         }
@@ -50,11 +50,11 @@ fn verdict(name: &str, result: &RawJson) -> Result<(), ClientError> {
     let is = |key: &str, text: &str| result.get(key).is_some_and(|value| value.as_str() == text);
     if is("isError", "true") {
         let content = result.get("content").unwrap_or_default();
-        let said = content
+        let text = content
             .items()
             .find_map(|item| item.get("text")?.string())
             .unwrap_or_default();
-        return Err(unhealthy(name, &said));
+        return Err(unhealthy(name, &text));
     }
     if is("resultType", r#""input_required""#) {
         return Err(unhealthy(name, "it asks for more than its arguments"));
@@ -62,10 +62,10 @@ fn verdict(name: &str, result: &RawJson) -> Result<(), ClientError> {
     Ok(())
 }
 
-fn unhealthy(name: &str, said: &str) -> ClientError {
-    let shown: String = said.trim().chars().take(SHOWN).collect();
+fn unhealthy(name: &str, text: &str) -> ClientError {
+    let shown: String = text.trim().chars().take(MAX_EXCERPT).collect();
     ClientError::new(ClientErrorKind::Unhealthy(match shown.as_str() {
         "" => format!("`{name}` reports a failure"),
-        said => format!("`{name}` says: {said}"),
+        text => format!("`{name}` says: {text}"),
     }))
 }

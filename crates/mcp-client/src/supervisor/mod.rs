@@ -17,6 +17,6 @@ pub use self::{
     options::UpstreamOptions,
     start_budget::StartBudget,
     start_limit::StartLimit,
-    status::{OnStatus, State, Status},
+    status::{OnStatus, ServerState, ServerStatus},
     upstream::Upstream,
 };

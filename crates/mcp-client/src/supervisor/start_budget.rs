@@ -3,7 +3,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::Instant};
 
-use super::backoff::{Backoff, HEALTHY, LONGEST};
+use super::backoff::{Backoff, MAX_PAUSE, STABLE_AFTER};
 use crate::ClientError;
 
 /// How often a server is started. Every [`Upstream`](crate::Upstream) has its own, unless several are connections to one
@@ -19,13 +19,13 @@ pub struct StartBudget(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    spent: Mutex<Spent>,
+    state: Mutex<BudgetState>,
     /// Tells when a start has come to its end.
     freed: Notify,
 }
 
 #[derive(Debug)]
-struct Spent {
+struct BudgetState {
     backoff: Backoff,
     n_starting: usize,
     /// Until when nothing is started, and why.
@@ -36,7 +36,7 @@ struct Spent {
 }
 
 /// How many are started at a time.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 impl Default for StartBudget {
     fn default() -> Self {
@@ -49,7 +49,7 @@ impl StartBudget {
     #[must_use]
     pub fn new(jitter_seed: Option<u64>) -> Self {
         Self(Arc::new(Shared {
-            spent: Mutex::new(Spent {
+            state: Mutex::new(BudgetState {
                 backoff: Backoff::new(jitter_seed),
                 n_starting: 0,
                 rest: None,
@@ -62,26 +62,26 @@ impl StartBudget {
 
     /// What callers get while nothing is started.
     pub(super) fn refusal(&self) -> Option<ClientError> {
-        self.spent().refusal(Instant::now())
+        self.state().refusal(Instant::now())
     }
 
     /// Waits for a turn to start.
     ///
     /// # Errors
     /// When a start failed meanwhile.
-    pub(super) async fn turn(&self) -> Result<Turn, ClientError> {
+    pub(super) async fn acquire(&self) -> Result<StartPermit, ClientError> {
         loop {
             let mut freed = pin!(self.0.freed.notified());
             freed.as_mut().enable();
             {
-                let mut spent = self.spent();
+                let mut state = self.state();
                 let now = Instant::now();
-                if let Some(refusal) = spent.refusal(now) {
+                if let Some(refusal) = state.refusal(now) {
                     return Err(refusal);
                 }
-                if spent.n_starting < spent.at_once(now) {
-                    spent.n_starting += 1;
-                    return Ok(Turn(Arc::clone(&self.0)));
+                if state.n_starting < state.max_concurrent(now) {
+                    state.n_starting += 1;
+                    return Ok(StartPermit(Arc::clone(&self.0)));
                 }
             }
             freed.await;
@@ -89,70 +89,74 @@ impl StartBudget {
     }
 
     /// Notes that one came up.
-    pub(super) fn came_up(&self) {
-        self.spent().up_since.get_or_insert_with(Instant::now);
+    pub(super) fn record_success(&self) {
+        self.state().up_since.get_or_insert_with(Instant::now);
     }
 
     /// Notes that one that was started then has failed, in its start or when it `was_open`, and returns until when it is
     /// not started again.
-    pub(super) fn failed(
+    pub(super) fn record_failure(
         &self,
         error: &ClientError,
         start: Option<Instant>,
         now: Instant,
         was_open: bool,
     ) -> Instant {
-        let mut spent = self.spent();
-        let resting = spent.rest.as_ref().map_or(now, |(until, _)| (*until).max(now));
+        let mut state = self.state();
+        let resting = state.rest.as_ref().map_or(now, |(until, _)| (*until).max(now));
         let is_same = was_open
-            && spent
+            && state
                 .failed_at
                 .zip(start)
                 .is_some_and(|(last, start)| start < last);
         if is_same {
             return resting;
         }
-        let pause = spent.backoff.failed(start, now);
-        let longest = now + LONGEST + LONGEST / 4;
+        let pause = state.backoff.record_failure(start, now);
+        let longest = now + MAX_PAUSE + MAX_PAUSE / 4;
         let until = (resting + pause).min(longest);
-        spent.rest = Some((until, error.clone()));
-        (spent.failed_at, spent.up_since) = (Some(now), None);
+        state.rest = Some((until, error.clone()));
+        (state.failed_at, state.up_since) = (Some(now), None);
         until
     }
 
     /// Ends the pause, since what failed is another thing now.
-    pub(super) fn forgive(&self) {
-        self.spent().rest = None;
+    pub(super) fn clear_pause(&self) {
+        self.state().rest = None;
     }
 
-    fn spent(&self) -> MutexGuard<'_, Spent> {
-        self.0.spent.lock()
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
+        self.0.state.lock()
     }
 }
 
-impl Spent {
+impl BudgetState {
     fn refusal(&self, now: Instant) -> Option<ClientError> {
         let (until, error) = self.rest.as_ref()?;
         let left = until.checked_duration_since(now)?;
         (left > Duration::ZERO).then(|| ClientError::unavailable(error.clone(), left))
     }
 
-    fn at_once(&mut self, now: Instant) -> usize {
-        if self.up_since.is_some_and(|since| since + HEALTHY <= now) {
-            self.backoff.recovered();
+    fn max_concurrent(&mut self, now: Instant) -> usize {
+        if self.up_since.is_some_and(|since| since + STABLE_AFTER <= now) {
+            self.backoff.reset();
         }
-        if self.backoff.is_in_trouble() { 1 } else { AT_ONCE }
+        if self.backoff.has_failures() {
+            1
+        } else {
+            MAX_CONCURRENT
+        }
     }
 }
 
 /// The right to start, until this is dropped.
-pub(super) struct Turn(Arc<Shared>);
+pub(super) struct StartPermit(Arc<Shared>);
 
-impl Drop for Turn {
+impl Drop for StartPermit {
     fn drop(&mut self) {
-        let mut spent = self.0.spent.lock();
-        spent.n_starting -= 1;
-        drop(spent);
+        let mut state = self.0.state.lock();
+        state.n_starting -= 1;
+        drop(state);
         self.0.freed.notify_waiters();
     }
 }
@@ -169,7 +173,7 @@ mod tests {
             let (budget, n_starts) = (budget.clone(), Arc::clone(&n_starts));
             tokio::spawn(async move {
                 loop {
-                    let Ok(turn) = budget.turn().await else {
+                    let Ok(permit) = budget.acquire().await else {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
                     };
@@ -177,8 +181,8 @@ mod tests {
                     let start = Instant::now();
                     tokio::time::sleep(lives).await;
                     let ended = ClientError::closed("the end");
-                    budget.failed(&ended, Some(start), Instant::now(), false);
-                    drop(turn);
+                    budget.record_failure(&ended, Some(start), Instant::now(), false);
+                    drop(permit);
                 }
             })
         });
@@ -209,7 +213,7 @@ mod tests {
         let (start, ended) = (Instant::now(), ClientError::closed("the end"));
         tokio::time::advance(Duration::from_secs(5)).await;
         let now = Instant::now();
-        let pauses = [(); 9].map(|()| budget.failed(&ended, Some(start), now, true) - now);
+        let pauses = [(); 9].map(|()| budget.record_failure(&ended, Some(start), now, true) - now);
         assert!(pauses.iter().all(|pause| *pause == pauses[0]), "{pauses:?}");
         assert!(pauses[0] < Duration::from_secs(2), "{pauses:?}");
     }
@@ -217,15 +221,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_at_a_time_is_started_until_one_has_been_up_for_a_minute() {
         let budget = StartBudget::new(Some(1));
-        let at_once = || budget.spent().at_once(Instant::now());
-        assert_eq!(at_once(), AT_ONCE);
-        budget.failed(&ClientError::closed("the end"), None, Instant::now(), false);
+        let max_concurrent = || budget.state().max_concurrent(Instant::now());
+        assert_eq!(max_concurrent(), MAX_CONCURRENT);
+        budget.record_failure(&ClientError::closed("the end"), None, Instant::now(), false);
         assert!(budget.refusal().is_some());
         tokio::time::advance(Duration::from_secs(2)).await;
         assert!(budget.refusal().is_none());
-        budget.came_up();
-        assert_eq!(at_once(), 1);
-        tokio::time::advance(HEALTHY).await;
-        assert_eq!(at_once(), AT_ONCE);
+        budget.record_success();
+        assert_eq!(max_concurrent(), 1);
+        tokio::time::advance(STABLE_AFTER).await;
+        assert_eq!(max_concurrent(), MAX_CONCURRENT);
     }
 }

@@ -25,33 +25,33 @@ struct Queue {
 struct Waiter {
     id: u64,
     is_needed: bool,
-    turn: oneshot::Sender<StartTurn>,
+    sender: oneshot::Sender<LimitPermit>,
 }
 
 /// A start, from before it enters the queue on.
 #[derive(Debug)]
-pub(super) struct Ticket(Mutex<Ticketed>);
+pub(super) struct StartTicket(Mutex<TicketState>);
 
 #[derive(Debug)]
-struct Ticketed {
+struct TicketState {
     is_needed: bool,
-    place: Option<Place>,
+    place: Option<QueueEntry>,
 }
 
 /// The place of a start in the queue.
 #[derive(Debug)]
-struct Place {
+struct QueueEntry {
     limit: StartLimit,
     id: u64,
 }
 
 /// The right to start, until this is dropped.
 #[derive(Debug)]
-pub(super) struct StartTurn {
+pub(super) struct LimitPermit {
     limit: StartLimit,
     is_needed: bool,
     /// Whether a place is given back when this is dropped.
-    is_held: bool,
+    is_active: bool,
 }
 
 impl StartLimit {
@@ -74,16 +74,20 @@ impl StartLimit {
     }
 
     /// Enters the queue.
-    fn enter(&self, is_needed: bool) -> (Place, oneshot::Receiver<StartTurn>) {
-        let (turn, granted) = oneshot::channel();
+    fn enter(&self, is_needed: bool) -> (QueueEntry, oneshot::Receiver<LimitPermit>) {
+        let (sender, granted) = oneshot::channel();
         let mut queue = self.queue();
         let id = queue.n_entered;
         queue.n_entered += 1;
-        queue.waiting.push_back(Waiter { id, is_needed, turn });
+        queue.waiting.push_back(Waiter {
+            id,
+            is_needed,
+            sender,
+        });
         drop(queue);
         self.grant();
         let limit = self.clone();
-        (Place { limit, id }, granted)
+        (QueueEntry { limit, id }, granted)
     }
 
     /// Lets those start whose turn it is.
@@ -92,14 +96,14 @@ impl StartLimit {
             let Some((waiter, is_needed)) = self.queue().next() else {
                 return;
             };
-            let turn = StartTurn {
+            let turn = LimitPermit {
                 limit: self.clone(),
                 is_needed,
-                is_held: true,
+                is_active: true,
             };
             // Whoever has left gives the place back to the next one.
-            if let Err(mut turn) = waiter.turn.send(turn) {
-                turn.is_held = false;
+            if let Err(mut turn) = waiter.sender.send(turn) {
+                turn.is_active = false;
                 self.queue().leave(is_needed);
             }
         }
@@ -134,27 +138,27 @@ impl Queue {
     }
 }
 
-impl Ticket {
+impl StartTicket {
     pub(super) fn new(is_needed: bool) -> Self {
         let place = None;
-        Self(Mutex::new(Ticketed { is_needed, place }))
+        Self(Mutex::new(TicketState { is_needed, place }))
     }
 
     /// Puts the start before those in the background: somebody waits for it.
-    pub(super) fn hurry(&self) {
-        let mut ticketed = self.ticketed();
-        ticketed.is_needed = true;
-        if let Some(place) = &ticketed.place {
-            place.hurry();
+    pub(super) fn prioritize(&self) {
+        let mut state = self.state();
+        state.is_needed = true;
+        if let Some(place) = &state.place {
+            place.prioritize();
         }
     }
 
     /// Waits for the turn of the start.
-    pub(super) async fn turn(&self, limit: &StartLimit) -> StartTurn {
+    pub(super) async fn acquire(&self, limit: &StartLimit) -> LimitPermit {
         let granted = {
-            let mut ticketed = self.ticketed();
-            let (place, granted) = limit.enter(ticketed.is_needed);
-            ticketed.place = Some(place);
+            let mut state = self.state();
+            let (place, granted) = limit.enter(state.is_needed);
+            state.place = Some(place);
             granted
         };
         match granted.await {
@@ -164,13 +168,13 @@ impl Ticket {
         }
     }
 
-    fn ticketed(&self) -> MutexGuard<'_, Ticketed> {
+    fn state(&self) -> MutexGuard<'_, TicketState> {
         self.0.lock()
     }
 }
 
-impl Place {
-    fn hurry(&self) {
+impl QueueEntry {
+    fn prioritize(&self) {
         let mut queue = self.limit.queue();
         let waiter = queue.waiting.iter_mut().find(|waiter| waiter.id == self.id);
         if let Some(waiter) = waiter {
@@ -181,9 +185,9 @@ impl Place {
     }
 }
 
-impl Drop for StartTurn {
+impl Drop for LimitPermit {
     fn drop(&mut self) {
-        if self.is_held {
+        if self.is_active {
             self.limit.queue().leave(self.is_needed);
             self.limit.grant();
         }
@@ -199,14 +203,14 @@ mod tests {
     }
 
     /// The starts whose turn has come, and ends them.
-    fn granted(waiting: &mut [(usize, oneshot::Receiver<StartTurn>)]) -> Vec<(usize, StartTurn)> {
+    fn granted(waiting: &mut [(usize, oneshot::Receiver<LimitPermit>)]) -> Vec<(usize, LimitPermit)> {
         let granted = waiting
             .iter_mut()
             .filter_map(|(n, turn)| Some((*n, turn.try_recv().ok()?)));
         granted.collect()
     }
 
-    fn numbers(granted: &[(usize, StartTurn)]) -> Vec<usize> {
+    fn numbers(granted: &[(usize, LimitPermit)]) -> Vec<usize> {
         granted.iter().map(|(n, _)| *n).collect()
     }
 
@@ -223,11 +227,11 @@ mod tests {
         drop(first);
         let second = granted(&mut waiting);
         assert_eq!(numbers(&second), [2, 3]);
-        places[4].hurry();
+        places[4].prioritize();
         let third = granted(&mut waiting);
         assert_eq!(numbers(&third), [4], "it is needed by now");
         // A start that has begun already cannot be hurried, which does no harm.
-        places[0].hurry();
+        places[0].prioritize();
     }
 
     #[tokio::test]
@@ -235,14 +239,14 @@ mod tests {
         let limit = limit(1);
         let held = limit.enter(false).1.await.expect("the first turn");
         let _waiting = limit.enter(false);
-        let [before, after] = [(); 2].map(|()| Arc::new(Ticket::new(false)));
-        before.hurry();
+        let [before, after] = [(); 2].map(|()| Arc::new(StartTicket::new(false)));
+        before.prioritize();
         let turns = [&before, &after].map(|ticket| {
             let (ticket, limit) = (ticket.clone(), limit.clone());
-            tokio::spawn(async move { ticket.turn(&limit).await })
+            tokio::spawn(async move { ticket.acquire(&limit).await })
         });
         tokio::task::yield_now().await;
-        after.hurry();
+        after.prioritize();
         drop(held);
         for turn in turns {
             drop(turn.await.expect("it comes before what waits in the background"));

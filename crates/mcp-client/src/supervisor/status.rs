@@ -5,9 +5,9 @@ use crate::ServerInfo;
 /// How a supervised server is doing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Status {
+pub struct ServerStatus {
     /// Where it stands.
-    pub state: State,
+    pub state: ServerState,
     /// Why it failed last, even if it runs again.
     pub reason: Option<String>,
     /// The end of what it wrote to stderr.
@@ -22,16 +22,16 @@ pub struct Status {
 
 /// Is told how a supervised server is doing.
 #[derive(Clone)]
-pub struct OnStatus(Arc<dyn Fn(&Status) + Send + Sync>);
+pub struct OnStatus(Arc<dyn Fn(&ServerStatus) + Send + Sync>);
 
 impl OnStatus {
     /// Tells this, in the order of what happens and before anybody sees what came of it. It must not block, and not
     /// turn to the [`Upstream`](crate::Upstream), which waits for it.
-    pub fn new(tell: impl Fn(&Status) + Send + Sync + 'static) -> Self {
+    pub fn new(tell: impl Fn(&ServerStatus) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    pub(super) fn tell(&self, status: &Status) {
+    pub(super) fn notify(&self, status: &ServerStatus) {
         (self.0)(status);
     }
 }
@@ -45,7 +45,7 @@ impl fmt::Debug for OnStatus {
 /// Where a supervised server stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum State {
+pub enum ServerState {
     /// Nobody has needed it yet.
     NotStarted,
     /// It is being started.
@@ -60,7 +60,7 @@ pub enum State {
     Stopped,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ServerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotStarted => "not started",

@@ -5,7 +5,7 @@ use std::{mem, sync::Arc, time::Duration};
 use mcp_wire::Era;
 use tokio::{sync::watch, task::AbortHandle, time::Instant};
 
-use super::{OnStatus, StartBudget, State, Status, start_limit::Ticket};
+use super::{OnStatus, ServerState, ServerStatus, StartBudget, start_limit::StartTicket};
 use crate::{ClientError, ClientErrorKind, Connection, ServerInfo};
 
 pub(super) struct Supervision {
@@ -15,7 +15,7 @@ pub(super) struct Supervision {
     /// How often it was put back to where it was before its start, which is no failure.
     pub(super) suspensions: u64,
     /// How often the server moved: what was begun before the last time leads to where it was.
-    pub(super) moves: u64,
+    pub(super) generation: u64,
     last_start: Option<Instant>,
     /// The last failure, kept for those who ask.
     failure: Option<Failure>,
@@ -30,7 +30,7 @@ pub(super) enum Phase {
     Starting {
         outcome: Outcome,
         task: AbortHandle,
-        ticket: Arc<Ticket>,
+        ticket: Arc<StartTicket>,
     },
     Ready {
         connection: Connection,
@@ -57,7 +57,7 @@ impl Supervision {
             budget,
             starts: 0,
             suspensions: 0,
-            moves: 0,
+            generation: 0,
             last_start: None,
             failure: None,
             server: None,
@@ -74,27 +74,27 @@ impl Supervision {
     pub(super) fn enter(&mut self, phase: Phase) -> Phase {
         let before = mem::replace(&mut self.phase, phase);
         if let Some(tell) = &self.on_status {
-            tell.tell(&self.status());
+            tell.notify(&self.status());
         }
         before
     }
 
     /// Whether a connection is still of use that was begun after so many moves.
-    pub(super) fn awaits(&self, moves: u64) -> bool {
-        self.moves == moves && !matches!(self.phase, Phase::Stopped)
+    pub(super) fn is_current(&self, generation: u64) -> bool {
+        self.generation == generation && !matches!(self.phase, Phase::Stopped)
     }
 
     /// Takes note of a start that begins.
-    pub(super) fn began(&mut self, now: Instant) {
+    pub(super) fn record_start(&mut self, now: Instant) {
         self.starts += 1;
         self.last_start = Some(now);
     }
 
     /// Notices that a connection has closed since the last look, or that a start was broken off.
-    pub(super) fn notice_end(&mut self) {
+    pub(super) fn detect_end(&mut self) {
         let gone = match &self.phase {
             Phase::Ready { connection } if connection.is_closed() => {
-                Some((connection.end(), connection.stderr_tail()))
+                Some((connection.close_reason(), connection.stderr_tail()))
             }
             Phase::Starting { outcome, .. }
                 if outcome.has_changed().is_err() && outcome.borrow().is_none() =>
@@ -104,7 +104,7 @@ impl Supervision {
             _ => None,
         };
         if let Some(((error, since), stderr)) = gone {
-            self.failed(&error, stderr, since);
+            self.record_failure(&error, stderr, since);
         }
     }
 
@@ -118,13 +118,13 @@ impl Supervision {
     }
 
     /// Begins a pause for what failed elsewhere.
-    pub(super) fn put_off(&mut self, retry_in: Duration) {
+    pub(super) fn pause_for(&mut self, retry_in: Duration) {
         let until = Instant::now() + retry_in;
         self.enter(Phase::Waiting { until });
     }
 
     /// Begins the pause before the next start, for a server that failed at the given instant.
-    pub(super) fn failed(&mut self, error: &ClientError, stderr: Option<String>, since: Instant) {
+    pub(super) fn record_failure(&mut self, error: &ClientError, stderr: Option<String>, since: Instant) {
         let stderr = match error.kind() {
             ClientErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),
             _ => stderr,
@@ -134,11 +134,13 @@ impl Supervision {
             stderr: stderr.filter(|stderr| !stderr.is_empty()),
         });
         let was_open = matches!(self.phase, Phase::Ready { .. });
-        let until = self.budget.failed(error, self.last_start, since, was_open);
+        let until = self
+            .budget
+            .record_failure(error, self.last_start, since, was_open);
         self.enter(Phase::Waiting { until });
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> ServerStatus {
         let retry_in = match self.phase {
             Phase::Waiting { until } => until
                 .checked_duration_since(Instant::now())
@@ -146,15 +148,15 @@ impl Supervision {
             _ => None,
         };
         let (state, stderr) = match &self.phase {
-            Phase::NotStarted => (State::NotStarted, None),
-            Phase::Starting { .. } => (State::Starting, None),
-            Phase::Ready { connection } => (State::Ready, connection.stderr_tail()),
-            Phase::Waiting { .. } if retry_in.is_some() => (State::Backoff, None),
-            Phase::Waiting { .. } => (State::Failed, None),
-            Phase::Stopped => (State::Stopped, None),
+            Phase::NotStarted => (ServerState::NotStarted, None),
+            Phase::Starting { .. } => (ServerState::Starting, None),
+            Phase::Ready { connection } => (ServerState::Ready, connection.stderr_tail()),
+            Phase::Waiting { .. } if retry_in.is_some() => (ServerState::Backoff, None),
+            Phase::Waiting { .. } => (ServerState::Failed, None),
+            Phase::Stopped => (ServerState::Stopped, None),
         };
         let failure = self.failure.clone();
-        Status {
+        ServerStatus {
             state,
             retry_in,
             stderr: stderr.or_else(|| failure.as_ref()?.stderr.clone()),

@@ -9,13 +9,13 @@ use tokio::{
 };
 
 use super::{
-    Endpoint, HealthCheck, StartBudget, StartLimit, Status, UpstreamOptions,
-    start_limit::Ticket,
+    Endpoint, HealthCheck, ServerStatus, StartBudget, StartLimit, UpstreamOptions,
+    start_limit::StartTicket,
     supervision::{Outcome, Phase, Supervision, interrupted},
 };
 use crate::{
-    Changes, ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, Events, RequestOptions,
-    notifications::ChangeSink,
+    ChangeCounts, ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, EventReceiver,
+    RequestOptions, notifications::Notifier,
 };
 
 /// An MCP server that is started when it is first needed, once however many callers need it, and started again when
@@ -35,17 +35,17 @@ pub(super) struct Inner {
     pub(super) options: ConnectionOptions,
     check: Option<HealthCheck>,
     /// Whether an end is to be noticed when it comes, and not when somebody looks.
-    is_followed: bool,
+    watches_end: bool,
     budget: StartBudget,
     starts: Option<StartLimit>,
-    pub(super) changes: ChangeSink,
+    pub(super) notifier: Notifier,
     supervision: Mutex<Supervision>,
     /// When the era was found out anew the last time; held while it is.
     pub(super) era_found: AsyncMutex<Option<Instant>>,
 }
 
 /// What a caller is to do.
-enum Step {
+enum Lookup {
     Done(Result<Connection, ClientError>),
     Wait(Outcome),
 }
@@ -54,7 +54,7 @@ impl Upstream {
     /// A server that is not started yet.
     #[must_use]
     pub fn new(endpoint: Endpoint, options: UpstreamOptions) -> Self {
-        let is_followed = options.on_status.is_some();
+        let watches_end = options.on_status.is_some();
         let budget = options.budget;
         let budget = budget.unwrap_or_else(|| StartBudget::new(options.jitter_seed));
         let mut supervision = Supervision::new(budget.clone(), options.on_status);
@@ -63,10 +63,10 @@ impl Upstream {
             endpoint: Mutex::new(endpoint),
             options: options.connection,
             check: options.check,
-            is_followed,
+            watches_end,
             budget,
             starts: options.starts,
-            changes: ChangeSink::default(),
+            notifier: Notifier::default(),
             supervision: Mutex::new(supervision),
             era_found: AsyncMutex::default(),
         }))
@@ -78,7 +78,7 @@ impl Upstream {
     /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) at once
     /// while a server that failed rests.
     pub async fn connection(&self) -> Result<Connection, ClientError> {
-        self.connection_for(true).await
+        self.connect_for(true).await
     }
 
     /// The same without hurry: servers that somebody waits for are started first, see [`StartLimit`].
@@ -86,7 +86,7 @@ impl Upstream {
     /// # Errors
     /// As [`connection`](Self::connection).
     pub async fn connection_in_background(&self) -> Result<Connection, ClientError> {
-        self.connection_for(false).await
+        self.connect_for(false).await
     }
 
     /// Begins to start the server without hurry, unless it runs, is being started, or rests.
@@ -94,13 +94,13 @@ impl Upstream {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start_in_background(&self) {
-        drop(self.step(false));
+        drop(self.lookup(false));
     }
 
     /// Has a start that waits for its turn come before those in the background.
-    pub fn hurry(&self) {
+    pub fn prioritize_start(&self) {
         if let Phase::Starting { ticket, .. } = self.0.supervision().phase() {
-            ticket.hurry();
+            ticket.prioritize();
         }
     }
 
@@ -109,7 +109,7 @@ impl Upstream {
     #[must_use]
     pub fn suspend(&self) -> Option<Connection> {
         let mut supervision = self.0.supervision();
-        supervision.notice_end();
+        supervision.detect_end();
         match supervision.phase() {
             Phase::Ready { connection } if connection.pending() == 0 => {}
             _ => return None,
@@ -121,10 +121,10 @@ impl Upstream {
         }
     }
 
-    async fn connection_for(&self, is_needed: bool) -> Result<Connection, ClientError> {
-        let mut outcome = match self.step(is_needed) {
-            Step::Done(done) => return done,
-            Step::Wait(outcome) => outcome,
+    async fn connect_for(&self, is_needed: bool) -> Result<Connection, ClientError> {
+        let mut outcome = match self.lookup(is_needed) {
+            Lookup::Done(done) => return done,
+            Lookup::Wait(outcome) => outcome,
         };
         match outcome.wait_for(Option::is_some).await {
             Ok(outcome) => outcome.clone().unwrap_or_else(|| Err(interrupted())),
@@ -136,7 +136,7 @@ impl Upstream {
     #[must_use]
     pub fn ready(&self) -> Option<Connection> {
         let mut supervision = self.0.supervision();
-        supervision.notice_end();
+        supervision.detect_end();
         match supervision.phase() {
             Phase::Ready { connection } => Some(connection.clone()),
             _ => None,
@@ -156,55 +156,55 @@ impl Upstream {
         self.connection().await?.request(method, params, options).await
     }
 
-    fn step(&self, is_needed: bool) -> Step {
+    fn lookup(&self, is_needed: bool) -> Lookup {
         let mut supervision = self.0.supervision();
-        supervision.notice_end();
+        supervision.detect_end();
         match supervision.phase() {
-            Phase::Ready { connection } => Step::Done(Ok(connection.clone())),
+            Phase::Ready { connection } => Lookup::Done(Ok(connection.clone())),
             Phase::Starting { outcome, ticket, .. } => {
                 if is_needed {
-                    ticket.hurry();
+                    ticket.prioritize();
                 }
-                Step::Wait(outcome.clone())
+                Lookup::Wait(outcome.clone())
             }
-            Phase::Stopped => Step::Done(Err(ClientError::closed("the server was shut down"))),
+            Phase::Stopped => Lookup::Done(Err(ClientError::closed("the server was shut down"))),
             Phase::Waiting { until } if *until > Instant::now() => {
-                Step::Done(Err(supervision.unavailable(*until - Instant::now())))
+                Lookup::Done(Err(supervision.unavailable(*until - Instant::now())))
             }
             Phase::NotStarted | Phase::Waiting { .. } => match self.0.budget.refusal() {
-                Some(refusal) => Step::Done(Err(refusal)),
-                None => Step::Wait(self.start(&mut supervision, is_needed)),
+                Some(refusal) => Lookup::Done(Err(refusal)),
+                None => Lookup::Wait(self.start(&mut supervision, is_needed)),
             },
         }
     }
 
     fn start(&self, supervision: &mut Supervision, is_needed: bool) -> Outcome {
         let (sender, outcome) = watch::channel(None);
-        let ticket = Arc::new(Ticket::new(is_needed));
-        let entering = Arc::clone(&ticket);
-        let (inner, moves) = (Arc::clone(&self.0), supervision.moves);
+        let ticket = Arc::new(StartTicket::new(is_needed));
+        let own_ticket = Arc::clone(&ticket);
+        let (inner, generation) = (Arc::clone(&self.0), supervision.generation);
         let task = tokio::spawn(async move {
-            let turn = inner.budget.turn().await;
-            let mut start_turn = None;
-            let done = match &turn {
+            let permit = inner.budget.acquire().await;
+            let mut limit_permit = None;
+            let done = match &permit {
                 Ok(_) => {
                     // Whoever has a turn among all servers never waits for one of its own server's.
                     if let Some(starts) = &inner.starts {
-                        start_turn = Some(entering.turn(starts).await);
+                        limit_permit = Some(own_ticket.acquire(starts).await);
                     }
-                    inner.supervision().began(Instant::now());
-                    inner.connect().await
+                    inner.supervision().record_start(Instant::now());
+                    inner.open_known_era().await
                 }
                 Err(refusal) => Err(refusal.clone()),
             };
-            inner.started(&done, turn.is_ok(), moves);
-            drop((turn, start_turn));
-            let end = done.as_ref().ok().map(Connection::end_signal);
+            inner.record_outcome(&done, permit.is_ok(), generation);
+            drop((permit, limit_permit));
+            let end = done.as_ref().ok().map(Connection::closed_signal);
             // What is sent is kept by the sender, which would keep the connection open.
             sender.send_replace(Some(done));
             drop(sender);
-            if let Some(end) = end.filter(|_| inner.is_followed) {
-                inner.follow(end).await;
+            if let Some(end) = end.filter(|_| inner.watches_end) {
+                inner.watch_end(end).await;
             }
         });
         supervision.enter(Phase::Starting {
@@ -217,15 +217,15 @@ impl Upstream {
 
     /// How the server is doing.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ServerStatus {
         let mut supervision = self.0.supervision();
-        supervision.notice_end();
+        supervision.detect_end();
         supervision.status()
     }
 
     /// Reaches the server in another way from now on, such as with other credentials: the next who needs it opens a
     /// connection anew, without a pause. Requests under way on the one before are answered there.
-    pub fn move_to(&self, endpoint: Endpoint) {
+    pub fn set_endpoint(&self, endpoint: Endpoint) {
         *self.0.endpoint.lock() = endpoint;
         let mut supervision = self.0.supervision();
         match supervision.phase() {
@@ -233,22 +233,22 @@ impl Upstream {
             Phase::Starting { task, .. } => task.abort(),
             Phase::NotStarted | Phase::Ready { .. } | Phase::Waiting { .. } => {}
         }
-        self.0.budget.forgive();
+        self.0.budget.clear_pause();
         // The task may be past the point at which it can be aborted.
-        supervision.moves += 1;
+        supervision.generation += 1;
         supervision.enter(Phase::NotStarted);
     }
 
     /// How often the server's lists have changed, over all its connections.
     #[must_use]
-    pub fn changes(&self) -> watch::Receiver<Changes> {
-        self.0.changes.subscribe()
+    pub fn changes(&self) -> watch::Receiver<ChangeCounts> {
+        self.0.notifier.subscribe()
     }
 
     /// What the server tells that belongs to no request, over all its connections, from now on.
     #[must_use]
-    pub fn events(&self) -> Events {
-        self.0.changes.events.subscribe()
+    pub fn events(&self) -> EventReceiver {
+        self.0.notifier.events.subscribe()
     }
 
     /// Ends the server in order, see [`Connection::shutdown`]. It is not started again.
@@ -280,14 +280,14 @@ impl Inner {
         self.endpoint.lock().clone()
     }
 
-    async fn connect(&self) -> Result<Connection, ClientError> {
+    async fn open_known_era(&self) -> Result<Connection, ClientError> {
         let known = self.supervision().era;
         self.open(known).await
     }
 
     /// Opens a connection in the era that is known, or finds out which it is.
     pub(super) async fn open(&self, known: Option<Era>) -> Result<Connection, ClientError> {
-        let (mut options, changes) = (self.options.clone(), self.changes.clone());
+        let (mut options, notifier) = (self.options.clone(), self.notifier.clone());
         options.era = match (options.era, known) {
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Legacy)) => EraChoice::Legacy,
             (EraChoice::Auto | EraChoice::Newest, Some(Era::Modern)) => EraChoice::Modern,
@@ -295,58 +295,58 @@ impl Inner {
         };
         let limit = options.start_timeout;
         let connection = match self.endpoint() {
-            Endpoint::Stdio(command) => Connection::spawn_with(&command, options, changes).await,
-            Endpoint::Http(endpoint) => Connection::http_with(&endpoint, options, changes).await,
-            Endpoint::Sse(endpoint) => Connection::sse_with(&endpoint, options, changes).await,
-            Endpoint::WebSocket(endpoint) => Connection::websocket_with(&endpoint, options, changes).await,
+            Endpoint::Stdio(command) => Connection::spawn_with(&command, options, notifier).await,
+            Endpoint::Http(endpoint) => Connection::http_with(&endpoint, options, notifier).await,
+            Endpoint::Sse(endpoint) => Connection::sse_with(&endpoint, options, notifier).await,
+            Endpoint::WebSocket(endpoint) => Connection::websocket_with(&endpoint, options, notifier).await,
         }?;
         if let Some(check) = &self.check {
-            let asked = check.ask(&connection, RequestOptions::within(limit)).await;
-            asked.map_err(|error| connection.check_failed(error))?;
+            let asked = check.run(&connection, RequestOptions::with_timeout(limit)).await;
+            asked.map_err(|error| connection.health_check_error(error))?;
         }
         Ok(connection)
     }
 
     /// Takes note of the end of a connection when it comes. Whoever waits here keeps nothing open.
-    async fn follow(self: Arc<Self>, mut end: watch::Receiver<bool>) {
+    async fn watch_end(self: Arc<Self>, mut end: watch::Receiver<bool>) {
         let inner = Arc::downgrade(&self);
         drop(self);
         // An error means that the connection is gone altogether.
         let _ = end.wait_for(|ended| *ended).await;
         if let Some(inner) = inner.upgrade() {
-            inner.supervision().notice_end();
+            inner.supervision().detect_end();
         }
     }
 
     /// Takes note of what came of a start, which had no turn if another one failed meanwhile.
-    fn started(&self, done: &Result<Connection, ClientError>, had_turn: bool, moves: u64) {
+    fn record_outcome(&self, done: &Result<Connection, ClientError>, had_permit: bool, generation: u64) {
         let mut supervision = self.supervision();
-        if !supervision.awaits(moves) {
+        if !supervision.is_current(generation) {
             return;
         }
         match done {
             Ok(connection) => {
                 supervision.server = Some(connection.server().clone());
                 supervision.era = Some(connection.server().era());
-                self.budget.came_up();
+                self.budget.record_success();
                 supervision.enter(Phase::Ready {
                     connection: connection.clone(),
                 });
                 if supervision.starts > 1 {
-                    self.changes.opened_anew();
+                    self.notifier.reopened();
                 }
             }
-            Err(error) if !had_turn => {
+            Err(error) if !had_permit => {
                 let retry_in = match error.kind() {
                     ClientErrorKind::Unavailable { retry_in, .. } => *retry_in,
                     _ => Duration::ZERO,
                 };
-                supervision.put_off(retry_in);
+                supervision.pause_for(retry_in);
             }
             Err(error) => {
                 // Maybe it speaks another one by now.
                 supervision.era = None;
-                supervision.failed(error, None, Instant::now());
+                supervision.record_failure(error, None, Instant::now());
             }
         }
     }

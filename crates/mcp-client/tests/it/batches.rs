@@ -44,7 +44,8 @@ async fn connect(revision: &str, next: &str) -> (Connection, Peer, Vec<Value>) {
         }
         (peer, said)
     };
-    let (connection, (peer, said)) = tokio::join!(Connection::over(reader, writer, options()), opening);
+    let (connection, (peer, said)) =
+        tokio::join!(Connection::from_streams(reader, writer, options()), opening);
     (connection.unwrap(), peer, said)
 }
 
@@ -83,7 +84,7 @@ async fn each_message_of_a_batch_is_taken_as_if_it_came_alone() {
         answers.contains(&pong()) && answers.contains(&roots()),
         "{answers:?}"
     );
-    assert_eq!(connection.counters().garbage, 2);
+    assert_eq!(connection.stats().garbage, 2);
     works(&connection, &mut peer).await;
     // The end of the stream ends a line as well.
     let last = call(&connection, within(7));
@@ -182,9 +183,9 @@ async fn batches_come_over_http_in_every_form() {
         answered(&server, &pong()).await;
         answered(&server, &roots()).await;
         assert_eq!(connection.changes().borrow().tools, 1);
-        assert_eq!(connection.counters().garbage, 1);
+        assert_eq!(connection.stats().garbage, 1);
     }
-    for (body, says) in [
+    for (body, expected) in [
         (format!("[{PING}]"), "the body is a batch without the answer"),
         ("[]".to_owned(), "the body is a batch without the answer"),
         (
@@ -196,7 +197,7 @@ async fn batches_come_over_http_in_every_form() {
         let (_server, connection) = serving(move |seen| json(&about(seen, &body)), None).await;
         let error = connection.request("tools/call", None, within(30)).await;
         let error = error.unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 

@@ -131,7 +131,7 @@ async fn a_post_of_http_and_sse_leaves_as_a_whole() {
     };
     let server = Server::start_early(early, move |seen| {
         if seen.method == "GET" {
-            return Reply::Events(stream.lock().unwrap().take().unwrap());
+            return Reply::EventReceiver(stream.lock().unwrap().take().unwrap());
         }
         let answer = match seen.body["method"].as_str() {
             Some("initialize") => Some(crate::support::peer::OPENED),

@@ -1,7 +1,7 @@
 //! How a connection is opened, and the lists that are read over it.
 
 use mcp_client::{
-    ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, ListCut, PageLimits,
+    ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, ListTruncation, PageLimits,
 };
 use mcp_wire::Era;
 use serde_json::Value;
@@ -15,7 +15,7 @@ async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Con
         era,
         ..ConnectionOptions::default()
     };
-    let (connection, ()) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, ()) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         script(&mut peer).await;
         // Stays to the end of the test.
         std::mem::drop(tokio::spawn(async move {
@@ -46,13 +46,13 @@ async fn what_initialize_says() {
         ("2024-11-05", Era::Legacy)
     );
     assert_eq!(server.capabilities.as_str(), r#"{"x":1e2}"#);
-    assert!(server.offers("x") && !server.offers("tools"));
+    assert!(server.has_capability("x") && !server.has_capability("tools"));
     assert_eq!((server.name(), server.instructions.as_ref()), (None, None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn openings_that_fail() {
-    for (answer, says) in [
+    for (answer, expected) in [
         (
             r#""result":{"protocolVersion":"1999-01-01","capabilities":{}}"#,
             "revision `1999-01-01`",
@@ -75,7 +75,7 @@ async fn openings_that_fail() {
         let ClientErrorKind::StartFailed { reason, .. } = error.kind() else {
             panic!("{error}")
         };
-        assert!(reason.contains(says), "{reason}");
+        assert!(reason.contains(expected), "{reason}");
         assert!(!error.was_sent());
     }
     let silent = open(EraChoice::Auto, async |peer: &mut Peer| {
@@ -95,7 +95,7 @@ async fn a_server_of_the_other_era_is_found_out() {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let using = tokio::spawn(async move {
-        let connection = Connection::over(reader, writer, ConnectionOptions::default())
+        let connection = Connection::from_streams(reader, writer, ConnectionOptions::default())
             .await
             .unwrap();
         assert_eq!(
@@ -185,7 +185,7 @@ async fn lists_without_end() {
     let long = format!(r#"{{"tools":["{}"]}}"#, "x".repeat(1000));
     let many = format!(r#"{{"tools":[{}1]}}"#, "1,".repeat(20));
     let padded = format!(r#"{{"tools":[],"nextCursor":"N","_meta":"{}"}}"#, "x".repeat(300));
-    for (page, says) in [
+    for (page, expected) in [
         (r#"{"tools":[1],"nextCursor":"same"}"#, "has a cursor twice"),
         (r#"{"tools":[1],"nextCursor":"N"}"#, "has more pages than allowed"),
         (long.as_str(), "is longer than allowed"),
@@ -206,7 +206,7 @@ async fn lists_without_end() {
             .await;
         }
         let error = listing.await.unwrap().unwrap_err();
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -227,20 +227,30 @@ async fn lists_are_read_as_far_as_allowed() {
     for (page, cut, n_entries, n_pages) in [
         (
             r#"{"tools":[1,2],"nextCursor":"same"}"#,
-            Some(ListCut::RepeatedCursor),
+            Some(ListTruncation::RepeatedCursor),
             4,
             2,
         ),
-        (r#"{"tools":[1],"nextCursor":"N"}"#, Some(ListCut::Pages), 3, 3),
+        (
+            r#"{"tools":[1],"nextCursor":"N"}"#,
+            Some(ListTruncation::Pages),
+            3,
+            3,
+        ),
         (
             r#"{"tools":[1,2,3],"nextCursor":"N"}"#,
-            Some(ListCut::Entries),
+            Some(ListTruncation::Entries),
             5,
             2,
         ),
-        (r#"{"tools":[1,2,3,4,5,6,7]}"#, Some(ListCut::Entries), 5, 1),
-        (long.as_str(), Some(ListCut::Bytes), 2, 1),
-        (padded.as_str(), Some(ListCut::Bytes), 1, 1),
+        (
+            r#"{"tools":[1,2,3,4,5,6,7]}"#,
+            Some(ListTruncation::Entries),
+            5,
+            1,
+        ),
+        (long.as_str(), Some(ListTruncation::Bytes), 2, 1),
+        (padded.as_str(), Some(ListTruncation::Bytes), 1, 1),
         (r#"{"tools":[1,2,3,4,5]}"#, None, 5, 1),
     ] {
         let (connection, mut peer) = connect().await;
@@ -253,7 +263,7 @@ async fn lists_are_read_as_far_as_allowed() {
         }
         let listed = listing.await.unwrap().unwrap();
         assert_eq!(
-            (listed.cut, listed.entries.len(), count),
+            (listed.truncation, listed.entries.len(), count),
             (cut, n_entries, n_pages),
             "{page}"
         );
@@ -321,7 +331,7 @@ async fn the_newest_era_that_a_stdio_server_speaks() {
                 }
             }
         });
-        let connection = Connection::over(reader, writer, options).await;
+        let connection = Connection::from_streams(reader, writer, options).await;
         let era = connection
             .as_ref()
             .ok()

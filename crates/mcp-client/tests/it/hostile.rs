@@ -34,7 +34,7 @@ async fn a_server_that_never_answers_is_told_that_nobody_waits() {
     // The answer that comes after all is nobody's.
     peer.answer(id, "{}").await;
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().unmatched, 1);
+    assert_eq!(connection.stats().unmatched, 1);
 }
 
 /// What a server sends instead of an answer, with `ID` in the place of the id, and what becomes of the call.
@@ -159,7 +159,7 @@ async fn an_error_without_an_id_blames_nobody_when_there_are_two() {
     for call in calls {
         assert!(call.await.unwrap().is_ok());
     }
-    assert_eq!(connection.counters().unmatched, 1);
+    assert_eq!(connection.stats().unmatched, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,7 +218,7 @@ async fn what_a_server_says_unasked_at_too_great_a_length_fails_no_call() {
     );
     peer.answer(id, "{}").await;
     called.await.unwrap().unwrap();
-    assert_eq!(connection.counters().oversize, 2);
+    assert_eq!(connection.stats().oversize, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +244,7 @@ async fn garbage_without_end_closes_the_connection() {
         "the connection is closed: the server writes lines that are no messages"
     );
     assert!(connection.is_closed());
-    assert_eq!(connection.counters().garbage, 2998);
+    assert_eq!(connection.stats().garbage, 2998);
 }
 
 #[tokio::test(start_paused = true)]
@@ -331,7 +331,7 @@ async fn a_flood_of_notifications_and_requests_holds_nothing_up() {
     }
     peer.answer(id, "{}").await;
     assert!(pending.await.unwrap().is_ok());
-    let counters = connection.counters();
+    let counters = connection.stats();
     assert_eq!(counters.notifications, 10_000);
     assert!(counters.dropped > 3000, "{counters:?}");
 }
@@ -360,7 +360,7 @@ async fn requests_of_the_server() {
             (&Value::from(7), &Value::from(-32601))
         );
     }
-    assert_eq!(connection.counters().refused, 4);
+    assert_eq!(connection.stats().refused, 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -372,7 +372,7 @@ async fn an_answer_that_comes_twice_is_counted() {
     peer.answer(id, r#"{"n":2}"#).await;
     assert_eq!(pending.await.unwrap().unwrap().as_str(), r#"{"n":1}"#);
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().unmatched, 1);
+    assert_eq!(connection.stats().unmatched, 1);
 }
 
 /// Options that note what happens in order.

@@ -31,7 +31,7 @@ async fn events_come_in_order_to_all_who_listen() {
     let (connection, mut peer) = connect().await;
     peer.send(log(0)).await;
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().notifications, 1, "nobody listened");
+    assert_eq!(connection.stats().notifications, 1, "nobody listened");
     let mut listening = [connection.events(), connection.events()];
     for n in 1..=3 {
         peer.send(log(n)).await;
@@ -78,7 +78,7 @@ async fn what_comes_before_an_answer_is_handed_over_before_it() {
         calling.await.unwrap().unwrap();
         assert_eq!(seen.lock().unwrap().len(), n);
     }
-    assert_eq!(connection.counters().notifications, 0, "they were taken");
+    assert_eq!(connection.stats().notifications, 0, "they were taken");
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +166,7 @@ async fn subscriptions_over_stdio() {
         era: EraChoice::Modern,
         ..ConnectionOptions::default()
     };
-    let (connection, mut peer) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, mut peer) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         let id = peer.request("server/discover").await;
         peer.answer(id, MODERN).await;
         peer
@@ -226,10 +226,7 @@ async fn subscriptions_over_stdio() {
     connection.unsubscribe("u", within(5)).await.unwrap();
     assert_eq!(subscription(&mut peer).await.1, json!({"toolsListChanged": true}));
     assert_eq!(
-        (
-            connection.counters().unmatched,
-            connection.counters().notifications
-        ),
+        (connection.stats().unmatched, connection.stats().notifications),
         (0, 0)
     );
 }
@@ -368,7 +365,7 @@ async fn notifications_of_a_call() {
     let mut events = connection.events();
     let seen = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&seen);
-    let mut options = RequestOptions::within(Duration::from_secs(20));
+    let mut options = RequestOptions::with_timeout(Duration::from_secs(20));
     options.on_notification = Some(Arc::new(move |event| {
         assert_eq!(event.method, "notifications/message");
         counted.fetch_add(1, Ordering::SeqCst);

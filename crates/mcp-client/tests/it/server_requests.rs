@@ -67,7 +67,7 @@ async fn only_what_has_a_handler_is_declared() {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
     let (options, _gate) = with_handlers(EraChoice::Auto, 0);
-    let (connection, ()) = tokio::join!(Connection::over(reader, writer, options), async {
+    let (connection, ()) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         let message = peer.next().await;
         assert_eq!(
             message["params"]["capabilities"],
@@ -142,7 +142,7 @@ async fn what_is_answered_to_requests_that_go_wrong() {
         (&json!(6), &json!(-32600))
     );
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().refused, 1 + 36 + 1);
+    assert_eq!(connection.stats().refused, 1 + 36 + 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +254,7 @@ async fn rounds_of_input() {
 
 #[tokio::test(start_paused = true)]
 async fn input_that_is_not_given() {
-    for (wanted, says) in [
+    for (wanted, expected) in [
         (WANTED, "which this client does not offer"),
         (
             r#"{"resultType":"input_required","requestState":"for ever"}"#,
@@ -289,7 +289,7 @@ async fn input_that_is_not_given() {
             matches!(error.kind(), ClientErrorKind::Unsupported(_)) && rounds <= 16,
             "{error}"
         );
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -523,7 +523,7 @@ async fn a_stream_that_never_gets_anywhere_ends_at_the_deadline() {
     })
     .await;
     let connection = open(&server, ConnectionOptions::default()).await.unwrap();
-    let options = mcp_client::RequestOptions::within(Duration::from_millis(700));
+    let options = mcp_client::RequestOptions::with_timeout(Duration::from_millis(700));
     let call = connection.request("tools/call", None, options);
     let error = timeout(PATIENCE, call).await.unwrap().unwrap_err();
     assert!(

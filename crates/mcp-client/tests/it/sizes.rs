@@ -45,7 +45,7 @@ async fn a_line_is_refused_when_it_is_too_long_and_not_when_it_ends() {
     assert_eq!(peer.flood(100 * MEBIBYTE).await, 100 * MEBIBYTE);
     peer.send("\"}]}}").await;
     works(&connection, &mut peer).await;
-    assert_eq!(connection.counters().oversize, 1);
+    assert_eq!(connection.stats().oversize, 1);
     let grown = resident_peak() - before;
     assert!(grown < MEMORY, "memory grew by {grown} bytes");
 }

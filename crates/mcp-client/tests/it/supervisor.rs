@@ -6,7 +6,7 @@ use std::{
 };
 
 use mcp_client::{
-    ClientErrorKind, Command, Endpoint, HealthCheck, OnStatus, RequestOptions, State, Upstream,
+    ClientErrorKind, Command, Endpoint, HealthCheck, OnStatus, RequestOptions, ServerState, Upstream,
     UpstreamOptions,
 };
 use tokio::time::{sleep, timeout};
@@ -21,7 +21,7 @@ fn fixture(mode: &str) -> Endpoint {
 
 /// Keeps every state that it is told of.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<State>>>);
+struct Told(Arc<Mutex<Vec<ServerState>>>);
 
 impl Told {
     fn options(&self) -> UpstreamOptions {
@@ -34,11 +34,11 @@ impl Told {
         }
     }
 
-    fn states(&self) -> Vec<State> {
+    fn states(&self) -> Vec<ServerState> {
         self.0.lock().unwrap().clone()
     }
 
-    async fn come_to(&self, states: &[State]) {
+    async fn come_to(&self, states: &[ServerState]) {
         let there = async {
             while self.states() != states {
                 sleep(Duration::from_millis(5)).await;
@@ -55,16 +55,16 @@ async fn every_state_is_told_in_its_turn_and_an_end_without_being_asked() {
     let upstream = Upstream::new(fixture("exit-mid-call"), told.options());
     assert!(told.states().is_empty());
     upstream.connection().await.unwrap();
-    assert_eq!(told.states(), [State::Starting, State::Ready]);
+    assert_eq!(told.states(), [ServerState::Starting, ServerState::Ready]);
     upstream
         .request("tools/call", None, within(20))
         .await
         .unwrap_err();
     // Nobody looks after the server any more.
-    let ended = [State::Starting, State::Ready, State::Backoff];
+    let ended = [ServerState::Starting, ServerState::Ready, ServerState::Backoff];
     told.come_to(&ended).await;
     timeout(PATIENCE, upstream.shutdown()).await.unwrap();
-    let stopped = [&ended[..], &[State::Stopped]].concat();
+    let stopped = [&ended[..], &[ServerState::Stopped]].concat();
     assert_eq!(told.states(), stopped);
 }
 
@@ -100,7 +100,7 @@ async fn a_server_that_is_not_well_has_not_started() {
         let connection = upstream.connection().await;
         assert_eq!(connection.is_ok(), is_well);
         let Err(error) = connection else {
-            assert_eq!(told.states(), [State::Starting, State::Ready]);
+            assert_eq!(told.states(), [ServerState::Starting, ServerState::Ready]);
             continue;
         };
         assert!(
@@ -111,7 +111,7 @@ async fn a_server_that_is_not_well_has_not_started() {
             error.to_string(),
             "the server did not start: its health check failed: `status` says: the database is away"
         );
-        assert_eq!(told.states(), [State::Starting, State::Backoff]);
+        assert_eq!(told.states(), [ServerState::Starting, ServerState::Backoff]);
         let again = upstream.connection().await.unwrap_err();
         assert!(
             matches!(again.kind(), ClientErrorKind::Unavailable { .. }),
@@ -152,7 +152,11 @@ async fn a_health_check_without_a_tool_asks_whether_the_server_is_there() {
     let connection = upstream.connection().await.unwrap();
     let ask = |check: HealthCheck| {
         let connection = connection.clone();
-        async move { check.ask(&connection, RequestOptions::within(PATIENCE)).await }
+        async move {
+            check
+                .run(&connection, RequestOptions::with_timeout(PATIENCE))
+                .await
+        }
     };
     ask(HealthCheck::Ping).await.unwrap();
     let by_tool = HealthCheck::Tool {

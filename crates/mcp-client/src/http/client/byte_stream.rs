@@ -30,7 +30,7 @@ pub(super) const MAX_HEAD: usize = 16 * 1024;
 /// Progress of one exchange. The parts of a connection that each see a piece of it share it; all of them belong to one task
 /// at a time.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ExchangeProgress {
     /// Set when the first byte of the request has left.
     has_begun: AtomicBool,
     /// Set when hyper has taken the whole body.
@@ -45,7 +45,7 @@ pub(super) struct Progress {
     n_received: AtomicUsize,
 }
 
-impl Progress {
+impl ExchangeProgress {
     /// Starts again, for the next exchange.
     pub(super) fn reset(&self) {
         let Self {
@@ -91,18 +91,18 @@ impl Progress {
 /// unasked. tokio says "nothing there" also when the task has used up its budget, or when the reactor has not run since
 /// something came. A request that is sent all the same would be lost, or be given the answer to nothing.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct CheckedSocket {
     stream: TcpStream,
-    progress: Arc<Progress>,
+    progress: Arc<ExchangeProgress>,
 }
 
-impl Socket {
-    pub(super) fn new(stream: TcpStream, progress: Arc<Progress>) -> Self {
+impl CheckedSocket {
+    pub(super) fn new(stream: TcpStream, progress: Arc<ExchangeProgress>) -> Self {
         Self { stream, progress }
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for CheckedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for CheckedSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -158,7 +158,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 /// The stream as hyper uses it. It notes the progress of the exchange.
 pub(super) struct TrackedStream {
     pub(super) stream: Box<dyn ByteStream>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<ExchangeProgress>,
 }
 
 impl TrackedStream {
@@ -234,11 +234,11 @@ impl AsyncWrite for TrackedStream {
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Full<Bytes>,
-    progress: Arc<Progress>,
+    progress: Arc<ExchangeProgress>,
 }
 
 impl RequestBody {
-    pub(super) fn new(body: Bytes, progress: Arc<Progress>) -> Self {
+    pub(super) fn new(body: Bytes, progress: Arc<ExchangeProgress>) -> Self {
         progress.is_taken.store(body.is_empty(), Relaxed);
         let body = Full::new(body);
         Self { body, progress }

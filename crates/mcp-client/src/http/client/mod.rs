@@ -15,10 +15,10 @@ use url::Url;
 
 #[cfg(feature = "websocket")]
 pub(crate) use self::pool::innermost;
-use self::pool::{CONNECT, Pool};
+use self::pool::{CONNECT_TIMEOUT, Pool};
 pub(crate) use self::{
     pool::{Headers, TransportError},
-    response::{HttpAnswer, is_final},
+    response::{HttpResponse, is_permanent_refusal},
 };
 use crate::{ClientError, ClientErrorKind};
 
@@ -29,7 +29,7 @@ pub(crate) struct HttpClient(Arc<Pool>);
 
 /// How long a connection is silent before it is asked whether it is still there, how long between two questions, and how many of
 /// them stay without an answer.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_RETRIES: u32 = 3;
 
 impl HttpClient {
@@ -42,22 +42,22 @@ impl HttpClient {
             ClientError::new(ClientErrorKind::Invalid(
                 "the server's URL is not valid".to_owned(),
             ))
-            .because(error)
+            .with_source(error)
         })?;
         let is_secure = url.scheme() == "https";
         let tls = is_secure.then(tls::configuration).transpose()?;
         Pool::new(tcp_connector(), tls, uri, headers).map(Self)
     }
 
-    pub(crate) async fn post(&self, headers: Headers, body: Bytes) -> Result<HttpAnswer, TransportError> {
+    pub(crate) async fn post(&self, headers: Headers, body: Bytes) -> Result<HttpResponse, TransportError> {
         self.send(Method::POST, headers, body).await
     }
 
-    pub(crate) async fn get(&self, headers: Headers) -> Result<HttpAnswer, TransportError> {
+    pub(crate) async fn get(&self, headers: Headers) -> Result<HttpResponse, TransportError> {
         self.send(Method::GET, headers, Bytes::new()).await
     }
 
-    pub(crate) async fn delete(&self, headers: Headers) -> Result<HttpAnswer, TransportError> {
+    pub(crate) async fn delete(&self, headers: Headers) -> Result<HttpResponse, TransportError> {
         self.send(Method::DELETE, headers, Bytes::new()).await
     }
 
@@ -66,7 +66,7 @@ impl HttpClient {
         method: Method,
         headers: Headers,
         body: Bytes,
-    ) -> Result<HttpAnswer, TransportError> {
+    ) -> Result<HttpResponse, TransportError> {
         let answer = self.0.send(method, headers, body).await?;
         match answer.header(header::CONTENT_ENCODING.as_str()) {
             None | Some("identity") => Ok(answer),
@@ -85,10 +85,10 @@ pub(crate) fn tcp_connector() -> HttpConnector {
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     // Who only listens would not notice that the network has gone.
-    tcp.set_keepalive(Some(KEEPALIVE));
-    tcp.set_keepalive_interval(Some(KEEPALIVE));
+    tcp.set_keepalive(Some(KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
-    tcp.set_connect_timeout(Some(CONNECT));
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
     tcp
 }
 

@@ -8,19 +8,19 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
 use super::{
-    http1::{Connection, Fault},
+    http1::{Connection, Http1Error},
     pool::{Pool, innermost},
 };
 use crate::ClientError;
 
 /// An answer whose body has yet to be read.
-pub(crate) struct HttpAnswer {
+pub(crate) struct HttpResponse {
     response: Response<Incoming>,
     /// The connection that the body comes over, and the pool that it belongs to; `None` over HTTP/2, where a task reads it.
     over: Option<(Box<Connection>, Arc<Pool>)>,
 }
 
-impl HttpAnswer {
+impl HttpResponse {
     /// An answer over a connection of HTTP/1.1.
     pub(super) fn over(connection: Box<Connection>, response: Response<Incoming>, pool: Arc<Pool>) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl HttpAnswer {
     }
 
     /// Whether the body is a stream of events.
-    pub(crate) fn is_stream(&self) -> bool {
+    pub(crate) fn is_event_stream(&self) -> bool {
         const ESSENCE: &[u8] = b"text/event-stream";
         let content_type = self.header(CONTENT_TYPE.as_str()).unwrap_or_default();
         let start = content_type.as_bytes().get(..ESSENCE.len());
@@ -64,11 +64,14 @@ impl HttpAnswer {
         let body = self.response.body_mut();
         if let Some((connection, _)) = &mut self.over {
             let chunk = poll_fn(|cx| connection.poll_chunk(body, cx)).await;
-            return chunk.map_err(|fault| ClientError::from(fault).sent(true));
+            return chunk.map_err(|fault| ClientError::from(fault).with_sent(true));
         }
         while let Some(frame) = body.frame().await {
-            let frame =
-                frame.map_err(|error| ClientError::closed(innermost(&error)).sent(true).because(error))?;
+            let frame = frame.map_err(|error| {
+                ClientError::closed(innermost(&error))
+                    .with_sent(true)
+                    .with_source(error)
+            })?;
             // Anything else is trailers, which say nothing.
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
@@ -84,7 +87,7 @@ impl HttpAnswer {
         match &mut self.over {
             Some((connection, _)) => poll_fn(|cx| connection.poll_sent(body, cx))
                 .await
-                .map_err(|fault| ClientError::from(fault).sent(true)),
+                .map_err(|fault| ClientError::from(fault).with_sent(true)),
             // Its connection goes on by itself.
             None => Ok(()),
         }
@@ -99,15 +102,15 @@ impl HttpAnswer {
         let whole = connection.whole(self.response.body_mut(), length).await;
         whole
             .map(Some)
-            .map_err(|fault| ClientError::from(fault).sent(true))
+            .map_err(|fault| ClientError::from(fault).with_sent(true))
     }
 }
 
-impl Drop for HttpAnswer {
+impl Drop for HttpResponse {
     /// Gives the connection back if nothing of the answer is left to come, or closes it.
     fn drop(&mut self) {
         if let Some((mut connection, pool)) = self.over.take()
-            && connection.settle(self.response.body_mut())
+            && connection.finish_exchange(self.response.body_mut())
         {
             pool.put_back(connection);
         }
@@ -115,16 +118,16 @@ impl Drop for HttpAnswer {
 }
 
 /// Whether a refusal says no for good: not too early, too many, or a fault that may pass.
-pub(crate) fn is_final(status: u16) -> bool {
+pub(crate) fn is_permanent_refusal(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 408 | 425 | 429)
 }
 
-impl From<Fault> for ClientError {
-    fn from(fault: Fault) -> Self {
+impl From<Http1Error> for ClientError {
+    fn from(fault: Http1Error) -> Self {
         match fault {
-            Fault::Malformed(_) => Self::protocol(fault.to_string()),
-            Fault::Io(error) => Self::closed(error.to_string()).because(error),
-            Fault::Ended(_) => Self::closed(fault.to_string()),
+            Http1Error::Malformed(_) => Self::protocol(fault.to_string()),
+            Http1Error::Io(error) => Self::closed(error.to_string()).with_source(error),
+            Http1Error::Ended(_) => Self::closed(fault.to_string()),
         }
     }
 }

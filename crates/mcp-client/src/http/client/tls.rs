@@ -13,31 +13,31 @@ use crate::{ClientError, ClientErrorKind};
 /// The settings of TLS: the certificates that this machine trusts or, where it has none, those of Mozilla's list.
 /// They are looked for once: to read and keep them for each connection costs more than the connection.
 pub(crate) fn configuration() -> Result<ClientConfig, ClientError> {
-    static KNOWN: OnceLock<ClientConfig> = OnceLock::new();
-    if let Some(configuration) = KNOWN.get() {
+    static CONFIGURATION: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(configuration) = CONFIGURATION.get() {
         return Ok(configuration.clone());
     }
-    let configuration = make().map_err(|error| {
-        ClientError::new(ClientErrorKind::Invalid("TLS cannot be set up".to_owned())).because(error)
+    let configuration = build().map_err(|error| {
+        ClientError::new(ClientErrorKind::Invalid("TLS cannot be set up".to_owned())).with_source(error)
     })?;
-    Ok(KNOWN.get_or_init(|| configuration).clone())
+    Ok(CONFIGURATION.get_or_init(|| configuration).clone())
 }
 
-fn make() -> Result<ClientConfig, rustls::Error> {
+fn build() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    trusting_platform(Arc::clone(&provider)).or_else(|_| {
+    with_platform_roots(Arc::clone(&provider)).or_else(|_| {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-        trusting(provider, roots)
+        with_roots(provider, roots)
     })
 }
 
-fn trusting_platform(provider: Arc<CryptoProvider>) -> Result<ClientConfig, rustls::Error> {
+fn with_platform_roots(provider: Arc<CryptoProvider>) -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(builder.with_platform_verifier()?.with_no_client_auth())
 }
 
-fn trusting(provider: Arc<CryptoProvider>, roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+fn with_roots(provider: Arc<CryptoProvider>, roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

@@ -46,15 +46,15 @@ const BUFFER: usize = 64 * 1024;
 /// Size of the buffer that frames are read into, in bytes.
 const READ_BUFFER: usize = 16 * 1024;
 /// How much of the body of a refusal is told, in characters.
-const EXCERPT: usize = 256;
+const MAX_EXCERPT: usize = 256;
 /// How long the server may take to read that the connection is closed.
-const CLOSING: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const SUBPROTOCOL: &str = "mcp";
 
 type Socket = WebSocketStream<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>;
 
 /// Carries messages between an open WebSocket and the lines of a connection.
-pub(crate) struct Carrier {
+pub(crate) struct Bridge {
     socket: Socket,
     lines: DuplexStream,
     /// Maximum size of a message of the server, in bytes.
@@ -65,17 +65,17 @@ pub(crate) struct Carrier {
 pub(crate) async fn open(
     endpoint: &HttpEndpoint,
     options: &ConnectionOptions,
-) -> Result<(DuplexStream, Carrier), ClientError> {
+) -> Result<(DuplexStream, Bridge), ClientError> {
     let limit = options.start_timeout;
     let opened = timeout(limit, connect(endpoint, options.max_message)).await;
     let socket = opened.map_err(|_| ClientError::new(ClientErrorKind::Timeout(limit)))??;
     let (ours, theirs) = duplex(BUFFER);
-    let carrier = Carrier {
+    let bridge = Bridge {
         socket,
         lines: theirs,
         limit: options.max_message,
     };
-    Ok((ours, carrier))
+    Ok((ours, bridge))
 }
 
 async fn connect(endpoint: &HttpEndpoint, limit: usize) -> Result<Socket, ClientError> {
@@ -114,7 +114,8 @@ fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError>
             "the header `{name}` cannot be set: the client sets what opens a WebSocket"
         )));
     }
-    let unusable = |error: http::Error| invalid("the server's URL is not valid".to_owned()).because(error);
+    let unusable =
+        |error: http::Error| invalid("the server's URL is not valid".to_owned()).with_source(error);
     let uri: Uri = endpoint
         .url
         .as_str()
@@ -164,7 +165,7 @@ fn refusal(response: &http::Response<Option<Vec<u8>>>) -> ClientError {
             let body = response.body().as_deref().unwrap_or_default();
             ClientErrorKind::HttpStatus {
                 status,
-                body: String::from_utf8_lossy(body).chars().take(EXCERPT).collect(),
+                body: String::from_utf8_lossy(body).chars().take(MAX_EXCERPT).collect(),
                 retry_after: text(header::RETRY_AFTER),
             }
         }
@@ -183,7 +184,7 @@ fn fault_error(fault: Fault, limit: usize) -> ClientError {
         Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             ClientError::closed("the server closed the connection")
         }
-        Fault::Io(error) => ClientError::closed(error.to_string()).because(error),
+        Fault::Io(error) => ClientError::closed(error.to_string()).with_source(error),
         Fault::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
             ClientError::closed("the server closed the connection")
         }
@@ -191,7 +192,7 @@ fn fault_error(fault: Fault, limit: usize) -> ClientError {
     }
 }
 
-impl Carrier {
+impl Bridge {
     /// Carries messages until either side ends. Why it ended goes to `reason` before the lines end, and what the server
     /// said before is read from them first.
     pub(crate) async fn run(self, mut end: watch::Receiver<bool>, reason: Arc<OnceLock<ClientError>>) {
@@ -202,10 +203,10 @@ impl Carrier {
             // The signal ends with the connection.
             let _ = end.wait_for(|ended| *ended).await;
         };
-        let mut receiving = Receiving { stream, limit };
+        let mut receiver = Receiver { stream, limit };
         let close = tokio::select! {
             () = ended => CloseCode::Normal,
-            ended = receiving.run(&mut writer) => {
+            ended = receiver.run(&mut writer) => {
                 let code = ended.code;
                 let _ = reason.set(ended.error);
                 let _ = writer.shutdown().await;
@@ -222,26 +223,26 @@ impl Carrier {
             reason: Utf8Bytes::default(),
         };
         // A server that reads no more has no say in how long this takes.
-        let _ = timeout(CLOSING, sink.send(Message::Close(Some(frame)))).await;
+        let _ = timeout(CLOSE_TIMEOUT, sink.send(Message::Close(Some(frame)))).await;
     }
 }
 
 /// Why the server says no more, and what it is told.
-struct Ended {
+struct EndOfStream {
     error: ClientError,
     code: CloseCode,
 }
 
 /// The direction from the server.
-struct Receiving {
+struct Receiver {
     stream: SplitStream<Socket>,
     limit: usize,
 }
 
-impl Receiving {
+impl Receiver {
     /// Writes what the server says as lines.
-    async fn run(&mut self, writer: &mut WriteHalf<DuplexStream>) -> Ended {
-        let ended = |error, code| Ended { error, code };
+    async fn run(&mut self, writer: &mut WriteHalf<DuplexStream>) -> EndOfStream {
+        let ended = |error, code| EndOfStream { error, code };
         loop {
             match self.stream.next().await {
                 Some(Ok(Message::Text(text))) => {
@@ -261,7 +262,10 @@ impl Receiving {
                 // Pings are answered when the next message is read.
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(frame))) => {
-                    return ended(ClientError::closed(farewell(frame.as_ref())), CloseCode::Normal);
+                    return ended(
+                        ClientError::closed(close_message(frame.as_ref())),
+                        CloseCode::Normal,
+                    );
                 }
                 Some(Err(fault)) => {
                     let code = match &fault {
@@ -282,7 +286,7 @@ impl Receiving {
 }
 
 /// How the server closed, in words.
-fn farewell(frame: Option<&CloseFrame>) -> String {
+fn close_message(frame: Option<&CloseFrame>) -> String {
     match frame {
         Some(CloseFrame { code, reason }) if !reason.is_empty() => {
             format!(

@@ -10,9 +10,9 @@ use tokio::{io::DuplexStream, sync::watch};
 use super::HttpEndpoint;
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
-pub(crate) struct Carrier(Infallible);
+pub(crate) struct Bridge(Infallible);
 
-impl Carrier {
+impl Bridge {
     pub(crate) async fn run(self, _: watch::Receiver<bool>, _: Arc<OnceLock<ClientError>>) {
         match self.0 {}
     }
@@ -22,7 +22,7 @@ impl Carrier {
 pub(crate) async fn open(
     _: &HttpEndpoint,
     _: &ConnectionOptions,
-) -> Result<(DuplexStream, Carrier), ClientError> {
+) -> Result<(DuplexStream, Bridge), ClientError> {
     let detail = "this build was made without WebSocket (feature `websocket`)";
     Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())))
 }

@@ -143,12 +143,12 @@ async fn odd_answers() {
         Result(&'static str),
         Rpc(i64),
         Protocol(&'static str),
-        Status(u16),
+        ServerStatus(u16),
         Auth(u16),
         TooLarge,
         Closed,
     }
-    use Expect::{Auth, Closed, Protocol, Result, Rpc, Status, TooLarge};
+    use Expect::{Auth, Closed, Protocol, Result, Rpc, ServerStatus, TooLarge};
     type Make = fn(&Seen) -> Reply;
     let cases: &[(&str, Make, Expect)] = &[
         (
@@ -251,12 +251,12 @@ async fn odd_answers() {
         (
             "a fault",
             |_| status("500 Internal Server Error", "", "oh"),
-            Status(500),
+            ServerStatus(500),
         ),
         (
             "a redirect",
             |_| status("307 Temporary Redirect", "location: http://127.0.0.1:1/\r\n", ""),
-            Status(307),
+            ServerStatus(307),
         ),
         (
             "a refusal",
@@ -306,7 +306,7 @@ async fn odd_answers() {
                     (Protocol(says), ClientErrorKind::Protocol(text)) => {
                         assert!(text.contains(says), "{name}: {text}");
                     }
-                    (Status(expected), ClientErrorKind::HttpStatus { status, .. }) => {
+                    (ServerStatus(expected), ClientErrorKind::HttpStatus { status, .. }) => {
                         assert_eq!(status, expected, "{name}");
                     }
                     (Auth(expected), ClientErrorKind::Auth { status, .. }) => {
@@ -331,7 +331,7 @@ async fn odd_answers() {
 async fn a_call_without_an_answer_is_cancelled() {
     let (server, connection) = serving(|_| Reply::Silence).await;
     let start = Instant::now();
-    let options = RequestOptions::within(Duration::from_millis(200));
+    let options = RequestOptions::with_timeout(Duration::from_millis(200));
     let error = call(&connection, options).await.unwrap_err();
     assert!(
         matches!(error.kind(), ClientErrorKind::Timeout(_)) && error.was_sent(),
@@ -357,7 +357,7 @@ async fn a_cancellation_does_not_wait_for_another() {
     .await;
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     for _ in 0..3 {
-        let options = RequestOptions::within(Duration::from_millis(50));
+        let options = RequestOptions::with_timeout(Duration::from_millis(50));
         call(&connection, options).await.unwrap_err();
     }
     let all_told = async {
@@ -390,9 +390,12 @@ async fn a_caller_that_leaves_cancels() {
 async fn a_stream_that_goes_quiet_is_left_at_the_deadline() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: waiting\n\n";
     let (_server, connection) = serving(|_| Reply::Bytes(vec![head.to_vec()])).await;
-    let error = call(&connection, RequestOptions::within(Duration::from_millis(200)))
-        .await
-        .unwrap_err();
+    let error = call(
+        &connection,
+        RequestOptions::with_timeout(Duration::from_millis(200)),
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error.kind(), ClientErrorKind::Timeout(_)), "{error}");
     assert!(call(&connection, within(20)).await.is_ok());
 }

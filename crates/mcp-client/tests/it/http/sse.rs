@@ -114,7 +114,7 @@ fn options() -> ConnectionOptions {
 async fn a_server_of_the_old_transport() {
     let url = server("/messages?session=1").await;
     let endpoint = HttpEndpoint::new(&url).unwrap();
-    for endpoint in [endpoint.clone().or_sse(), endpoint.clone()] {
+    for endpoint in [endpoint.clone().with_sse_fallback(), endpoint.clone()] {
         let opening = async {
             match Connection::http(&endpoint, options()).await {
                 Err(error) => {
@@ -187,7 +187,7 @@ async fn callers_that_leave_make_room_for_others() {
 
 #[tokio::test]
 async fn places_that_are_not_posted_to() {
-    for (place, says) in [
+    for (place, expected) in [
         ("//a:b@HOST/messages?session=1", "user or a password"),
         ("//a@HOST/messages?session=1", "user or a password"),
         ("//:b@HOST/messages?session=1", "user or a password"),
@@ -204,7 +204,7 @@ async fn places_that_are_not_posted_to() {
         let endpoint = HttpEndpoint::new(&server(place).await).unwrap();
         let opening = Connection::sse(&endpoint, options());
         let error = timeout(PATIENCE, opening).await.unwrap().unwrap_err();
-        assert!(error.to_string().contains(says), "{place}: {error}");
+        assert!(error.to_string().contains(expected), "{place}: {error}");
     }
     let endpoint = HttpEndpoint::new(&server("/messages?session=1").await).unwrap();
     let modern = ConnectionOptions {

@@ -274,7 +274,7 @@ async fn messages_of_both_eras() {
 /// another connection.
 #[tokio::test]
 async fn servers_that_misbehave() {
-    for (name, says) in [
+    for (name, expected) in [
         ("close", "with code 1012: back soon\\u{1b}[2J"),
         ("end", "the server closed the connection"),
         ("half a frame", "the server closed the connection"),
@@ -295,7 +295,7 @@ async fn servers_that_misbehave() {
         let calling = connection.request("tools/call", Some(params), within(20));
         let error = timeout(PATIENCE, calling).await.unwrap().unwrap_err();
         assert!(error.was_sent(), "{name}: {error}");
-        assert!(error.to_string().contains(says), "{name}: {error}");
+        assert!(error.to_string().contains(expected), "{name}: {error}");
         assert!(
             matches!(
                 error.kind(),

@@ -8,7 +8,7 @@ use std::{
 
 use mcp_client::{
     BASE_VARIABLES, ClientError, ClientErrorKind, Command, Connection, ConnectionOptions, Endpoint,
-    RequestOptions, State, Upstream, UpstreamOptions,
+    RequestOptions, ServerState, Upstream, UpstreamOptions,
 };
 use raw_json::RawJson;
 use tokio::time::{Instant, timeout};
@@ -338,14 +338,14 @@ async fn a_line_of_100_megabytes_fails_its_call_only() {
         call(&connection).await.unwrap().as_str(),
         r#"{"name":"echo","n":1e2}"#
     );
-    assert_eq!(connection.counters().oversize, 1);
+    assert_eq!(connection.stats().oversize, 1);
 }
 
 #[tokio::test]
 async fn a_thousand_first_calls_start_one_server() {
     let (command, _directory, file) = noting("count");
     let upstream = Upstream::new(Endpoint::Stdio(command), UpstreamOptions::default());
-    assert_eq!(upstream.status().state, State::NotStarted);
+    assert_eq!(upstream.status().state, ServerState::NotStarted);
     let calls: Vec<_> = (0..1000)
         .map(|_| {
             let upstream = upstream.clone();
@@ -357,10 +357,10 @@ async fn a_thousand_first_calls_start_one_server() {
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "start\n");
     let status = upstream.status();
-    assert_eq!((status.state, status.restarts), (State::Ready, 0));
+    assert_eq!((status.state, status.restarts), (ServerState::Ready, 0));
     assert_eq!(status.server.unwrap().name().as_deref(), Some("fixture"));
     timeout(PATIENCE, upstream.shutdown()).await.unwrap();
-    assert_eq!(upstream.status().state, State::Stopped);
+    assert_eq!(upstream.status().state, ServerState::Stopped);
 }
 
 #[tokio::test]
@@ -385,7 +385,7 @@ async fn a_server_that_ends_at_once_in_a_loop_is_left_in_peace() {
     assert!(calls > 10);
     assert_eq!(fs::read_to_string(&file).unwrap(), "start\n");
     let status = upstream.status();
-    assert_eq!(status.state, State::Backoff);
+    assert_eq!(status.state, ServerState::Backoff);
     assert_eq!(status.stderr.as_deref(), Some("no license found"));
 }
 
@@ -404,7 +404,7 @@ async fn a_server_that_ended_is_started_again_when_it_is_needed() {
         matches!(error.kind(), ClientErrorKind::Closed(_)) && error.was_sent(),
         "{error}"
     );
-    assert_eq!(upstream.status().state, State::Backoff);
+    assert_eq!(upstream.status().state, ServerState::Backoff);
     assert_eq!(upstream.status().stderr.as_deref(), Some("out of cheese"));
     let error = upstream
         .request("tools/list", None, within(20))
@@ -426,7 +426,7 @@ async fn a_server_that_ended_is_started_again_when_it_is_needed() {
     };
     timeout(PATIENCE, again).await.unwrap().unwrap();
     let status = upstream.status();
-    assert_eq!((status.state, status.restarts), (State::Ready, 1));
+    assert_eq!((status.state, status.restarts), (ServerState::Ready, 1));
     assert!(status.reason.unwrap().contains("exit status: 7"));
     // Its lists may be others now.
     let changes = *changes.borrow_and_update();
@@ -447,12 +447,12 @@ async fn a_server_that_is_shut_down_while_it_starts() {
         }
     };
     timeout(PATIENCE, started).await.unwrap();
-    assert_eq!(upstream.status().state, State::Starting);
+    assert_eq!(upstream.status().state, ServerState::Starting);
     timeout(PATIENCE, upstream.shutdown()).await.unwrap();
     let error = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap_err();
     assert!(matches!(error.kind(), ClientErrorKind::Closed(_)), "{error}");
     is_gone(pids(&file)[0]).await;
-    assert_eq!(upstream.status().state, State::Stopped);
+    assert_eq!(upstream.status().state, ServerState::Stopped);
     assert!(upstream.connection().await.is_err());
 }
 

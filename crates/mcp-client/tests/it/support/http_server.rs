@@ -35,7 +35,7 @@ pub(crate) enum Reply {
     /// These bytes, and then the connection is closed.
     Close(Vec<u8>),
     /// A stream of events, each as it is sent here.
-    Events(mpsc::UnboundedReceiver<String>),
+    EventReceiver(mpsc::UnboundedReceiver<String>),
     /// Bytes without an end.
     Flood(Flood),
     /// Nothing, ever.
@@ -169,7 +169,7 @@ async fn serve(
                 let _ = socket.write_all(&bytes).await;
                 return;
             }
-            Reply::Events(mut events) => {
+            Reply::EventReceiver(mut events) => {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /mcp\n\n";
                 let mut next = Some(head.to_owned());
                 while let Some(event) = next {

@@ -26,12 +26,12 @@ use tokio::{
     task::coop::unconstrained,
 };
 
-use super::byte_stream::{ByteStream, MAX_HEAD, Progress, RequestBody, TrackedStream};
+use super::byte_stream::{ByteStream, ExchangeProgress, MAX_HEAD, RequestBody, TrackedStream};
 
 /// Maximum number of headers, or trailers, of an answer.
 const MAX_HEADERS: usize = 128;
 /// Maximum size of the memory that is taken for a body before it has come, in bytes.
-const MAX_ROOM: usize = 256 * 1024;
+const MAX_PREALLOCATION: usize = 256 * 1024;
 
 /// A connection that carries one exchange at a time.
 pub(super) struct Connection {
@@ -39,9 +39,9 @@ pub(super) struct Connection {
     runtime: runtime::Id,
     sender: SendRequest<RequestBody>,
     driver: Driver,
-    progress: Arc<Progress>,
+    progress: Arc<ExchangeProgress>,
     /// Set if another request may follow the answer that is read.
-    is_kept: bool,
+    is_reusable: bool,
 }
 
 /// The half of a connection that does its I/O.
@@ -52,15 +52,15 @@ struct Driver {
 
 /// A failed exchange.
 #[derive(Debug)]
-pub(super) struct Broken {
-    pub(super) fault: Fault,
+pub(super) struct ExchangeError {
+    pub(super) fault: Http1Error,
     /// Set if not one byte of the request has left.
     pub(super) unsent: bool,
 }
 
 /// Reason why an exchange failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum Http1Error {
     #[error("{0}")]
     Io(io::Error),
     #[error("the answer is no valid HTTP/1.1: {0}")]
@@ -73,7 +73,7 @@ impl Connection {
     /// Starts HTTP/1.1 on a stream of the current runtime. `progress` is that of the socket below the stream.
     pub(super) async fn new(
         stream: impl ByteStream + 'static,
-        progress: Arc<Progress>,
+        progress: Arc<ExchangeProgress>,
     ) -> Result<Self, hyper::Error> {
         progress.reset();
         let stream = TrackedStream {
@@ -93,11 +93,11 @@ impl Connection {
                 has_ended: false,
             },
             progress,
-            is_kept: true,
+            is_reusable: true,
         })
     }
 
-    pub(super) fn is_of(&self, runtime: runtime::Id) -> bool {
+    pub(super) fn belongs_to(&self, runtime: runtime::Id) -> bool {
         self.runtime == runtime
     }
 
@@ -109,7 +109,7 @@ impl Connection {
             Poll::Ready(())
         });
         // A task that has used up its budget would not see what is there.
-        let _ = pin!(unconstrained(driving)).poll(&mut nobody());
+        let _ = pin!(unconstrained(driving)).poll(&mut noop_context());
         !self.driver.has_ended && self.sender.is_ready()
     }
 
@@ -119,7 +119,7 @@ impl Connection {
         &mut self,
         request: Request<()>,
         body: &mut Bytes,
-    ) -> Result<Response<Incoming>, Broken> {
+    ) -> Result<Response<Incoming>, ExchangeError> {
         self.progress.reset();
         let method = request.method().clone();
         let request = request.map(|()| RequestBody::new(body.clone(), Arc::clone(&self.progress)));
@@ -130,7 +130,7 @@ impl Connection {
             if self.progress.has_begun() {
                 *body = Bytes::new();
             }
-            match answer.as_mut().poll(&mut nobody()) {
+            match answer.as_mut().poll(&mut noop_context()) {
                 // It may have had no budget to take the request back.
                 Poll::Pending if self.driver.has_ended => Poll::Ready(None),
                 answer => answer.map(Some),
@@ -143,18 +143,18 @@ impl Connection {
             Some(Ok(_)) if unsent => Err(self.ended()),
             Some(Ok(answer)) => {
                 self.progress.note_head();
-                self.judge(&method, &answer).map(|()| answer)
+                self.check_framing(&method, &answer).map(|()| answer)
             }
             Some(Err(error)) => Err(self.fault(&error.into_error())),
             None => Err(self.ended()),
         };
-        answer.map_err(|fault| Broken { fault, unsent })
+        answer.map_err(|fault| ExchangeError { fault, unsent })
     }
 
     /// Refuses an answer whose framing may be understood in two ways (RFC 9112, section 6), and finds whether another
     /// request may follow it.
-    fn judge(&mut self, method: &Method, answer: &Response<Incoming>) -> Result<(), Fault> {
-        let malformed = |text: &str| Err(Fault::Malformed(text.to_owned()));
+    fn check_framing(&mut self, method: &Method, answer: &Response<Incoming>) -> Result<(), Http1Error> {
+        let malformed = |text: &str| Err(Http1Error::Malformed(text.to_owned()));
         let (status, headers) = (answer.status(), answer.headers());
         if status == StatusCode::SWITCHING_PROTOCOLS {
             return malformed("it changes the protocol, which was not asked for");
@@ -177,7 +177,7 @@ impl Connection {
             is_coded && lengths.next().is_some()
         };
         let is_last = closes(answer);
-        self.is_kept = !is_last && !is_doubtful;
+        self.is_reusable = !is_last && !is_doubtful;
         if is_last && status.as_u16() >= 300 {
             // It is about to close the connection: what it does not read would break what it has written.
             self.progress.abandon();
@@ -190,10 +190,10 @@ impl Connection {
         &mut self,
         body: &mut Incoming,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Fault>> {
+    ) -> Poll<Result<Option<Bytes>, Http1Error>> {
         let mut is_driven = false;
         loop {
-            match Pin::new(&mut *body).poll_frame(&mut nobody()) {
+            match Pin::new(&mut *body).poll_frame(&mut noop_context()) {
                 Poll::Ready(None) => return Poll::Ready(Ok(None)),
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(self.fault(&error))),
                 Poll::Ready(Some(Ok(frame))) => {
@@ -213,13 +213,13 @@ impl Connection {
     }
 
     /// Reads the rest of a body of `length` bytes into one piece.
-    pub(super) async fn whole(&mut self, body: &mut Incoming, length: usize) -> Result<Bytes, Fault> {
+    pub(super) async fn whole(&mut self, body: &mut Incoming, length: usize) -> Result<Bytes, Http1Error> {
         let first = poll_fn(|cx| self.poll_chunk(body, cx)).await?.unwrap_or_default();
         if first.len() == length {
             return Ok(first);
         }
         // A server may promise more than it sends.
-        let mut whole = BytesMut::with_capacity(length.min(MAX_ROOM));
+        let mut whole = BytesMut::with_capacity(length.min(MAX_PREALLOCATION));
         whole.extend_from_slice(&first);
         drop(first);
         while let Some(piece) = poll_fn(|cx| self.poll_chunk(body, cx)).await? {
@@ -230,10 +230,14 @@ impl Connection {
 
     /// Waits until all of the request has left. The answer is read and dropped meanwhile: a server may write all of it
     /// before it reads on.
-    pub(super) fn poll_sent(&mut self, body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    pub(super) fn poll_sent(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Http1Error>> {
         while !self.progress.is_sent() {
             if self.driver.has_ended {
-                return Poll::Ready(Err(Fault::Ended("before it had read the request")));
+                return Poll::Ready(Err(Http1Error::Ended("before it had read the request")));
             }
             if ready!(self.poll_chunk(body, cx))?.is_none() {
                 self.driver.drive(cx);
@@ -246,10 +250,10 @@ impl Connection {
     }
 
     /// Ends an exchange, and returns `true` if another one can follow: if nothing of this one is left.
-    pub(super) fn settle(&mut self, body: &mut Incoming) -> bool {
+    pub(super) fn finish_exchange(&mut self, body: &mut Incoming) -> bool {
         // What a server may send behind an answer that was found: the end of a stream.
         const FEW: usize = 4;
-        if !self.is_kept {
+        if !self.is_reusable {
             return false;
         }
         let reading = poll_fn(|cx| {
@@ -267,14 +271,14 @@ impl Connection {
             Poll::Ready(false)
         });
         // A task that has used up its budget would not see what is there.
-        let is_read = pin!(unconstrained(reading)).poll(&mut nobody()) == Poll::Ready(true);
+        let is_read = pin!(unconstrained(reading)).poll(&mut noop_context()) == Poll::Ready(true);
         self.progress.reset();
         is_read && !self.driver.has_ended && self.sender.is_ready()
     }
 
     /// The fault of an exchange whose connection has ended.
-    fn ended(&self) -> Fault {
-        Fault::Ended(if !self.progress.has_begun() {
+    fn ended(&self) -> Http1Error {
+        Http1Error::Ended(if !self.progress.has_begun() {
             "before the request"
         } else if self.progress.has_received() {
             "in the middle of its answer"
@@ -283,16 +287,16 @@ impl Connection {
         })
     }
 
-    fn fault(&self, error: &hyper::Error) -> Fault {
+    fn fault(&self, error: &hyper::Error) -> Http1Error {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         match cause.map(|cause| (cause.kind(), cause)) {
             _ if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => self.ended(),
             Some((io::ErrorKind::UnexpectedEof, _)) => self.ended(),
             Some((io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData, cause)) => {
-                Fault::Malformed(cause.to_string())
+                Http1Error::Malformed(cause.to_string())
             }
-            Some((kind, cause)) => Fault::Io(io::Error::new(kind, cause.to_string())),
-            None => Fault::Malformed(error.to_string()),
+            Some((kind, cause)) => Http1Error::Io(io::Error::new(kind, cause.to_string())),
+            None => Http1Error::Malformed(error.to_string()),
         }
     }
 }
@@ -321,7 +325,7 @@ fn tokens<'a>(headers: &'a HeaderMap, name: &'a header::HeaderName) -> impl Iter
         .map(<[u8]>::trim_ascii)
 }
 
-fn nobody() -> Context<'static> {
+fn noop_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 

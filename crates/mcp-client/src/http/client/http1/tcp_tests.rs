@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::http::client::byte_stream::Socket;
+use crate::http::client::byte_stream::CheckedSocket;
 
 /// A connection over TCP, and the server's end of it.
 async fn connected() -> (Connection, TcpStream) {
@@ -27,7 +27,7 @@ async fn pair() -> (TcpStream, TcpStream) {
 
 async fn over(stream: TcpStream) -> Connection {
     let progress = Arc::default();
-    let socket = Socket::new(stream, Arc::clone(&progress));
+    let socket = CheckedSocket::new(stream, Arc::clone(&progress));
     Connection::new(socket, progress).await.unwrap()
 }
 
@@ -52,7 +52,7 @@ async fn exchange(connection: &mut Connection, server: &mut TcpStream) {
     };
     let mut nothing = Bytes::new();
     let (answer, ()) = tokio::join!(connection.exchange(post(), &mut nothing), answering);
-    assert!(connection.settle(&mut answer.unwrap().into_body()));
+    assert!(connection.finish_exchange(&mut answer.unwrap().into_body()));
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_answer_may_come_before_the_request_has_left() {
     let answer = answer.unwrap();
     assert_eq!(answer.status(), 413);
     assert!(
-        !connection.settle(&mut answer.into_body()),
+        !connection.finish_exchange(&mut answer.into_body()),
         "half a request stands in the way of the next one"
     );
 }
@@ -108,7 +108,7 @@ async fn large_requests_and_answers_arrive_whole() {
                 }
                 whole.into()
             };
-            assert!(connection.settle(&mut incoming));
+            assert!(connection.finish_exchange(&mut incoming));
             whole
         };
         let (whole, ()) = tokio::join!(asking, echoing);

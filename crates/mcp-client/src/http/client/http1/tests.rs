@@ -64,7 +64,7 @@ enum Came {
     Answer {
         status: u16,
         body: String,
-        is_kept: bool,
+        is_reusable: bool,
     },
     /// The rest is waited for.
     Nothing,
@@ -72,11 +72,11 @@ enum Came {
     Malformed(String),
 }
 
-fn answer(status: u16, body: &str, is_kept: bool) -> Came {
+fn answer(status: u16, body: &str, is_reusable: bool) -> Came {
     Came::Answer {
         status,
         body: body.to_owned(),
-        is_kept,
+        is_reusable,
     }
 }
 
@@ -130,11 +130,11 @@ async fn try_read(method: &Method, script: Script) -> Came {
         Ok((body, mut incoming)) => Came::Answer {
             status,
             body: String::from_utf8_lossy(&body).into_owned(),
-            is_kept: connection.settle(&mut incoming),
+            is_reusable: connection.finish_exchange(&mut incoming),
         },
-        Err(Fault::Malformed(why)) => Came::Malformed(why),
-        Err(Fault::Ended(when)) => Came::Ended(when),
-        Err(Fault::Io(error)) => panic!("{error}"),
+        Err(Http1Error::Malformed(why)) => Came::Malformed(why),
+        Err(Http1Error::Ended(when)) => Came::Ended(when),
+        Err(Http1Error::Io(error)) => panic!("{error}"),
     }
 }
 
@@ -260,7 +260,9 @@ fn an_answer_that_is_cut_off_is_none() {
                 Came::Ended("before it answered") => assert_eq!(at, 0, "{text:?}"),
                 Came::Ended("in the middle of its answer") => {}
                 // What was cut off did not belong to it.
-                Came::Answer { body, is_kept, .. } => assert!(body == whole && !is_kept, "{at} of {text:?}"),
+                Came::Answer {
+                    body, is_reusable, ..
+                } => assert!(body == whole && !is_reusable, "{at} of {text:?}"),
                 other => panic!("{at} of {text:?}: {other:?}"),
             }
         }

@@ -21,7 +21,7 @@ use hyper_util::{
     client::legacy::connect::HttpConnector,
     rt::{TokioExecutor, TokioIo},
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     runtime::{self, Handle},
@@ -32,18 +32,18 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service as _;
 
 use super::{
-    byte_stream::{Progress, RequestBody, Socket},
-    http1::{Broken, Connection},
-    response::HttpAnswer,
+    byte_stream::{CheckedSocket, ExchangeProgress, RequestBody},
+    http1::{Connection, ExchangeError},
+    response::HttpResponse,
 };
 use crate::{ClientError, ClientErrorKind};
 
 /// Time for which a connection without a request is kept, at least.
-const IDLE: Duration = Duration::from_secs(45);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 /// Number of connections without a request that are kept.
 const MAX_IDLE: usize = 256;
 /// Maximum time to set up TCP, and to set up TLS.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Headers of one request.
 pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
@@ -59,8 +59,8 @@ pub(crate) struct Pool {
     headers: HeaderMap,
     /// Set if that one is configured, so that it is sent over HTTP/2 as well.
     has_own_host: bool,
-    idle: Mutex<Vec<Idle>>,
-    shared: Mutex<Option<Shared>>,
+    idle: Mutex<Vec<IdleConnection>>,
+    shared: Mutex<Option<Http2Connection>>,
     /// Task that closes connections which are not used any more.
     sweeper: Mutex<Option<AbortHandle>>,
 }
@@ -72,22 +72,22 @@ struct Tls {
 }
 
 /// A connection of HTTP/1.1 that waits for a request.
-struct Idle {
+struct IdleConnection {
     connection: Box<Connection>,
     /// Set by the sweeper, and gone with the next use.
-    was_seen: bool,
+    is_stale: bool,
 }
 
 /// A connection of HTTP/2.
-struct Shared {
+struct Http2Connection {
     runtime: runtime::Id,
     sender: http2::SendRequest<RequestBody>,
     /// Set by the sweeper, and reset by each use.
-    was_seen: bool,
+    is_stale: bool,
 }
 
 /// A connection that a request can be made on.
-enum Usable {
+enum Checkout {
     Http1(Box<Connection>),
     Http2(http2::SendRequest<RequestBody>),
 }
@@ -135,7 +135,7 @@ impl Pool {
         method: Method,
         headers: Headers,
         mut body: Bytes,
-    ) -> Result<HttpAnswer, TransportError> {
+    ) -> Result<HttpResponse, TransportError> {
         loop {
             let known = self.take();
             let is_new = known.is_none();
@@ -145,26 +145,26 @@ impl Pool {
                 None => Box::pin(self.connect()).await?,
             };
             match usable {
-                Usable::Http1(mut connection) => {
+                Checkout::Http1(mut connection) => {
                     let request = self.request(&method, &headers, true);
                     match connection.exchange(request, &mut body).await {
-                        Ok(answer) => return Ok(HttpAnswer::over(connection, answer, Arc::clone(self))),
+                        Ok(answer) => return Ok(HttpResponse::over(connection, answer, Arc::clone(self))),
                         // The server has closed it in the meantime, and nothing was sent.
-                        Err(Broken { unsent: true, .. }) if !is_new => {}
-                        Err(Broken { fault, unsent }) => {
-                            let error = ClientError::from(fault).sent(!unsent);
+                        Err(ExchangeError { unsent: true, .. }) if !is_new => {}
+                        Err(ExchangeError { fault, unsent }) => {
+                            let error = ClientError::from(fault).with_sent(!unsent);
                             return Err(TransportError { unsent, error });
                         }
                     }
                 }
-                Usable::Http2(mut sender) => {
+                Checkout::Http2(mut sender) => {
                     let request = self.request(&method, &headers, false);
                     let request = request.map(|()| RequestBody::new(body.clone(), Arc::default()));
                     match Box::pin(sender.try_send_request(request)).await {
-                        Ok(answer) => return Ok(HttpAnswer::shared(answer)),
+                        Ok(answer) => return Ok(HttpResponse::shared(answer)),
                         // The server has closed it in the meantime.
                         Err(error) if error.message().is_some() && !is_new => {
-                            *lock(&self.shared) = None;
+                            *self.shared.lock() = None;
                         }
                         Err(error) => {
                             let unsent = error.message().is_some();
@@ -172,8 +172,8 @@ impl Pool {
                             return Err(TransportError {
                                 unsent,
                                 error: ClientError::closed(innermost(&error))
-                                    .sent(!unsent)
-                                    .because(error),
+                                    .with_sent(!unsent)
+                                    .with_source(error),
                             });
                         }
                     }
@@ -199,19 +199,19 @@ impl Pool {
         request
     }
 
-    async fn connect(self: &Arc<Self>) -> Result<Usable, TransportError> {
+    async fn connect(self: &Arc<Self>) -> Result<Checkout, TransportError> {
         let stream = self.connector.clone().call(self.server.clone()).await;
         let stream = stream.map_err(unreachable_server)?.into_inner();
-        self.keep_swept();
-        let progress = Arc::<Progress>::default();
-        let socket = Socket::new(stream, Arc::clone(&progress));
+        self.ensure_sweeper();
+        let progress = Arc::<ExchangeProgress>::default();
+        let socket = CheckedSocket::new(stream, Arc::clone(&progress));
         let Some(tls) = &self.tls else {
             let connection = Connection::new(socket, progress).await;
             return connection
-                .map(|made| Usable::Http1(Box::new(made)))
+                .map(|made| Checkout::Http1(Box::new(made)))
                 .map_err(unreachable_server);
         };
-        let opening = timeout(CONNECT, tls.connector.connect(tls.name.clone(), socket));
+        let opening = timeout(CONNECT_TIMEOUT, tls.connector.connect(tls.name.clone(), socket));
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the server did not finish to set up TLS");
         let stream = opening
             .await
@@ -221,7 +221,7 @@ impl Pool {
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             let connection = Connection::new(stream, progress).await;
             return connection
-                .map(|made| Usable::Http1(Box::new(made)))
+                .map(|made| Checkout::Http1(Box::new(made)))
                 .map_err(unreachable_server);
         }
         let started = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
@@ -231,45 +231,45 @@ impl Pool {
                 tracing::debug!(%error, "a connection of HTTP/2 broke");
             }
         });
-        *lock(&self.shared) = Some(Shared {
+        *self.shared.lock() = Some(Http2Connection {
             runtime: Handle::current().id(),
             sender: sender.clone(),
-            was_seen: false,
+            is_stale: false,
         });
-        Ok(Usable::Http2(sender))
+        Ok(Checkout::Http2(sender))
     }
 
     /// Starts the sweeper, unless there is one: it ends with the runtime on which it was started.
-    fn keep_swept(self: &Arc<Self>) {
-        let mut sweeper = lock(&self.sweeper);
+    fn ensure_sweeper(self: &Arc<Self>) {
+        let mut sweeper = self.sweeper.lock();
         if sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
             *sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
         }
     }
 
     /// Takes the connection of this runtime that was used last, so that those which are too many grow old.
-    fn take(&self) -> Option<Usable> {
+    fn take(&self) -> Option<Checkout> {
         let here = Handle::current().id();
-        let mut idle = lock(&self.idle);
-        if let Some(last) = idle.iter().rposition(|idle| idle.connection.is_of(here)) {
-            return Some(Usable::Http1(idle.remove(last).connection));
+        let mut idle = self.idle.lock();
+        if let Some(last) = idle.iter().rposition(|idle| idle.connection.belongs_to(here)) {
+            return Some(Checkout::Http1(idle.remove(last).connection));
         }
         drop(idle);
         // Without TLS there is none.
         self.tls.as_ref()?;
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock();
         let shared = shared.as_mut().filter(|shared| shared.runtime == here)?;
-        shared.was_seen = false;
-        Some(Usable::Http2(shared.sender.clone())).filter(|_| !shared.sender.is_closed())
+        shared.is_stale = false;
+        Some(Checkout::Http2(shared.sender.clone())).filter(|_| !shared.sender.is_closed())
     }
 
     /// Keeps a connection for the next request.
     pub(super) fn put_back(&self, connection: Box<Connection>) {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle {
+            idle.push(IdleConnection {
                 connection,
-                was_seen: false,
+                is_stale: false,
             });
         }
     }
@@ -277,21 +277,21 @@ impl Pool {
     /// Closes what has not been used since the last time, and what the server has closed.
     fn sweep(&self) {
         let mut old = Vec::new();
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         for mut one in std::mem::take(&mut *idle) {
-            if one.was_seen || !one.connection.is_ready() {
+            if one.is_stale || !one.connection.is_ready() {
                 old.push(one);
             } else {
-                one.was_seen = true;
+                one.is_stale = true;
                 idle.push(one);
             }
         }
         drop(idle);
         drop(old);
-        let mut shared = lock(&self.shared);
-        let gone = shared.take_if(|shared| shared.was_seen || shared.sender.is_closed());
+        let mut shared = self.shared.lock();
+        let gone = shared.take_if(|shared| shared.is_stale || shared.sender.is_closed());
         if let Some(shared) = shared.as_mut() {
-            shared.was_seen = true;
+            shared.is_stale = true;
         }
         drop((shared, gone));
     }
@@ -307,7 +307,7 @@ impl Tls {
             let kind = ClientErrorKind::Invalid(
                 "the host of the server's URL cannot be in a certificate".to_owned(),
             );
-            ClientError::new(kind).because(error)
+            ClientError::new(kind).with_source(error)
         })?;
         Ok(Self {
             connector: Arc::new(configuration).into(),
@@ -319,7 +319,7 @@ impl Tls {
 /// Sweeps until the pool is gone.
 async fn sweep(pool: Weak<Pool>) {
     loop {
-        sleep(IDLE).await;
+        sleep(IDLE_TIMEOUT).await;
         match pool.upgrade() {
             Some(pool) => pool.sweep(),
             None => return,
@@ -327,16 +327,12 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 /// The error of a request for which no connection was made.
 fn unreachable_server(error: impl StdError + Send + Sync + 'static) -> TransportError {
     let kind = ClientErrorKind::Unreachable(innermost(&error));
     TransportError {
         unsent: true,
-        error: ClientError::new(kind).sent(false).because(error),
+        error: ClientError::new(kind).with_sent(false).with_source(error),
     }
 }
 

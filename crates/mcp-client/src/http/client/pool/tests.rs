@@ -138,7 +138,7 @@ async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, speaks: Speaks)
     }
 }
 
-async fn post(pool: &Arc<Pool>, body: &Bytes) -> Result<HttpAnswer, TransportError> {
+async fn post(pool: &Arc<Pool>, body: &Bytes) -> Result<HttpResponse, TransportError> {
     let own = vec![(
         HeaderName::from_static("x-own"),
         HeaderValue::from_static("of this one"),
@@ -146,7 +146,7 @@ async fn post(pool: &Arc<Pool>, body: &Bytes) -> Result<HttpAnswer, TransportErr
     pool.send(Method::POST, own, body.clone()).await
 }
 
-async fn body(answer: &mut HttpAnswer) -> Bytes {
+async fn body(answer: &mut HttpResponse) -> Bytes {
     if let Some(whole) = answer.whole().await.unwrap() {
         return whole;
     }
