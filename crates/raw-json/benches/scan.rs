@@ -1,4 +1,4 @@
-//! How fast texts are checked and looked into: a message of many small values, one of long strings, and a call.
+//! Throughput of validation and member access: a message of many small values, one of long strings, and a tool call.
 
 use std::hint::black_box;
 
@@ -24,7 +24,7 @@ fn texts() -> String {
     format!(r#"{{"content": [{}]}}"#, items.join(","))
 }
 
-/// A call with a long text among its arguments, and members behind it.
+/// Tool call with a long text among its arguments, and members after it.
 fn call() -> String {
     let line = "The quick brown fox jumps over \\\"the lazy dog\\\".\\n".repeat(1_300);
     format!(r#"{{"arguments": {{"text": "{line}", "n": 1}}, "name": "echo"}}"#)
@@ -44,7 +44,7 @@ fn scan(criterion: &mut Criterion) {
         group.bench_function("members", |bencher| {
             bencher.iter(|| black_box(&raw).members().count());
         });
-        // What is long in it is not passed over again, in a text that was checked; in a copy of it, it is.
+        // Validated text jumps over its large values by the index; a copy has no index.
         let copy = raw.detached();
         group.bench_function("members, unmarked", |bencher| {
             bencher.iter(|| black_box(&copy).members().count());

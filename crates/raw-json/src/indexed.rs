@@ -9,13 +9,15 @@ use crate::{
     value_index::ValueIndexBuilder,
 };
 
-/// A text that was checked, and where its members stand if it is an object, found in the same pass: for messages, which
-/// are taken apart as soon as they are checked.
+/// Validated JSON with an index of its outermost members, built in the same pass. For messages, whose members are read
+/// right after validation.
+///
+/// # Examples
 ///
 /// ```
-/// use raw_json::{Limits, Parsed};
+/// use raw_json::{IndexedJson, JsonLimits};
 ///
-/// let message = Parsed::parse(r#"{"id": 7, "result": {"ok": true}}"#, Limits::STRICT)?;
+/// let message = IndexedJson::parse(r#"{"id": 7, "result": {"ok": true}}"#, JsonLimits::STRICT)?;
 /// let (key, value) = message.parts().nth(1).unwrap();
 /// assert_eq!((&*key, value.as_str()), ("result", r#"{"ok": true}"#));
 /// # Ok::<(), raw_json::JsonError>(())
@@ -26,19 +28,20 @@ pub struct IndexedJson {
     seen: MemberIndex,
 }
 
-/// How many members are noted.
+/// Maximum number of members in the index.
 const MAX_INDEXED: usize = 8;
 
-/// The members of an object, in the order they were written, as long as they are few.
+/// Index of the members of an object in the order they were written. Complete only for objects with at most
+/// [`MAX_INDEXED`] members.
 #[derive(Debug, Default)]
 struct MemberIndex {
     first: [MemberSpan; MAX_INDEXED],
-    /// A bit for each whose key is escaped.
+    /// Bit set of the members whose keys contain escapes.
     escaped: u8,
     count: usize,
 }
 
-/// Where a member stands: a [`Span`] in less than half the space, since a message is moved about with them.
+/// Offsets of one member. Like [`Span`] in less than half the space, since a message is moved together with its index.
 #[derive(Debug, Clone, Copy, Default)]
 struct MemberSpan {
     key: u32,
@@ -47,7 +50,7 @@ struct MemberSpan {
     end: u32,
 }
 
-/// What is noted while a text is checked.
+/// Visitor that builds both indexes during validation.
 struct IndexingVisitor {
     seen: MemberIndex,
     builder: ValueIndexBuilder,
@@ -81,7 +84,7 @@ impl MemberIndex {
         self.count += 1;
     }
 
-    /// Those of a text, if there was room to note them all.
+    /// Indexed members of a text, or `None` if some did not fit into the index.
     fn all(&self, text: &str) -> Option<&[MemberSpan]> {
         let places = self.first.get(..self.count)?;
         u32::try_from(text.len()).is_ok().then_some(places)
@@ -99,7 +102,8 @@ impl MemberIndex {
 }
 
 impl MemberSpan {
-    /// Counts from a later place in the text. What fits then is right, also if it did not fit before.
+    /// Rebases the offsets onto a text that begins `by` bytes later. An offset that overflowed before is correct
+    /// afterwards if it fits then.
     fn shift(&mut self, by: usize) {
         for place in [&mut self.key, &mut self.key_end, &mut self.value, &mut self.end] {
             *place = place.wrapping_sub(by as u32);
@@ -108,10 +112,10 @@ impl MemberSpan {
 }
 
 impl IndexedJson {
-    /// Takes a text that must be one JSON value within `limits`.
+    /// Parses and indexes a text that must be one JSON value within `limits`.
     ///
     /// # Errors
-    /// When the bytes are not UTF-8, not JSON, or not within the limits.
+    /// Returns an error if the bytes are not UTF-8, not JSON, or exceed the limits.
     pub fn parse(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
         let mut visitor = IndexingVisitor {
@@ -129,13 +133,13 @@ impl IndexedJson {
         Ok(Self { raw, seen })
     }
 
-    /// The text.
+    /// The text without its index.
     #[must_use]
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
 
-    /// The members, if this is an object, as [`RawJson::parts`] gives them.
+    /// Members of an object, like [`RawJson::parts`]. Empty for other values.
     pub fn parts(&self) -> impl Iterator<Item = (Cow<'_, str>, TextPart<'_>)> {
         let text = self.raw.as_str();
         let noted = self.seen.all(text);

@@ -1,28 +1,29 @@
-/// What a text may be at most.
+/// Limits that a text must respect to be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// How many arrays and objects may stand inside each other.
+    /// Maximum depth of nested arrays and objects.
     pub depth: usize,
-    /// Whether an object may have a key twice.
+    /// Policy for duplicate keys within one object.
     pub duplicate_keys: DuplicateKeys,
 }
 
-/// What to do about an object that has a key twice.
+/// Policy for objects that contain a key twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateKeys {
-    /// Let it pass: for text that is only relayed.
+    /// Accepts duplicates. For text that is only relayed.
     Allow,
-    /// Refuse it: for text that a policy reads and an upstream reads again.
+    /// Refuses duplicates. For text that a policy reads and an upstream reads again: the two could see different
+    /// values.
     Refuse,
 }
 
 impl JsonLimits {
-    /// For text that is relayed: 128 levels, duplicate keys pass.
+    /// Limits for text that is only relayed: 128 levels, duplicate keys allowed.
     pub const RELAY: Self = Self {
         depth: 128,
         duplicate_keys: DuplicateKeys::Allow,
     };
-    /// For text that is judged: 128 levels, no duplicate key at any depth.
+    /// Limits for text that policies read: 128 levels, duplicate keys refused at every depth.
     pub const STRICT: Self = Self {
         depth: 128,
         duplicate_keys: DuplicateKeys::Refuse,

@@ -16,17 +16,31 @@ use crate::{
     value_index::{ValueIndex, ValueIndexBuilder},
 };
 
-/// One JSON value as text, exactly as it was written, without the space around it.
+/// One JSON value as text, exactly as it was written, without surrounding white space.
 ///
-/// Cloning shares the bytes. Two values are equal when their texts are.
+/// Cloning shares the bytes. Two values are equal if their texts are equal.
+///
+/// # Examples
+///
+/// ```
+/// use raw_json::{JsonKind, RawJson};
+///
+/// let call = RawJson::parse(r#"{"name": "add", "arguments": {"a": 1e2}}"#)?;
+/// let arguments = call.get("arguments").unwrap();
+/// assert_eq!(arguments.kind(), JsonKind::Object);
+/// // The bytes are those of the message: `1e2` does not become `100.0`.
+/// assert_eq!(arguments.as_str(), r#"{"a": 1e2}"#);
+/// assert_eq!(call.get("name").unwrap().string().as_deref(), Some("add"));
+/// # Ok::<(), raw_json::JsonError>(())
+/// ```
 #[derive(Clone)]
 pub struct RawJson {
     text: ByteString,
-    /// Where large values stand in the text that this one is a part of, if that is known.
+    /// Index of the large values in the text that contains this one, if that text is indexed.
     pub(crate) value_index: Option<Arc<ValueIndex>>,
 }
 
-/// What kind of value a text holds.
+/// Kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of JSON's types")]
 pub enum JsonKind {
@@ -39,18 +53,18 @@ pub enum JsonKind {
 }
 
 impl RawJson {
-    /// Takes a text that must be one JSON value, nested at most 128 levels deep.
+    /// Parses a text that must be one JSON value, nested at most 128 levels deep.
     ///
     /// # Errors
-    /// When the bytes are not UTF-8, not JSON, or nested too deep.
+    /// Returns an error if the bytes are not UTF-8, not JSON, or nested too deep.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
         Self::parse_within(text, JsonLimits::RELAY)
     }
 
-    /// Takes a text that must be one JSON value within `limits`.
+    /// Parses a text that must be one JSON value within `limits`.
     ///
     /// # Errors
-    /// When the bytes are not UTF-8, not JSON, or not within the limits.
+    /// Returns an error if the bytes are not UTF-8, not JSON, or exceed the limits.
     pub fn parse_within(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
         let mut builder = ValueIndexBuilder::for_length(text.len());
@@ -58,7 +72,7 @@ impl RawJson {
         Ok(Self::from_validated(text, builder).0)
     }
 
-    /// A checked text without the space around it, and how many bytes of that stood before it.
+    /// Trims validated text. Also returns the number of bytes trimmed at its beginning.
     pub(crate) fn from_validated(text: ByteString, builder: ValueIndexBuilder) -> (Self, usize) {
         let value_index = builder.build(&text);
         let is_value = |byte: Option<&u8>| byte.is_some_and(|byte| !SPACE.contains(&char::from(*byte)));
@@ -70,7 +84,7 @@ impl RawJson {
         (Self { text, value_index }, before)
     }
 
-    /// A text without marks.
+    /// Wraps a text without an index.
     const fn plain(text: ByteString) -> Self {
         Self {
             text,
@@ -78,9 +92,10 @@ impl RawJson {
         }
     }
 
-    /// Takes a part that serde_json found in `message`, sharing the message's bytes.
+    /// Converts a part that serde_json found in `message`. The part shares the bytes of the message.
     ///
-    /// A part that does not lie in the message is copied. The depth of nesting is not checked: see [`validate`](crate::check).
+    /// A part that does not lie in the message is copied. The depth of nesting is not checked: see
+    /// [`validate`](crate::validate).
     #[must_use]
     pub fn from_raw_value(message: &ByteString, part: &RawValue) -> Self {
         let (whole, text) = (
@@ -94,17 +109,17 @@ impl RawJson {
         }
     }
 
-    /// The same text in bytes of its own: for what is kept for long and was cut out of something larger, which it would
-    /// keep as well.
+    /// Copies the text into bytes of its own. For values that are kept for long: a slice would keep the whole message
+    /// in memory.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::plain(ByteString::from(self.as_str()))
     }
 
-    /// Writes a value as JSON.
+    /// Serializes a value as JSON.
     ///
     /// # Errors
-    /// When the value cannot be written, such as a map whose keys are no strings.
+    /// Returns an error if the value cannot be serialized, such as a map whose keys are not strings.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         match serde_json::to_string(value) {
             Ok(text) => Ok(Self::plain(text.into())),
@@ -112,19 +127,19 @@ impl RawJson {
         }
     }
 
-    /// Takes text that this crate wrote itself.
+    /// Wraps text that this crate has written.
     pub(crate) fn from_trusted(text: String) -> Self {
         Self::plain(text.into())
     }
 
-    /// The same, and what was marked in it while it was written.
+    /// Wraps text that this crate has written, with the index built while writing it.
     pub(crate) fn from_indexed_text(text: String, builder: ValueIndexBuilder) -> Self {
         let text = ByteString::from(text);
         let value_index = builder.build(&text);
         Self { text, value_index }
     }
 
-    /// A part of this text that is known to be one value.
+    /// Returns a slice of this text that is known to be one value.
     pub(crate) fn part(&self, text: &str) -> Self {
         let value_index = self
             .value_index
@@ -142,13 +157,15 @@ impl RawJson {
         Self::plain(ByteString::from_static("null"))
     }
 
-    /// The empty object.
+    /// An object without members.
     #[must_use]
     pub const fn object() -> Self {
         Self::plain(ByteString::from_static("{}"))
     }
 
     /// Creates an object with these members, in this order. Of two members with equal keys, the last one counts.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use raw_json::RawJson;
@@ -162,35 +179,35 @@ impl RawJson {
             .expect("an empty object is an object")
     }
 
-    /// The text.
+    /// Text of the value.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The text as bytes: the cheap way to write it out.
+    /// Text of the value as shared bytes, which can be written out without a copy.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
         self.text.as_bytes()
     }
 
-    /// The length of the text in bytes.
+    /// Length of the text in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a JSON value is never empty")]
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// What kind of value this is.
+    /// Kind of the value.
     #[must_use]
     pub fn kind(&self) -> JsonKind {
         kind_of(&self.text)
     }
 
-    /// Reads the text into a type, which may borrow from it.
+    /// Deserializes the text into a type, which may borrow from it.
     ///
     /// # Errors
-    /// When the value does not fit the type.
+    /// Returns an error if the value does not fit the type.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         serde_json::from_str(&self.text).map_err(|error| {
             // serde_json counts lines and columns, both from one.
@@ -201,13 +218,16 @@ impl RawJson {
         })
     }
 
-    /// The members, if this is an object.
+    /// Members of an object. Empty for other values.
     #[must_use]
     pub fn members(&self) -> Members<'_> {
         Members(self.parts())
     }
 
-    /// The members, if this is an object: to be looked at, and taken out if they are what is looked for.
+    /// Members of an object as borrowed values, which is cheaper than [`members`](Self::members). Empty for other
+    /// values.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use raw_json::RawJson;
@@ -222,7 +242,9 @@ impl RawJson {
         Parts::new(self)
     }
 
-    /// The items, if this is an array.
+    /// Items of an array. Empty for other values.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use raw_json::RawJson;
@@ -237,7 +259,7 @@ impl RawJson {
         Items::new(self)
     }
 
-    /// The value of the first member with this key, if this is an object that has one.
+    /// Returns the value of the first member with this key, or `None` if there is none or this is not an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Self> {
         self.parts()
@@ -245,13 +267,15 @@ impl RawJson {
             .map(|(_, value)| value.to_raw())
     }
 
-    /// The text that this value stands for, if it is a string.
+    /// Decoded text of a string, or `None` for other values.
     #[must_use]
     pub fn string(&self) -> Option<String> {
         self.text().map(Cow::into_owned)
     }
 
-    /// The text that this value stands for, if it is a string: borrowed, unless something in it is escaped.
+    /// Decoded text of a string, or `None` for other values. Borrowed unless the string contains escapes.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use raw_json::RawJson;
@@ -267,7 +291,7 @@ impl RawJson {
     }
 }
 
-/// What kind of value a text is.
+/// Returns the kind of a value by its first byte.
 pub(crate) fn kind_of(text: &str) -> JsonKind {
     match text.as_bytes().first() {
         Some(b'{') => JsonKind::Object,
@@ -279,7 +303,7 @@ pub(crate) fn kind_of(text: &str) -> JsonKind {
     }
 }
 
-/// Writes a text as a JSON string.
+/// Appends a text as a JSON string.
 pub(crate) fn push_string(out: &mut String, text: &str) {
     if end_of_plain(text.as_bytes(), 0) == text.len() {
         out.push('"');
@@ -308,7 +332,7 @@ impl Hash for RawJson {
 
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Payloads do not belong in logs, so a derived `Debug` around this shows the size only.
+        // Payloads do not belong in logs, so `Debug` shows kind and size only.
         write!(f, "RawJson({:?}, {} bytes)", self.kind(), self.len())
     }
 }

@@ -6,11 +6,11 @@ use crate::{
 };
 
 impl RawJson {
-    /// This object with members added, or put in the place of those that have the same keys. Every other member
-    /// keeps its own bytes and its place.
+    /// Returns this object with `members` added. A member with the same key is replaced in its position. All other
+    /// members keep their bytes and their order.
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn with_members(&self, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let length = text.len() + length_of(members);
@@ -22,10 +22,10 @@ impl RawJson {
         Ok(Self::from_indexed_text(out, builder))
     }
 
-    /// This object with a member behind all others, of which the caller knows that it has none with that key.
+    /// Returns this object with a member appended. The caller guarantees that it has no member with this key.
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn with_new_member(&self, key: &str, value: &Self) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let rest = text[..text.len() - 1].trim_end_matches(SPACE);
@@ -46,8 +46,10 @@ impl RawJson {
         Ok(Self::from_indexed_text(out, builder))
     }
 
-    /// This object with members added to the object under `key`, or put in the place of those that have the same keys:
-    /// [`with_members`](Self::with_members) one level down. What is no object under that key counts as an empty one.
+    /// Returns this object with `members` added to the nested object under `key`: [`with_members`](Self::with_members)
+    /// one level down. A value under that key that is not an object is replaced by one.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use raw_json::RawJson;
@@ -59,13 +61,13 @@ impl RawJson {
     /// ```
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn with_members_in(&self, key: &str, members: &[(&str, Self)]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         let mut out = String::with_capacity(text.len() + key.len() + 6 + length_of(members));
         let mut copied = 0;
         let mut empty = true;
-        // Where the new object stands in the output: an old one that stood there twice is replaced twice.
+        // Range of the new object in the output: if the key occurs twice, both values are replaced by it.
         let mut made = None;
         for span in self.spans() {
             empty = false;
@@ -112,10 +114,10 @@ impl RawJson {
         Ok(Self::from_trusted(out))
     }
 
-    /// This object without the members that have one of these keys; every other member keeps its own bytes.
+    /// Returns this object without the members that have one of `keys`. All other members keep their bytes.
     ///
     /// # Errors
-    /// When this is no object.
+    /// Returns an error if this is not an object.
     pub fn without_members(&self, keys: &[&str]) -> Result<Self, JsonError> {
         let text = self.object_text()?;
         if !self.spans().any(|span| keys.contains(&&*span.key(text))) {
@@ -142,27 +144,27 @@ impl RawJson {
     }
 }
 
-/// How much longer an object can get by these members.
+/// Upper bound of the bytes that these members add to an object.
 fn length_of(members: &[(&str, RawJson)]) -> usize {
     let lengths = members.iter().map(|(key, value)| key.len() + value.len() + 4);
     lengths.sum()
 }
 
-/// Writes a value that belongs to an object.
+/// Appends the value of a member.
 fn push_value(out: &mut String, value: &RawJson, builder: &mut ValueIndexBuilder) {
     builder.add(out.len(), out.len() + value.len());
     builder.copy_from(value.value_index.as_deref(), value.as_str(), out.len());
     out.push_str(value.as_str());
 }
 
-/// Writes an object with members added, or put in the place of those that have the same keys.
+/// Appends an object with `members` added or replaced by key.
 fn splice(out: &mut String, old: Spans<'_>, members: &[(&str, RawJson)], builder: &mut ValueIndexBuilder) {
     let (text, value_index) = (old.text, old.value_index);
     let copy = |out: &mut String, part: &str, builder: &mut ValueIndexBuilder| {
         builder.copy_from(value_index, part, out.len());
         out.push_str(part);
     };
-    // What has been copied of the old text so far, and which of the new members found a place in it.
+    // Offset up to which the old text is copied, and the indexes of the new members that replaced an old one.
     let mut copied = 0;
     let mut placed = Vec::new();
     let mut empty = true;

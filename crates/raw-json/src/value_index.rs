@@ -1,29 +1,29 @@
-//! Where the large values of a text stand, so that whoever looks for its members need not pass over them again.
+//! Index of the large values of a text, so that a search for members can jump over them.
 
 use std::sync::Arc;
 
 use crate::scan::{ScanVisitor, Span};
 
-/// Where the large values of a text stand: those of which whoever looks at members behind them must know the end.
+/// Offsets of the large values of a text, so that their ends are found in O(log n) instead of O(length).
 #[derive(Debug)]
 pub(crate) struct ValueIndex {
-    /// The address of the text, to tell where in it a part of it begins. Only parts of the text have its marks, and they
-    /// keep it where it is.
+    /// Address of the text. The offset of a part of the text is computed from it. Only parts of the text share the
+    /// index, and they keep the text at its address.
     base: usize,
-    /// The beginning and the end of each, in the order of their beginnings.
+    /// Start and end offset of each value, sorted by start.
     values: Box<[IndexEntry]>,
 }
 
 pub(crate) type IndexEntry = (u32, u32);
 
-/// How long a text must be for values in it to be marked: what is shorter is passed over as fast.
+/// Minimum length of a text to be indexed, in bytes. A shorter one is scanned as fast as its index would be searched.
 const MIN_TEXT: usize = 2 * 1024;
-/// How long a value must be, in bytes, and how long as a part of the text. The latter bounds the marks of a text: 64 for
-/// each level of nesting.
+/// Minimum length of an indexed value, in bytes.
 const MIN_VALUE: usize = 512;
+/// Maximum number of entries for each level of nesting: an indexed value takes at least 1/64 of the text. Bounds the index.
 const MAX_PER_LEVEL: usize = 64;
 
-/// The marks of a text that is being checked or written.
+/// Builds the index of a text while it is validated or written.
 #[derive(Debug)]
 pub(crate) struct ValueIndexBuilder {
     least: usize,
@@ -31,7 +31,7 @@ pub(crate) struct ValueIndexBuilder {
 }
 
 impl ValueIndexBuilder {
-    /// For a text that is so long, or will be at most.
+    /// Creates the builder for a text of at most this length, in bytes.
     pub(crate) fn for_length(length: usize) -> Self {
         let is_indexed = length >= MIN_TEXT && u32::try_from(length).is_ok();
         Self {
@@ -44,7 +44,7 @@ impl ValueIndexBuilder {
         }
     }
 
-    /// Marks a value if it is large.
+    /// Adds a value if it is large.
     pub(crate) fn add(&mut self, start: usize, end: usize) {
         if end - start >= self.least
             && let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end))
@@ -53,7 +53,7 @@ impl ValueIndexBuilder {
         }
     }
 
-    /// Marks what is marked in `text`, a part of another text, which was copied to the place `to` of this one.
+    /// Copies the entries of `text`, a part of another text that was copied to offset `to` of this one.
     pub(crate) fn copy_from(&mut self, value_index: Option<&ValueIndex>, text: &str, to: usize) {
         let Some(value_index) = value_index else { return };
         let start = text.as_ptr().addr().wrapping_sub(value_index.base);
@@ -65,14 +65,14 @@ impl ValueIndexBuilder {
             if value >= start + text.len() {
                 break;
             }
-            // What holds the part itself is not in it.
+            // A value that contains the part lies outside of it.
             if end <= start + text.len() {
                 self.add(value - start + to, end - start + to);
             }
         }
     }
 
-    /// The marks, if there are any, of the text that stands there now.
+    /// Returns the index for the finished text, or `None` if it has no large value.
     pub(crate) fn build(mut self, text: &str) -> Option<Arc<ValueIndex>> {
         if self.values.is_empty() {
             return None;
@@ -99,7 +99,7 @@ impl ScanVisitor for ValueIndexBuilder {
 }
 
 impl ValueIndex {
-    /// Where the value ends that begins there in a part of the text, if it is a large one.
+    /// Returns the end of the value that starts at `at` of a part of the text, or `None` if it is not indexed.
     pub(crate) fn end_of(&self, part: &str, at: usize) -> Option<usize> {
         if part.len() - at < MIN_VALUE {
             return None;
@@ -114,7 +114,7 @@ impl ValueIndex {
         Some(end as usize - part)
     }
 
-    /// Whether a part of the text can have large values in it.
+    /// `true` if a part of the text is long enough to contain an indexed value.
     pub(crate) fn is_large_enough(part: &str) -> bool {
         part.len() > MIN_VALUE
     }
@@ -151,12 +151,10 @@ mod tests {
         );
         assert!(is_indexed(&arguments, "text") && !is_indexed(&arguments, "n"));
 
-        // What is put together of them knows them, too.
+        // A text that is built of indexed parts is indexed, too.
         let small = [("name", RawJson::from("b"))];
-        let made = RawJson::object().with_members(&[("name", "a".into()), ("arguments", arguments.clone())]);
-        let made = made
-            .and_then(|made| made.with_members(&small))
-            .expect("it is an object");
+        let made = RawJson::from_members(&[("name", "a".into()), ("arguments", arguments.clone())]);
+        let made = made.with_members(&small).expect("it is an object");
         assert!(is_indexed(&made, "arguments"));
         assert!(is_indexed(&made.get("arguments").expect("it is there"), "text"));
         let more = made
@@ -164,7 +162,7 @@ mod tests {
             .expect("it is an object");
         assert!(is_indexed(&more, "arguments") && is_indexed(&more, "_meta") && !is_indexed(&more, "name"));
 
-        // Nothing is kept for what is small.
+        // Small values keep no index.
         assert!(params.get("b").is_some_and(|b| b.value_index.is_none()));
         assert!(RawJson::from("x").value_index.is_none() && params.detached().value_index.is_none());
     }

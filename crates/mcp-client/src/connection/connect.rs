@@ -144,8 +144,7 @@ impl Connection {
         match opened {
             Ok(server) => {
                 let meta = modern_meta(&connection.0.options, server.revision);
-                let meta_object = RawJson::object().with_members(&meta);
-                let meta_object = meta_object.expect("an empty object is an object");
+                let meta_object = RawJson::from_members(&meta);
                 connection.0.established.get_or_init(|| Established {
                     server,
                     meta,

@@ -49,7 +49,7 @@ impl InputRequiredResult {
         let params = params
             .without_members(&["inputResponses", "requestState"])
             .expect("parameters are an object");
-        let answers = none.with_members(answers).expect("an empty object is an object");
+        let answers = RawJson::from_members(answers);
         let mut members = vec![("inputResponses", answers)];
         members.extend(self.state.clone().map(|state| ("requestState", state)));
         params.with_members(&members).expect("parameters are an object")

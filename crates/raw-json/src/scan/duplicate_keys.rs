@@ -1,21 +1,22 @@
-//! The keys of the objects that a scanner is in, to find one that stands there twice.
+//! Detection of duplicate keys in the objects that a scanner is in.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use super::special_bytes::word;
 
-/// The keys of the objects that are open.
+/// Keys of all open objects.
 pub(crate) struct OpenKeys<'a> {
     bytes: &'a [u8],
-    /// Those of the innermost object last. Before the keys of each object stands where those of the one around it begin.
+    /// Keys of the open objects, those of the innermost object last. Each object's keys are preceded by an entry that
+    /// holds the start of the enclosing object's keys.
     seen: Vec<SeenKey>,
-    /// Where those of the innermost object begin.
+    /// Start of the innermost object's keys.
     first: usize,
-    /// Those of the objects that have many or such as are written with escapes, the innermost object's last.
+    /// Hash sets of objects with many keys or with escaped keys, the innermost object's last.
     sets: Vec<KeySet<'a>>,
 }
 
-/// A key that was seen.
+/// Key that was seen, by its range in the text.
 struct SeenKey {
     fingerprint: u64,
     start: usize,
@@ -23,13 +24,13 @@ struct SeenKey {
 }
 
 struct KeySet<'a> {
-    /// Where the keys of its object would begin among those that were seen.
+    /// Start of the object's keys in [`OpenKeys::seen`].
     first: usize,
     keys: HashSet<Cow<'a, [u8]>>,
 }
 
 impl<'a> OpenKeys<'a> {
-    /// How many keys of an object are compared one by one.
+    /// Maximum number of keys of an object that are compared one by one.
     const MAX_LINEAR: usize = 32;
 
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
@@ -41,10 +42,10 @@ impl<'a> OpenKeys<'a> {
         }
     }
 
-    /// An object begins.
+    /// Opens an object.
     pub(crate) fn open(&mut self) {
         if self.seen.capacity() == 0 {
-            // Growing takes several times as long.
+            // Growing step by step takes several times as long.
             self.seen = Vec::with_capacity(Self::MAX_LINEAR);
         }
         self.seen.push(SeenKey {
@@ -55,7 +56,7 @@ impl<'a> OpenKeys<'a> {
         self.first = self.seen.len();
     }
 
-    /// The innermost object ends.
+    /// Closes the innermost object.
     pub(crate) fn close(&mut self) {
         if self.has_set() {
             self.sets.pop();
@@ -65,7 +66,7 @@ impl<'a> OpenKeys<'a> {
         self.seen.truncate(before);
     }
 
-    /// Notes a key of the innermost object by its place in the text, and tells whether it is new.
+    /// Inserts a key of the innermost object by its range in the text. Returns `false` if it is a duplicate.
     pub(crate) fn insert(&mut self, key: Range<usize>) -> bool {
         let few = &self.seen[self.first..];
         if few.len() == Self::MAX_LINEAR || self.has_set() {
@@ -83,7 +84,7 @@ impl<'a> OpenKeys<'a> {
         true
     }
 
-    /// The same for a key that was written with escapes, which are decoded here, or any of an object that has many.
+    /// Inserts an escaped key, decoded here, or a key of an object that has many. Returns `false` if it is a duplicate.
     #[cold]
     #[inline(never)]
     pub(crate) fn insert_into_set(&mut self, key: Cow<'a, [u8]>) -> bool {
@@ -102,7 +103,7 @@ impl<'a> OpenKeys<'a> {
         set.is_none_or(|set| set.keys.insert(key))
     }
 
-    /// Whether the innermost object's keys are in a set.
+    /// `true` if the innermost object uses a hash set.
     fn has_set(&self) -> bool {
         self.sets.last().is_some_and(|set| set.first == self.first)
     }
@@ -116,8 +117,8 @@ impl<'a> OpenKeys<'a> {
     }
 }
 
-/// A number that is the same for equal keys, and seldom for others: made of the first eight bytes and the last eight,
-/// among them the quote behind the key.
+/// Fingerprint of a key, equal for equal keys and rarely for others. Combines the first eight bytes and the last eight,
+/// including the closing quote.
 fn fingerprint(bytes: &[u8], key: &Range<usize>) -> u64 {
     let first = word(bytes, key.start);
     match key.len() {

@@ -1,11 +1,11 @@
-//! Where strings, numbers and words end: steps that take a place in a text and return a later one, or what is wrong.
+//! Lexer: functions that take the offset of a token and return the offset after it, or an error.
 //!
-//! They do not borrow the scanner that takes them, so its cursor can stay in a register.
+//! They do not borrow the scanner, so that its cursor can stay in a register.
 
 use super::special_bytes::{SpecialBytes, end_of_plain};
 use crate::JsonError;
 
-/// Behind the space that stands there.
+/// Skips white space.
 #[inline(always)]
 pub(crate) fn skip_space(bytes: &[u8], at: usize) -> usize {
     match bytes.get(at) {
@@ -14,7 +14,7 @@ pub(crate) fn skip_space(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Behind it, where there mostly is some.
+/// Skips white space. Out of line, for text in which white space is likely.
 #[inline(never)]
 pub(crate) fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
@@ -23,7 +23,7 @@ pub(crate) fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Behind the string that begins there, and whether anything in it is escaped.
+/// Returns the offset after the string at `start`, and `true` if it contains escapes.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
     let at = end_of_plain(bytes, start + 1);
@@ -33,7 +33,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), Js
     escaped_string_end(bytes, at).map(|end| (end, true))
 }
 
-/// Behind the string of which there is something else than plain text.
+/// Returns the offset after a string that contains more than plain text.
 #[inline(never)]
 fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     let mut special_bytes = SpecialBytes::new(bytes);
@@ -41,8 +41,8 @@ fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => at = special_bytes.next_from(escape_end(bytes, at)?),
-            Some(_) => return Err(JsonError::syntax("a control character in a string", at)),
-            None => return Err(JsonError::syntax("the text ends inside a string", at)),
+            Some(_) => return Err(JsonError::syntax("control character in a string", at)),
+            None => return Err(JsonError::syntax("unterminated string", at)),
         }
     }
 }
@@ -53,15 +53,15 @@ fn escape_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
         Some(b'u') => {
             let digits = bytes.get(at + 2..at + 6).unwrap_or_default();
             if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-                return Err(JsonError::syntax("a bad \\u escape", at));
+                return Err(JsonError::syntax("invalid \\u escape", at));
             }
             Ok(at + 6)
         }
-        _ => Err(JsonError::syntax("a bad escape", at)),
+        _ => Err(JsonError::syntax("invalid escape", at)),
     }
 }
 
-/// Behind the number or word that begins there.
+/// Returns the offset after the number or literal at `at`.
 #[inline(never)]
 pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at) {
@@ -69,7 +69,7 @@ pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
         Some(b't') => word_end(bytes, at, "true"),
         Some(b'f') => word_end(bytes, at, "false"),
         Some(b'n') => word_end(bytes, at, "null"),
-        None => Err(JsonError::syntax("the text ends where a value is due", at)),
+        None => Err(JsonError::syntax("unexpected end of text, expected a value", at)),
         Some(_) => Err(JsonError::syntax("expected a value", at)),
     }
 }
@@ -89,7 +89,7 @@ fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     let is_zero = bytes.get(at) == Some(&b'0');
     let whole = digits_end(bytes, at)?;
     if is_zero && whole > at + 1 {
-        return Err(JsonError::syntax("a number with a leading zero", at + 1));
+        return Err(JsonError::syntax("number with a leading zero", at + 1));
     }
     at = whole;
     if bytes.get(at) == Some(&b'.') {

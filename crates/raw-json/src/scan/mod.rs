@@ -1,4 +1,4 @@
-//! One pass over a text: JSON's grammar, the depth of nesting and, if asked, duplicate keys.
+//! Single-pass scanner: validates the grammar of JSON, the depth of nesting and, on request, the uniqueness of keys.
 
 mod duplicate_keys;
 mod lexer;
@@ -18,17 +18,17 @@ pub(crate) use self::{
 };
 use crate::{DuplicateKeys, JsonError, JsonErrorKind, JsonLimits};
 
-/// Checks that `text` is one JSON value within `limits`, and nothing after it but white space.
+/// Validates that `text` is one JSON value within `limits`, followed by nothing but white space.
 ///
 /// The pass is iterative, so no text can exhaust the stack.
 ///
 /// # Errors
-/// The first breach of the grammar (RFC 8259) or of the limits, with its offset.
+/// Returns the first violation of the grammar (RFC 8259) or of the limits, with its offset.
 pub fn validate(text: &str, limits: JsonLimits) -> Result<(), JsonError> {
     validate_with(text, limits, &mut ())
 }
 
-/// The same, and tells on the way where the members of the outermost object stand.
+/// Validates like [`validate`] and reports members and large values to `visitor`.
 pub(crate) fn validate_with(
     text: &str,
     limits: JsonLimits,
@@ -44,16 +44,16 @@ pub(crate) fn validate_with(
     Ok(())
 }
 
-/// Is told where the members of the outermost object stand, and which values are large.
+/// Visitor of the outermost object's members and of large values at any depth.
 pub(crate) trait ScanVisitor {
     fn visit_member(&mut self, span: Span);
 
-    /// How long a value must be to be noted as a large one.
+    /// Minimum length of a large value, in bytes.
     fn min_large(&self) -> usize {
         usize::MAX
     }
 
-    /// Is told where a large value begins and ends, at any depth.
+    /// Called for each large value, at any depth, with its start and end.
     fn visit_large(&mut self, _start: usize, _end: usize) {}
 }
 
@@ -61,21 +61,22 @@ impl ScanVisitor for () {
     fn visit_member(&mut self, _: Span) {}
 }
 
-/// Where one member of an object stands in a text.
+/// Offsets of one member of an object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Span {
-    /// Where the key's first quote is.
+    /// Offset of the key's opening quote.
     pub(crate) key: usize,
-    /// Behind its last one.
+    /// Offset after the key's closing quote.
     pub(crate) key_end: usize,
     pub(crate) is_escaped: bool,
     pub(crate) value: usize,
-    /// Behind the value.
+    /// Offset after the value.
     pub(crate) end: usize,
 }
 
 impl Span {
-    /// The key, decoded. A lone surrogate has no decoded form; the escaped text still tells keys apart.
+    /// Decodes the key. A lone surrogate has no decoded form, so such a key keeps its escapes, which still distinguish
+    /// it from others.
     #[inline]
     pub(crate) fn key<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let raw = &text[self.key + 1..self.key_end - 1];
@@ -87,16 +88,16 @@ impl Span {
     }
 }
 
-/// Which of the containers that are open are objects.
+/// Stack of the open containers: one bit for each, set for an object.
 struct OpenContainers {
     depth: usize,
-    /// A bit for each of the innermost ones, up to the last multiple of 64 of them, the innermost one's the lowest.
+    /// Bits of the innermost containers, back to the last multiple of 64. The innermost one has the lowest bit.
     inner: u64,
-    /// The bits of those around them, 64 in each.
+    /// Bits of the outer containers, 64 in each word.
     outer: Vec<u64>,
-    /// How long they must be for it to matter where they begin.
+    /// Minimum length of a container whose start matters, in bytes.
     least: usize,
-    /// Where they begin, if that matters for any.
+    /// Starts of the open containers. Empty if no start matters.
     starts: Vec<usize>,
 }
 
@@ -124,7 +125,7 @@ impl OpenContainers {
         self.depth += 1;
     }
 
-    /// Closes the innermost one, which ends there; returns where it began if it is a long one.
+    /// Closes the innermost container at `end`. Returns its start if it is a large one.
     fn pop(&mut self, end: usize) -> Option<usize> {
         self.depth -= 1;
         self.inner >>= 1;
@@ -134,13 +135,13 @@ impl OpenContainers {
         self.starts.pop().filter(|start| end - start >= self.least)
     }
 
-    /// Whether the innermost one is an object.
+    /// `true` if the innermost container is an object.
     fn is_object(&self) -> bool {
         self.inner & 1 == 1
     }
 }
 
-/// A cursor over JSON text.
+/// Cursor over JSON text.
 #[derive(Clone, Copy)]
 pub(crate) struct Scanner<'a> {
     text: &'a str,
@@ -166,7 +167,7 @@ impl<'a> Scanner<'a> {
         self.at = lexer::skip_space(self.bytes, self.at);
     }
 
-    /// Passes over space and returns the byte behind it, which at the end is zero.
+    /// Skips white space and returns the byte after it, or zero at the end of the text.
     #[inline(always)]
     fn token(&mut self) -> u8 {
         match self.peek() {
@@ -178,17 +179,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over one value. On return the cursor stands right behind it.
+    /// Scans one value. Leaves the cursor right after it.
     fn value(&mut self, limits: JsonLimits, visitor: &mut impl ScanVisitor) -> Result<(), JsonError> {
         let least = visitor.min_large();
         let mut open = OpenContainers::new(least);
         let mut keys = OpenKeys::new(self.bytes);
         let is_strict = limits.duplicate_keys == DuplicateKeys::Refuse;
-        // The member of the outermost object that the cursor is in.
+        // Current member of the outermost object.
         let mut outermost = Span::default();
-        // Whether the innermost container is an object.
+        // `true` while the innermost container is an object.
         let mut is_object = false;
-        // The byte at which the cursor stands.
+        // Byte at the cursor.
         let mut next = self.token();
         loop {
             if is_object {
@@ -199,7 +200,7 @@ impl<'a> Scanner<'a> {
                     outermost.value = self.at;
                 }
             }
-            // A value is due here.
+            // A value must start here.
             let start = self.at;
             if let byte @ (b'{' | b'[') = next {
                 if open.depth >= limits.depth {
@@ -223,7 +224,7 @@ impl<'a> Scanner<'a> {
                     visitor.visit_large(start, self.at);
                 }
             }
-            // A value has ended: close what it closes, or go on to the next one.
+            // A value has ended: close the containers that end with it, or continue with the next value.
             loop {
                 if open.depth == 0 {
                     return Ok(());
@@ -259,14 +260,14 @@ impl<'a> Scanner<'a> {
     #[inline(never)]
     fn unclosed(self, is_object: bool) -> JsonError {
         let what = match (self.peek(), is_object) {
-            (None, _) => "the text ends inside a value",
+            (None, _) => "unexpected end of text inside a value",
             (Some(_), false) => "expected `,` or `]`",
             (Some(_), true) => "expected `,` or `}`",
         };
         JsonError::syntax(what, self.at)
     }
 
-    /// Passes over a key, of which this is the first byte, and its colon, and returns where it stands.
+    /// Scans a key, whose first byte is `first`, and its colon. Returns its offsets.
     #[inline(always)]
     fn key(&mut self, first: u8, is_strict: bool, keys: &mut OpenKeys<'a>) -> Result<Span, JsonError> {
         let key = self.at;
@@ -297,7 +298,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// The key that began at `start` and ends here, without its escapes.
+    /// Decodes the key from `start` to the cursor.
     #[cold]
     #[inline(never)]
     fn decoded(self, start: usize) -> Result<Cow<'a, [u8]>, JsonError> {
@@ -321,7 +322,7 @@ impl<'a> Scanner<'a> {
         JsonError::new(JsonErrorKind::DuplicateKey(shown), start)
     }
 
-    /// Passes over a value that is no array or object, of which this is the first byte.
+    /// Scans a value that is neither array nor object and begins with the byte `first`.
     #[inline(always)]
     fn scalar(&mut self, first: u8) -> Result<(), JsonError> {
         if first == b'"' {
@@ -332,7 +333,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Passes over a value that is no array or object and returns its text.
+    /// Scans a value that is neither array nor object, and returns its text.
     pub(crate) fn scalar_text(&mut self) -> Result<&'a str, JsonError> {
         let start = self.at;
         let first = self.token();
@@ -340,7 +341,7 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Passes over a string, and tells whether anything in it is escaped.
+    /// Scans a string. Returns `true` if it contains escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<bool, JsonError> {
         let (end, is_escaped) = lexer::string_end(self.bytes, self.at)?;
@@ -348,7 +349,7 @@ impl<'a> Scanner<'a> {
         Ok(is_escaped)
     }
 
-    /// Passes over a string and returns what stands between its quotes, escapes and all.
+    /// Scans a string, and returns the text between its quotes with its escapes.
     pub(crate) fn string_text(&mut self) -> Result<&'a str, JsonError> {
         let start = self.at + 1;
         self.string()?;

@@ -1,9 +1,9 @@
-//! Where the values of a text end that was checked before: nothing else is looked at.
+//! Finds the end of a value in already validated JSON.
 
 use super::special_bytes::end_of_plain;
 use crate::value_index::ValueIndex;
 
-/// Behind the value that begins there, at once if it is marked.
+/// Returns the offset after the value that starts at `at`. Does not scan the value if its end is indexed.
 #[inline]
 pub(crate) fn value_end(text: &str, at: usize, value_index: Option<&ValueIndex>) -> usize {
     if let Some(end) = value_index.and_then(|value_index| value_index.end_of(text, at)) {
@@ -17,7 +17,7 @@ pub(crate) fn value_end(text: &str, at: usize, value_index: Option<&ValueIndex>)
     }
 }
 
-/// Behind the string that begins there, and whether anything in it is escaped.
+/// Returns the offset after the string at `start`, and `true` if it contains escapes.
 #[inline(always)]
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> (usize, bool) {
     let at = end_of_plain(bytes, start + 1);
@@ -28,7 +28,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> (usize, bool) {
     }
 }
 
-/// Behind the string in which there is a backslash.
+/// Returns the offset after a string that contains a backslash.
 #[inline(never)]
 fn escaped_string_end(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at) == Some(&b'\\') {

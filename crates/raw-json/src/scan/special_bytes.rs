@@ -1,11 +1,11 @@
-//! How far a string goes on before something in it has to be looked at.
+//! Vectorized search for the bytes that end or interrupt the plain text of a string.
 
 use wide::u8x16;
 
-/// Where the first byte stands, from `start` on, that is a quote, a backslash or a control character; the end of the text if
+/// Returns the offset of the first quote, backslash or control character from `start` on, or the length of the text if
 /// there is none.
 ///
-/// Most strings are keys and words, which end within eight bytes: those are looked at without a call.
+/// Most strings are keys and words and end within eight bytes: those are searched without a call.
 #[inline(always)]
 pub(crate) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
     match whole_word(bytes, start).map(special_bytes) {
@@ -45,12 +45,12 @@ fn in_last_word(bytes: &[u8], at: usize) -> usize {
     at + first(special_bytes(last_word(bytes, at)))
 }
 
-/// The special bytes of a text one after the other, for strings in which there are many: each block is looked at once.
+/// Iterator over the special bytes of a text, for strings that contain many: each block is examined once.
 pub(crate) struct SpecialBytes<'a> {
     bytes: &'a [u8],
-    /// Up to where it has been looked at, in whole blocks.
+    /// Offset up to which the text is examined, in whole blocks.
     seen: usize,
-    /// A bit for each byte of the last block that is special, the first one's the lowest.
+    /// Bit set of the special bytes of the last block. The first byte has the lowest bit.
     marks: u64,
 }
 
@@ -65,7 +65,7 @@ impl<'a> SpecialBytes<'a> {
         }
     }
 
-    /// As [`end_of_plain`]; each place asked from must be behind the one that was found before.
+    /// Returns the same as [`end_of_plain`]. `start` must be greater than the offset returned before.
     #[inline(always)]
     pub(crate) fn next_from(&mut self, start: usize) -> usize {
         if start < self.seen {
@@ -84,14 +84,14 @@ impl<'a> SpecialBytes<'a> {
     }
 }
 
-/// How many bytes are judged at once.
+/// Number of bytes examined at once.
 const VECTOR: usize = 16;
 
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
 
-/// A bit for each byte that is special, the first one's the lowest.
+/// Bit set of the special bytes. The first byte has the lowest bit.
 #[inline(always)]
 fn special_bits(chunk: &[u8; VECTOR]) -> u32 {
     let bytes = u8x16::new(*chunk);
@@ -109,8 +109,8 @@ fn block_bits(block: &[u8; SpecialBytes::BLOCK]) -> u64 {
     })
 }
 
-/// The eight bytes that begin at a place, the first of them the lowest. Behind the end of the text stand zeros, which are
-/// control characters.
+/// Returns the eight bytes at `at` as a little-endian word. Bytes beyond the end of the text are zero, which is a
+/// control character.
 #[inline(always)]
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     whole_word(bytes, at).unwrap_or_else(|| last_word(bytes, at))
@@ -135,19 +135,21 @@ fn last_word(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Which of a word's bytes is the first that is marked.
+/// Index of the first marked byte of a word.
 fn first(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
-/// The highest bit of each byte that is special, for the lowest of them; those above it may be marked wrongly.
+/// Marks the special bytes of a word by their highest bits. The lowest mark is exact; those above it may be false
+/// positives. This is the "has less" trick of Sean Eron Anderson's "Bit Twiddling Hacks".
 fn special_bytes(word: u64) -> u64 {
     const fn each(byte: u8) -> u64 {
         u64::from_le_bytes([byte; 8])
     }
-    // A byte below the limit borrows when the limit is taken away, so its highest bit is set then and was not before.
+    // A byte below the limit borrows in the subtraction: its highest bit is set afterwards and was not set before.
     let below = |word: u64, limit: u8| word.wrapping_sub(each(limit)) & !word;
-    // A quote is the first character above the control characters when its second bit is turned.
+    // Flipping the second bit turns the quote into the first character above the control characters, so one comparison
+    // finds both.
     let (quotes_and_controls, backslashes) = (below(word ^ each(2), 0x21), below(word ^ each(b'\\'), 1));
     (quotes_and_controls | backslashes) & each(0x80)
 }
@@ -169,7 +171,7 @@ mod tests {
                         length
                     };
                     assert_eq!(end_of_plain(&bytes, 0), expected, "{byte:#x} at {at} of {length}");
-                    // What comes behind is not looked at.
+                    // Bytes after the first match have no effect.
                     bytes[at + 1..].fill(b'"');
                     let expected = if matches!(byte, b'"' | b'\\' | 0..0x20) {
                         at

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use super::special_bytes::end_of_plain;
 
-/// The text that a string stands for, from what stands between its quotes; nothing for a lone surrogate.
+/// Decodes a string, given the text between its quotes. Returns `None` for a lone surrogate.
 pub(crate) fn unescape(raw: &str) -> Option<Cow<'_, str>> {
     if end_of_plain(raw.as_bytes(), 0) == raw.len() {
         return Some(Cow::Borrowed(raw));
@@ -13,8 +13,7 @@ pub(crate) fn unescape(raw: &str) -> Option<Cow<'_, str>> {
         .map(Cow::Owned)
 }
 
-/// The UTF-16 code units that a string stands for, from what stands between its quotes: also those of a lone
-/// surrogate.
+/// UTF-16 code units of a string, given the text between its quotes. Includes lone surrogates.
 pub(crate) fn utf16(raw: &str) -> impl Iterator<Item = u16> + '_ {
     let mut rest = raw.chars();
     let mut second = None;
@@ -40,7 +39,7 @@ pub(crate) fn utf16(raw: &str) -> impl Iterator<Item = u16> + '_ {
                 .take(4)
                 .filter_map(|digit| digit.to_digit(16))
                 .fold(0, |unit, digit| unit << 4 | digit as u16),
-            // A quote, a backslash or a slash: one byte that stands for itself.
+            // An escaped quote, backslash or slash is itself one code unit.
             other => other as u16,
         })
     })

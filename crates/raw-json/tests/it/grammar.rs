@@ -154,7 +154,7 @@ const REFUSED: &[&str] = &[
     "{null:1}",
     r#"{"a":1,,"b":2}"#,
     "{[]:1}",
-    // What other formats allow.
+    // Extensions of other formats.
     "// c\n1",
     "/* c */ 1",
     "1 // c",
@@ -213,14 +213,18 @@ fn every_beginning_of_a_text_is_refused() {
 fn an_error_tells_the_place() {
     let cases = [
         (r#"{"a": x}"#, 6, "invalid JSON: expected a value at byte 6"),
-        ("[1, 2", 5, "invalid JSON: the text ends inside a value at byte 5"),
+        (
+            "[1, 2",
+            5,
+            "invalid JSON: unexpected end of text inside a value at byte 5",
+        ),
         (
             "\"é\u{1}\"",
             3,
-            "invalid JSON: a control character in a string at byte 3",
+            "invalid JSON: control character in a string at byte 3",
         ),
         ("[1] 2", 4, "invalid JSON: text after the value at byte 4"),
-        ("[01]", 2, "invalid JSON: a number with a leading zero at byte 2"),
+        ("[01]", 2, "invalid JSON: number with a leading zero at byte 2"),
     ];
     for (text, offset, message) in cases {
         let error = validate(text, JsonLimits::RELAY).unwrap_err();

@@ -1,5 +1,4 @@
-//! Texts with large values, which are passed over by what was noted of them: they are taken apart as those are of which
-//! nothing is known.
+//! Texts with large values, whose members are found through the index: the result must equal that of unindexed text.
 
 use proptest::{collection::vec, prelude::*};
 use raw_json::{IndexedJson, JsonLimits, RawJson};
@@ -20,7 +19,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every value in a text, the outer ones first.
+/// Lists every value of a text, outer values first.
 fn all(raw: &RawJson) -> Vec<String> {
     let mut texts = vec![raw.to_string()];
     for (key, value) in raw.members() {
@@ -28,7 +27,7 @@ fn all(raw: &RawJson) -> Vec<String> {
         texts.extend(all(&value));
     }
     texts.extend(raw.items().flat_map(|item| all(&item)));
-    // The same without taking anything out.
+    // Read the members again as borrowed values.
     let parts = raw.parts().flat_map(|(_, part)| part.parts().collect::<Vec<_>>());
     texts.extend(parts.map(|(key, part)| format!("{key}: {}", part.as_str())));
     texts

@@ -20,7 +20,7 @@ fn the_depth_is_limited() {
             format!("nested deeper than 128 levels at byte {}", error.offset())
         );
     }
-    // Scalars are no level.
+    // Scalars add no level.
     let flat = JsonLimits {
         depth: 0,
         ..JsonLimits::RELAY
@@ -50,7 +50,7 @@ fn no_depth_exhausts_the_stack() {
     };
     assert_eq!(validate(&text, endless), Ok(()));
 
-    // A part of a message comes in unchecked, so everything must bear it.
+    // The depth of a part of a message is not validated, so every operation must tolerate it.
     let message = bytestring::ByteString::from(text);
     let part: &RawValue = serde_json::from_str(&message).unwrap();
     let raw = RawJson::from_raw_value(&message, part);
@@ -118,7 +118,7 @@ fn a_key_that_is_no_text_is_refused_where_keys_are_judged() {
     let text = r#"{"\ud800":1}"#;
     assert!(validate(text, JsonLimits::STRICT).is_err());
     assert_eq!(validate(text, JsonLimits::RELAY), Ok(()));
-    // As a value it is nobody's business.
+    // As a value it is accepted.
     assert_eq!(validate(r#"{"a":"\ud800"}"#, JsonLimits::STRICT), Ok(()));
 }
 
@@ -137,7 +137,7 @@ fn objects_with_many_keys_stand_in_each_other() {
     };
     let inner = object("", "0");
     assert_eq!(validate(&object("", &inner), JsonLimits::STRICT), Ok(()));
-    // The outer object's keys are still known behind the inner ones.
+    // The outer object's keys are still known after the inner objects.
     let again = object(r#""k19":0,"#, &inner);
     assert!(validate(&again, JsonLimits::STRICT).is_err());
     let again = object("", &object(r#""k19":0,"#, "0"));

@@ -1,4 +1,4 @@
-//! Random texts, judged by serde_json.
+//! Random texts, compared with the verdict of serde_json.
 
 use proptest::{collection::vec, prelude::*};
 use raw_json::{IndexedJson, JsonLimits, RawJson, canonical, validate};
@@ -21,7 +21,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Texts that are almost JSON: pieces of it in any order.
+/// Almost-JSON: fragments of JSON in random order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("{"),
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// A value with every number as a double: the canonical form writes `1.0` as `1`.
+/// Returns a value with every number as a double: the canonical form writes `1.0` as `1`.
 fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => number
@@ -135,7 +135,7 @@ proptest! {
     fn what_is_seen_while_a_text_is_checked_is_what_is_found_in_it(value in value(), before in 0_usize..3, many in 0_usize..12) {
         let mut value = value;
         if let Some(object) = value.as_object_mut() {
-            // Also more members than are noted.
+            // Also exceed the number of indexed members.
             object.extend((0..many).map(|n| (format!("k{n}"), Value::from(n))));
         }
         let text = format!("{}{value:#}", " ".repeat(before));

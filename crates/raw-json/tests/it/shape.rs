@@ -101,7 +101,7 @@ fn parts_share_the_bytes_of_their_message() {
 
 #[test]
 fn with_members_changes_nothing_else() {
-    /// A text, the members that it gets, and what it is then.
+    /// A text, the members added to it, and the expected text.
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],
@@ -146,7 +146,7 @@ fn without_members_changes_nothing_else() {
         (r#"{"a":1,"b":2,"c":3}"#, &["b"], r#"{"a":1,"c":3}"#),
         (r#"{"a":1}"#, &["a"], "{}"),
         (r#"{ "a" : 1e2 }"#, &["b"], r#"{ "a" : 1e2 }"#),
-        // A key keeps the spelling it has.
+        // A key keeps its spelling.
         (
             r#"{"\u0061" : 1e2 , "b":1, "\ud800":2}"#,
             &["b"],
@@ -214,7 +214,7 @@ fn a_value_that_does_not_fit_tells_the_place() {
         .to::<std::collections::HashMap<String, u64>>()
         .unwrap_err();
     assert!(matches!(error.kind(), JsonErrorKind::Shape(_)));
-    // serde_json points at the end of the value that does not fit.
+    // serde_json reports the end of the value that does not fit.
     assert_eq!(error.offset(), 21);
 }
 
