@@ -2,13 +2,13 @@ use std::{fmt, time::Duration};
 
 /// Formats a duration for people: `250 µs`, `1.5 ms`, `20 s`, `1.07 s`, `2 min 5 s`, `1 h 30 min`.
 ///
-/// This crate depends on no crate of tools, so it has its own copy of `format_duration` of `tool-core`.
+/// A copy of `format_duration` of `tool-core`, since this crate does not depend on that one.
 #[must_use]
 pub(crate) const fn format_duration(duration: Duration) -> FormattedDuration {
     FormattedDuration(duration)
 }
 
-/// A duration as people write it; made by [`format_duration`].
+/// Duration with a human-readable `Display`, created by [`format_duration`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FormattedDuration(Duration);
 
@@ -25,7 +25,7 @@ impl fmt::Display for FormattedDuration {
         if nanoseconds == 0 {
             return f.write_str("0 s");
         }
-        // A value that rounds up to the next unit is written in that one.
+        // A value that rounds up to the next unit is written in that unit.
         if rounded(nanoseconds, MICROSECOND) < MILLISECOND {
             let whole = (nanoseconds + MICROSECOND / 2) / MICROSECOND;
             return if whole == 0 {

@@ -1,4 +1,4 @@
-//! Reading without a buffer of its own: a stream on which nothing comes costs no memory for it.
+//! Reading without a permanent buffer: an idle stream costs no memory.
 
 use std::{
     io,
@@ -9,10 +9,11 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// How much is read at once.
+/// Maximum number of bytes of one read.
 const CHUNK_SIZE: usize = 16 * 1024;
 
-/// Reads what is there into space on the stack and hands it on; returns how much it was, 0 at the end of the stream.
+/// Reads available bytes into a buffer on the stack and passes them to `take`. Returns their number, 0 at the end of
+/// the stream.
 pub(crate) fn read_unbuffered(
     reader: &mut (impl AsyncRead + Unpin),
     cx: &mut Context<'_>,

@@ -17,8 +17,8 @@ impl Connection {
     /// Starts a program and opens a connection over its standard input and output.
     ///
     /// # Errors
-    /// [`ClientErrorKind::StartFailed`] when the program cannot be run, ends, or does not open the connection in time;
-    /// the error holds the end of what it wrote to stderr.
+    /// Returns [`ClientErrorKind::StartFailed`] if the program cannot be run, ends, or does not open the connection in
+    /// time. The error contains the tail of its stderr.
     pub async fn spawn(command: &Command, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::spawn_with(command, options, Notifier::default()).await
     }
@@ -36,7 +36,7 @@ impl Connection {
     /// Opens a connection over a pair of byte streams, framed like stdio.
     ///
     /// # Errors
-    /// [`ClientErrorKind::StartFailed`] when the other side does not open the connection in time.
+    /// Returns [`ClientErrorKind::StartFailed`] if the peer does not open the connection in time.
     pub async fn from_streams<R, W>(
         reader: R,
         writer: W,
@@ -54,8 +54,8 @@ impl Connection {
     /// Opens a connection over Streamable HTTP.
     ///
     /// # Errors
-    /// [`ClientErrorKind::Unreachable`], [`ClientErrorKind::Auth`], [`ClientErrorKind::HttpStatus`] or [`ClientErrorKind::StartFailed`],
-    /// as the server answers or does not.
+    /// Returns [`ClientErrorKind::Unreachable`], [`ClientErrorKind::Auth`], [`ClientErrorKind::HttpStatus`] or
+    /// [`ClientErrorKind::StartFailed`], depending on the server's response.
     pub async fn http(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::http_with(endpoint, options, Notifier::default()).await
     }
@@ -73,7 +73,7 @@ impl Connection {
                     && options.era != EraChoice::Modern
                     && error.indicates_other_transport() =>
             {
-                // What the first try said is told when the second fails too: most servers speak Streamable HTTP.
+                // If both transports fail, the error of the first is returned: most servers speak Streamable HTTP.
                 Self::sse_with(endpoint, options, notifier)
                     .await
                     .map_err(|_| error)
@@ -85,7 +85,8 @@ impl Connection {
     /// Opens a connection over HTTP+SSE, the transport of 2024-11-05, for servers that speak no other.
     ///
     /// # Errors
-    /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] when a modern server is asked for: none speaks it.
+    /// Returns the errors of [`http`](Self::http), and [`ClientErrorKind::Invalid`] if the options require a modern
+    /// server, which never speaks this transport.
     pub async fn sse(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::sse_with(endpoint, options, Notifier::default()).await
     }
@@ -107,11 +108,12 @@ impl Connection {
         Self::open(Link::Stream(link), options, notifier).await
     }
 
-    /// Opens a connection over WebSocket, with the subprotocol `mcp` and one message in each text frame. The endpoint is
-    /// made by [`HttpEndpoint::websocket`].
+    /// Opens a connection over WebSocket, with the subprotocol `mcp` and one message in each text frame. The endpoint
+    /// must be created by [`HttpEndpoint::websocket`].
     ///
     /// # Errors
-    /// As [`http`](Self::http), and [`ClientErrorKind::Invalid`] where the feature `websocket` is left out.
+    /// Returns the errors of [`http`](Self::http), and [`ClientErrorKind::Invalid`] if the feature `websocket` is
+    /// disabled.
     pub async fn websocket(endpoint: &HttpEndpoint, options: ConnectionOptions) -> Result<Self, ClientError> {
         Self::websocket_with(endpoint, options, Notifier::default()).await
     }

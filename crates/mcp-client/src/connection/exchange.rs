@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{ClientError, ClientErrorKind, RequestOptions};
 
-/// What is known of one request while it is under way; both transports keep it, the caller's deadline reads it.
+/// State of one request in progress. Both transports update it; its deadline is computed from it.
 pub(crate) struct Exchange {
     options: RequestOptions,
     started: Instant,
@@ -41,7 +41,7 @@ impl Exchange {
         }
     }
 
-    /// Takes the mark back: the transport can tell that no byte left.
+    /// Reverts [`mark_sent`](Self::mark_sent): the transport knows that not a byte was sent.
     pub(crate) fn mark_unsent(&self) {
         self.sent.store(false, Ordering::SeqCst);
     }
@@ -63,12 +63,12 @@ impl Exchange {
         }
     }
 
-    /// What the caller knows the request by.
+    /// Identifies the request for its caller.
     pub(crate) fn tag(&self) -> Option<u64> {
         self.options.tag
     }
 
-    /// Hands over what came together with the answer; returns it when it is no matter of the caller's.
+    /// Delivers a notification that arrived with the response. Returns it if it does not belong to this caller.
     pub(crate) fn deliver_notification(&self, note: Notification) -> Option<Notification> {
         let of_connection = matches!(
             note.method.as_str(),
@@ -76,7 +76,7 @@ impl Exchange {
                 | method::RESOURCES_LIST_CHANGED
                 | method::PROMPTS_LIST_CHANGED
                 | method::RESOURCES_UPDATED
-                // That of this request was taken before; this is of another one, such as a task that goes on.
+                // Progress of this request was handled before. This is progress of another one, such as a running task.
                 | method::PROGRESS
                 | method::CANCELLED
         );
@@ -89,13 +89,13 @@ impl Exchange {
         }
     }
 
-    /// When the request's time is up, as far as is known now: progress moves it, up to the hard limit.
+    /// Current deadline. Progress extends it, up to `max_total`.
     pub(crate) fn deadline(&self) -> Instant {
         let last = *self.last_progress.lock();
         (last.unwrap_or(self.started) + self.options.timeout).min(self.started + self.options.max_total)
     }
 
-    /// The error of a request whose time is up.
+    /// Error of a request whose deadline has passed.
     pub(crate) fn timed_out(&self) -> ClientError {
         let is_total = self.deadline() >= self.started + self.options.max_total;
         let limit = if is_total {
@@ -107,8 +107,8 @@ impl Exchange {
     }
 }
 
-/// Calls what a caller gave us. Its panic is no matter of the other callers of the connection: the panic hook has
-/// told of it, and the connection goes on.
+/// Runs a callback and contains its panic: it must not affect other callers of the connection. The panic hook has
+/// reported it already.
 pub(crate) fn catch_panic(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
         tracing::warn!("a hook of a caller panicked");

@@ -1,4 +1,4 @@
-//! How a connection is opened: which era the server speaks, and what both sides say of themselves.
+//! Handshake: detects the era of the server and exchanges information about both sides.
 
 use std::{pin::pin, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 use crate::{ClientError, ClientErrorKind, Connection, EraChoice, RequestOptions, ServerInfo};
 
 impl Connection {
-    /// Finds out which era the server speaks, and opens the connection in it.
+    /// Opens the connection in the configured era, or detects the era of the server.
     pub(crate) async fn handshake(&self) -> Result<ServerInfo, ClientError> {
         match (self.options().era, self.link()) {
             (EraChoice::Legacy, _) => self.initialize().await,
@@ -23,7 +23,7 @@ impl Connection {
         }
     }
 
-    /// Only what a modern server alone would say keeps from trying the other era.
+    /// Tries `server/discover` and then `initialize`, unless the error can only come from a modern server.
     async fn modern_first(&self) -> Result<ServerInfo, ClientError> {
         let limit = (self.options().start_timeout / 2).min(PROBE_TIMEOUT);
         match self.discover(limit).await {
@@ -32,8 +32,8 @@ impl Connection {
         }
     }
 
-    /// Over stdio a server that is silent may still be starting, or never answer what it does not know. Which of the
-    /// two it is does not matter: it reads both questions in order, and its first good answer says what it speaks.
+    /// Tries both eras at once over stdio. A silent server may still be starting, or may ignore methods that it does
+    /// not know. Both requests are answered in order, and the first success decides the era.
     async fn race_eras(&self) -> Result<ServerInfo, ClientError> {
         let mut modern = pin!(self.discover(self.options().start_timeout));
         if let Ok(done) = timeout(PROBE_TIMEOUT, &mut modern).await {
@@ -59,7 +59,7 @@ impl Connection {
     async fn legacy_first(&self) -> Result<ServerInfo, ClientError> {
         match self.initialize().await {
             Err(error) if is_other_era(&error) => {
-                // What the first try said is told when the second fails too: most servers are legacy.
+                // If both eras fail, the error of the first is returned: most servers are legacy.
                 let limit = self.options().start_timeout;
                 self.discover(limit).await.map_err(|_| error)
             }
@@ -87,7 +87,7 @@ impl Connection {
             )
         };
         let result = match ask().await {
-            // The server may have had another revision in mind than the one that it was sent.
+            // The server may support the latest revision although it refused the one that it received.
             Err(error) if supported_revisions(&error).contains(&Revision::LATEST) => ask().await?,
             done => done?,
         };
@@ -119,7 +119,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The error of a start after which the server did not pass its health check.
+    /// Converts the failure of a health check into the error of a start.
     pub(crate) fn health_check_error(&self, error: ClientError) -> ClientError {
         let error = match error.kind() {
             ClientErrorKind::Unhealthy(_) | ClientErrorKind::Auth { .. } => error,
@@ -128,7 +128,8 @@ impl Connection {
         self.start_error(error)
     }
 
-    /// Words an error of the opening: what a child wrote to stderr often says best what is wrong.
+    /// Converts an error of the handshake into the error of a start, with the stderr of a child process, which often
+    /// names the cause.
     pub(crate) fn start_error(&self, error: ClientError) -> ClientError {
         if matches!(
             error.kind(),
@@ -140,7 +141,7 @@ impl Connection {
         }
         let stderr = self.stderr_tail().unwrap_or_default();
         let reason = match error.kind() {
-            // That the connection is closed goes without saying.
+            // A start error implies that the connection is closed.
             ClientErrorKind::Closed(reason) => reason.clone(),
             _ => error.to_string(),
         };
@@ -148,10 +149,10 @@ impl Connection {
     }
 }
 
-/// How long a server may take to say that it is a modern one before it is taken for a legacy one.
+/// Time after which a server that does not respond to `server/discover` is assumed to be a legacy one.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Which revisions a server names that refuses the one it was sent.
+/// Revisions that a server names when it refuses the one it was sent.
 fn supported_revisions(error: &ClientError) -> Vec<Revision> {
     let refusal = error
         .as_rpc()
@@ -161,8 +162,8 @@ fn supported_revisions(error: &ClientError) -> Vec<Revision> {
     names.filter_map(|name| name.string()?.parse().ok()).collect()
 }
 
-/// Whether an answer to `server/discover` may come from a server of the other era: any that is no error of modern
-/// servers, and none that both eras have in common.
+/// `true` if an error of `server/discover` may come from a legacy server: any error except those that only modern
+/// servers or both eras send.
 fn may_be_legacy(error: &ClientError) -> bool {
     let is_modern = |error: &RpcError| {
         matches!(
@@ -179,7 +180,7 @@ fn may_be_legacy(error: &ClientError) -> bool {
     }
 }
 
-/// Whether a refusal of `initialize` may come from a server of the other era.
+/// `true` if an error of `initialize` may come from a modern server.
 fn is_other_era(error: &ClientError) -> bool {
     match error.kind() {
         ClientErrorKind::Rpc(_) | ClientErrorKind::Unsupported(_) => true,

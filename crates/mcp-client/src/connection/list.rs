@@ -5,42 +5,43 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::{ClientError, Connection, RequestOptions};
 
-/// How far a list is followed.
+/// Limits of a paginated list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
-    /// How many pages.
+    /// Maximum number of pages.
     pub pages: usize,
-    /// How many entries.
+    /// Maximum number of entries.
     pub entries: usize,
-    /// How many bytes of pages, with all that stands in them beside the entries.
+    /// Maximum size of all pages, in bytes, including members other than the entries.
     pub bytes: usize,
-    /// How long one page may take.
+    /// Timeout of one page.
     pub page_timeout: Duration,
 }
 
-/// A list of a server.
+/// List of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListResult {
-    /// Each entry as the server wrote it.
+    /// Entries as the server wrote them.
     pub entries: Vec<RawJson>,
-    /// For how long it stays as it is, if the server says so: the shortest time of its pages (`ttlMs`).
+    /// Time to live that the server declares: the shortest of all pages (`ttlMs`).
     pub ttl: Option<Duration>,
-    /// Why the list was not followed to its end, if it was not: the entries are those read until then.
+    /// Reason why the list is incomplete, or `None` if it is complete. An incomplete list contains the entries read so
+    /// far.
     pub truncation: Option<ListTruncation>,
 }
 
-/// Reason why a list is not followed to its end.
+/// Reason why a list is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListTruncation {
-    /// It has more entries than [`PageLimits::entries`].
+    /// The list has more entries than [`PageLimits::entries`].
     Entries,
-    /// Its pages have more bytes than [`PageLimits::bytes`].
+    /// The pages have more bytes than [`PageLimits::bytes`].
     Bytes,
-    /// It has more pages than [`PageLimits::pages`].
+    /// The list has more pages than [`PageLimits::pages`].
     Pages,
-    /// The server gave a cursor twice.
+    /// The server repeated a cursor.
     RepeatedCursor,
 }
 
@@ -56,29 +57,29 @@ impl Default for PageLimits {
 }
 
 impl Connection {
-    /// Lists the tools of the server, each as the server wrote it, following its pages to the end.
+    /// Lists the tools of the server, each as the server wrote it, following all pages.
     ///
     /// # Errors
-    /// When a page fails, when the server's pages never end (a cursor comes back, or there are more than
-    /// [`PageLimits`] allows), or when a page is no list.
+    /// Returns an error if a page fails or contains no list, or if the pages never end: a cursor is repeated, or
+    /// [`PageLimits`] is exceeded.
     pub async fn list_tools(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(method::TOOLS_LIST, "tools", PageLimits::default())
             .await
     }
 
-    /// Lists the resources of the server, as [`list_tools`](Self::list_tools) does with tools.
+    /// Lists the resources of the server, like [`list_tools`](Self::list_tools).
     ///
     /// # Errors
-    /// As [`list_tools`](Self::list_tools).
+    /// Returns the errors of [`list_tools`](Self::list_tools).
     pub async fn list_resources(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(method::RESOURCES_LIST, "resources", PageLimits::default())
             .await
     }
 
-    /// Lists the templates of resources, as [`list_tools`](Self::list_tools) does with tools.
+    /// Lists the resource templates of the server, like [`list_tools`](Self::list_tools).
     ///
     /// # Errors
-    /// As [`list_tools`](Self::list_tools).
+    /// Returns the errors of [`list_tools`](Self::list_tools).
     pub async fn list_resource_templates(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(
             method::RESOURCES_TEMPLATES_LIST,
@@ -88,19 +89,19 @@ impl Connection {
         .await
     }
 
-    /// Lists the prompts of the server, as [`list_tools`](Self::list_tools) does with tools.
+    /// Lists the prompts of the server, like [`list_tools`](Self::list_tools).
     ///
     /// # Errors
-    /// As [`list_tools`](Self::list_tools).
+    /// Returns the errors of [`list_tools`](Self::list_tools).
     pub async fn list_prompts(&self) -> Result<Vec<RawJson>, ClientError> {
         self.list(method::PROMPTS_LIST, "prompts", PageLimits::default())
             .await
     }
 
-    /// Lists what `method` lists under the member `key`, such as `resources/list` under `resources`.
+    /// Lists the entries that `method` returns under the member `key`, such as `resources/list` under `resources`.
     ///
     /// # Errors
-    /// As [`list_tools`](Self::list_tools).
+    /// Returns the errors of [`list_tools`](Self::list_tools).
     pub async fn list(
         &self,
         method: &str,
@@ -118,11 +119,11 @@ impl Connection {
         }
     }
 
-    /// Lists as much as the limits allow, with the reason if that is not all, and how long the list stays as it is
-    /// according to a modern server.
+    /// Lists as many entries as the limits allow. Also returns the reason if the list is incomplete, and the time to
+    /// live that a modern server declares.
     ///
     /// # Errors
-    /// When a page fails or is no list.
+    /// Returns an error if a page fails or contains no list.
     pub async fn list_for(
         &self,
         method: &str,
@@ -156,7 +157,7 @@ impl Connection {
             if bytes > limits.bytes {
                 break Some(ListTruncation::Bytes);
             }
-            // The empty string is a cursor like any other.
+            // The empty string is a valid cursor.
             let Some(cursor) = page
                 .get("nextCursor")
                 .filter(|cursor| cursor.kind() == JsonKind::String)
@@ -176,7 +177,7 @@ impl Connection {
     }
 }
 
-/// Takes the entries of a page as far as the limits allow, behind `bytes` of other pages.
+/// Appends the entries of a page as far as the limits allow. `bytes` is the size of the pages before it.
 fn append_entries(
     array: &RawJson,
     limits: PageLimits,

@@ -1,4 +1,4 @@
-//! What servers offer beside tools.
+//! Methods of the protocol other than calls and lists.
 
 use mcp_wire::{Era, method};
 use raw_json::RawJson;
@@ -6,20 +6,20 @@ use raw_json::RawJson;
 use crate::{ClientError, ClientErrorKind, Connection, RequestOptions};
 
 impl Connection {
-    /// Completes an argument of a prompt or template; `params` and result as the protocol writes them.
+    /// Completes an argument of a prompt or resource template. `params` and result have the form of the protocol.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// Returns the errors of [`request`](Self::request).
     pub async fn complete(&self, params: RawJson, options: RequestOptions) -> Result<RawJson, ClientError> {
         self.request(method::COMPLETION_COMPLETE, Some(params), options)
             .await
     }
 
-    /// Asks whether the server is there: a legacy one by `ping`, a modern one by `server/discover`. Any answer says that it
-    /// is, an error as well.
+    /// Checks that the server responds: `ping` for a legacy server, `server/discover` for a modern one. A JSON-RPC
+    /// error counts as a response.
     ///
     /// # Errors
-    /// As [`request`](Self::request), but for [`ClientErrorKind::Rpc`].
+    /// Returns the errors of [`request`](Self::request), except [`ClientErrorKind::Rpc`].
     pub async fn ping(&self, options: RequestOptions) -> Result<(), ClientError> {
         let question = match self.server().era() {
             Era::Legacy => method::PING,
@@ -31,11 +31,11 @@ impl Connection {
         }
     }
 
-    /// Says which log messages a legacy server is to send, such as `warning` and worse.
+    /// Sets the minimum level of log messages that a legacy server sends, such as `warning`.
     ///
     /// # Errors
-    /// As [`request`](Self::request); [`ClientErrorKind::Unsupported`] for a modern server, which reads the level in the
-    /// `_meta` of each request ([`mcp_wire::meta_key::LOG_LEVEL`]).
+    /// Returns the errors of [`request`](Self::request), and [`ClientErrorKind::Unsupported`] for a modern server,
+    /// which reads the level from `_meta` of each request ([`mcp_wire::meta_key::LOG_LEVEL`]).
     pub async fn set_log_level(&self, level: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Modern {
             let detail = "a modern server reads the log level in `_meta` of each request";

@@ -38,14 +38,35 @@ use crate::{
     stream::StreamLink,
 };
 
-/// One open connection to an MCP server, over which any number of requests run at once.
+/// Open connection to an MCP server. Runs any number of requests concurrently.
 ///
-/// Cloning shares the connection. When the last clone is dropped the connection ends at once, and a child process is
-/// killed with everything it has started; [`shutdown`](Self::shutdown) ends both in order.
+/// Cloning shares the connection. Dropping the last clone closes the connection at once and kills a child process with
+/// all its descendants; [`shutdown`](Self::shutdown) ends both gracefully.
 ///
 /// # Cancellation
-/// Dropping the future of a request cancels it: nothing waits for it any longer, and the server is told if it may
-/// have seen it.
+/// Dropping the future of a request cancels it: nothing waits for it any longer, and the server is notified if it may
+/// have received the request.
+///
+/// # Examples
+///
+/// ```no_run
+/// use mcp_client::{Connection, ConnectionOptions, HttpEndpoint, RequestOptions};
+/// use raw_json::RawJson;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint = HttpEndpoint::new("http://127.0.0.1:7301/mcp")?;
+/// let connection = Connection::http(&endpoint, ConnectionOptions::default()).await?;
+/// let params = RawJson::from_members(&[
+///     ("name", RawJson::from("echo")),
+///     ("arguments", RawJson::object()),
+/// ]);
+/// let options = RequestOptions::default();
+/// let result = connection.request("tools/call", Some(params), options).await?;
+/// println!("{result}");
+/// connection.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
 
@@ -54,7 +75,7 @@ struct Inner {
     options: ConnectionOptions,
     notifier: Notifier,
     established: OnceLock<Established>,
-    /// The resources of which a modern server is asked for news.
+    /// URIs of the resources that are subscribed to at a modern server.
     subscribed_uris: Mutex<BTreeSet<String>>,
 }
 
@@ -65,21 +86,21 @@ pub(crate) enum Link {
 
 struct Established {
     server: ServerInfo,
-    /// What `_meta` of a modern request says.
+    /// Members of `_meta` of a modern request.
     meta: Vec<(&'static str, RawJson)>,
-    /// The same as an object.
+    /// The members of `meta` as one object.
     meta_object: RawJson,
 }
 
 impl Connection {
-    /// Tells a modern server what news are wanted now.
+    /// Replaces the subscription at a modern server by what is wanted now.
     pub(crate) fn renew_subscription(&self) {
         let opened = self
             .0
             .established
             .get()
             .expect("a connection is open when it listens");
-        // The lock is held until the wish is queued, so that of two wishes the later one counts.
+        // The lock is held until the subscription is queued, so that the later of two counts.
         let subscribed = self.subscribed_uris();
         let params = subscription_filter(&opened.server, &subscribed)
             .map(|filter| with_meta(Some(&filter), &opened.meta));
@@ -101,7 +122,7 @@ impl Connection {
         &self.0.link
     }
 
-    /// Takes note of a list of tools, and takes out what cannot be called.
+    /// Records which arguments of tools are mirrored as headers. Returns the tools that can be called.
     pub(crate) fn register_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         match &self.0.link {
             Link::Http(link) if self.server().era() == Era::Modern => link.register_tools(tools),
@@ -109,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// What the server said of itself.
+    /// Information about the server from the handshake.
     #[must_use]
     pub fn server(&self) -> &ServerInfo {
         &self
@@ -120,19 +141,20 @@ impl Connection {
             .server
     }
 
-    /// How often the server's lists have changed; follow it to keep a list fresh.
+    /// Watches the change counters of the server's lists. A counter that went up means that the list should be read
+    /// again.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<ChangeCounts> {
         self.0.notifier.subscribe()
     }
 
-    /// What the server tells that belongs to no request that is under way, from now on.
+    /// Subscribes to the notifications of the server that belong to no request in progress, from now on.
     #[must_use]
     pub fn events(&self) -> EventReceiver {
         self.0.notifier.events.subscribe()
     }
 
-    /// What the server sent that nobody waited for.
+    /// Statistics of messages that no request waited for.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         match &self.0.link {
@@ -141,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// How many requests wait for an answer.
+    /// Number of requests that wait for a response.
     #[must_use]
     pub fn pending(&self) -> usize {
         match &self.0.link {
@@ -150,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// The end of what a child process wrote to stderr; nothing for other connections.
+    /// Tail of the stderr of a child process, or `None` for other connections.
     #[must_use]
     pub fn stderr_tail(&self) -> Option<String> {
         match &self.0.link {
@@ -159,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// Whether no request can be made any longer.
+    /// `true` if the connection is closed, so that no request can be made.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &self.0.link {
@@ -168,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// Why the connection is closed, and since when.
+    /// Reason and time of the end of the connection.
     pub(crate) fn close_reason(&self) -> (ClientError, Instant) {
         match &self.0.link {
             Link::Stream(link) => link.close_reason(),
@@ -176,7 +198,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is closed and says why.
+    /// Waits until the connection is closed, and returns the reason.
     pub async fn closed(&self) -> ClientError {
         match &self.0.link {
             Link::Stream(link) => link.closed().await,
@@ -184,7 +206,7 @@ impl Connection {
         }
     }
 
-    /// Turns true when the connection closes; keeps nothing open.
+    /// Signal that turns `true` when the connection closes. It does not keep the connection open.
     pub(crate) fn closed_signal(&self) -> watch::Receiver<bool> {
         match &self.0.link {
             Link::Stream(link) => link.closed_signal(),
@@ -192,9 +214,8 @@ impl Connection {
         }
     }
 
-    /// Ends the connection in order: requests that are under way fail, a child's input is closed, and a child that
-    /// does not end by itself is sent SIGTERM and then SIGKILL, with all processes of its group. Returns when
-    /// nothing is left.
+    /// Ends the connection gracefully: requests in progress fail, the stdin of a child process is closed, and a child
+    /// that does not end is sent SIGTERM and then SIGKILL, with its process group. Returns when no process is left.
     pub async fn shutdown(&self) {
         match &self.0.link {
             Link::Stream(link) => link.shutdown().await,

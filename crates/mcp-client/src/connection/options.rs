@@ -2,43 +2,43 @@ use std::time::Duration;
 
 use crate::Handlers;
 
-/// Which era of the protocol to speak.
+/// Choice of the protocol era.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EraChoice {
-    /// The one that the server speaks. Over HTTP `server/discover` is tried first and `initialize` when the answer
-    /// is not that of a modern server; over stdio it is the other way round, since there are servers that end when
-    /// the first message they read is not `initialize`.
+    /// Detects the era of the server. Over HTTP, `server/discover` is tried first, and `initialize` if the response is
+    /// not that of a modern server. Over stdio the order is reversed, since some servers end when the first message
+    /// they read is not `initialize`.
     #[default]
     Auto,
-    /// The modern one wherever the server speaks it: `server/discover` is tried first over stdio as well. A server that
-    /// answers neither way for a while is sent `initialize` beside it, and what is answered first counts.
+    /// Prefers the modern era: `server/discover` is tried first over stdio as well. A server that does not respond for
+    /// a while is also sent `initialize`, and the first response counts.
     Newest,
-    /// `initialize` only: up to 2025-11-25.
+    /// Legacy era: `initialize` only, up to 2025-11-25.
     Legacy,
-    /// `server/discover` only: from 2026-07-28.
+    /// Modern era: `server/discover` only, from 2026-07-28 on.
     Modern,
 }
 
-/// How a connection is opened and what it tolerates.
+/// Options of a connection.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// The name that the server is told.
+    /// Name of the client that is sent to the server.
     pub client_name: String,
-    /// The version that the server is told.
+    /// Version of the client that is sent to the server.
     pub client_version: String,
-    /// Which era to speak.
+    /// Choice of the protocol era.
     pub era: EraChoice,
-    /// What is done for servers that ask the client for something.
+    /// Handlers for requests of the server.
     pub handlers: Handlers,
-    /// How long the server may take until the connection is open.
+    /// Timeout for opening the connection.
     pub start_timeout: Duration,
-    /// How large one message of the server may be.
+    /// Maximum size of one message of the server, in bytes.
     pub max_message: usize,
-    /// How many lines in a row may be no message before the connection counts as broken.
+    /// Maximum number of consecutive lines that are not messages, before the connection is considered broken.
     pub max_garbage: u32,
-    /// How long the server may take no byte of a request before the connection counts as broken.
+    /// Maximum time in which the server accepts no byte of a request, before the connection is considered broken.
     pub write_stall: Duration,
-    /// How long to wait in each step of shutting a child process down: after its input is closed, after SIGTERM.
+    /// Time for each step of ending a child process: after its stdin is closed, and after SIGTERM.
     pub shutdown_grace: Duration,
 }
 

@@ -7,26 +7,26 @@ use tokio::time::timeout_at;
 use super::{Connection, Established, Exchange, Link};
 use crate::{ClientError, RequestOptions, http::HttpLink, stream::PendingCall};
 
-/// What `_meta` of a request says.
+/// Content of a request's `_meta`.
 enum RequestMeta<'a> {
-    /// What the connection says of itself, and nothing else.
+    /// The members of the connection, and nothing else.
     Connection(&'a Established),
     Custom(Cow<'a, [(&'static str, RawJson)]>),
 }
 
-/// A request that is ready to be waited for.
+/// Request whose response can be awaited.
 enum PendingRequest<'a> {
     Stream(PendingCall<'a>),
-    /// Large beside the other, which has no room for it.
+    /// Boxed, because it is much larger than the other variant.
     Http(Pin<Box<dyn Future<Output = Result<RawJson, ClientError>> + Send + 'a>>),
 }
 
 impl Connection {
-    /// Makes a request and waits for its result, which is the text that the server sent.
+    /// Sends a request and waits for its result, which is the text that the server sent.
     ///
     /// # Errors
-    /// [`ClientErrorKind::Rpc`] when the server answers with an error, [`ClientErrorKind::Timeout`] when it does not answer,
-    /// and what else [`ClientErrorKind`] names; [`ClientError::was_sent`] tells whether the request may have run.
+    /// Returns [`ClientErrorKind::Rpc`] if the server responds with an error, [`ClientErrorKind::Timeout`] if it does
+    /// not respond, or another [`ClientErrorKind`]. [`ClientError::was_sent`] tells whether the request may have run.
     pub async fn request(
         &self,
         method: &str,
@@ -37,7 +37,7 @@ impl Connection {
         pending.wait().await
     }
 
-    /// Makes a request ready on a connection that is open.
+    /// Starts a request after the handshake.
     fn start_request<'a>(
         &'a self,
         method: &'a str,
@@ -68,7 +68,7 @@ impl Connection {
         pending.wait().await
     }
 
-    /// Makes a request ready, so that the future of the caller has room for what is waited for and nothing else.
+    /// Starts a request. Not async, so that the caller's future only stores what it awaits.
     fn start<'a>(
         &'a self,
         method: &'a str,
@@ -94,8 +94,9 @@ impl Connection {
         }
     }
 
-    /// Makes a request over HTTP. Modern servers want headers that mirror a tool's arguments as the list of tools says:
-    /// one that misses one has not run the tool, so its list is read again, and the call is made once more.
+    /// Sends a request over HTTP. Modern servers require headers that mirror arguments of a tool, as declared by the
+    /// list of tools. A server that misses one has not run the tool, so the list is read again and the call is sent
+    /// once more.
     async fn request_over_http(
         &self,
         link: &HttpLink,
@@ -107,9 +108,9 @@ impl Connection {
         let exchange = Exchange::new(options);
         match post(link, method, &params, &exchange).await {
             Err(error) if is_modern && method == method::TOOLS_CALL && is_header_mismatch(&error) => {
-                // Rare, and the future of every call would have room for it.
+                // Boxed: rare, and the future of every call would have to reserve room for it.
                 let again = async {
-                    // The server has looked at the headers alone.
+                    // The server has examined the headers only.
                     exchange.mark_unsent();
                     match timeout_at(exchange.deadline(), self.list_tools()).await {
                         Ok(Ok(_)) => {}
@@ -124,10 +125,10 @@ impl Connection {
         }
     }
 
-    /// Sends a notification; returns when it is queued, or over HTTP when the server has taken it.
+    /// Sends a notification. Returns when it is queued, or over HTTP when the server has accepted it.
     ///
     /// # Errors
-    /// When the connection is closed or the server refuses.
+    /// Returns an error if the connection is closed or the server refuses the notification.
     pub async fn notify(&self, method: &str, params: Option<&RawJson>) -> Result<(), ClientError> {
         match &self.0.link {
             Link::Stream(link) => link.notify(method, params).await,
@@ -156,7 +157,7 @@ async fn post(
     link.request(id, method, &params, exchange).await
 }
 
-/// The parameters of a request with the token of its progress, if anybody wants to know of that.
+/// Adds a progress token to the params if the caller wants progress.
 fn with_progress_token<'a>(id: u64, params: &'a Params, options: &RequestOptions) -> Cow<'a, Params> {
     let mut params = Cow::Borrowed(params);
     if options.on_progress.is_some() {
@@ -167,7 +168,7 @@ fn with_progress_token<'a>(id: u64, params: &'a Params, options: &RequestOptions
 }
 
 impl RequestMeta<'_> {
-    /// Has parameters say this.
+    /// Adds the members to `_meta` of the params.
     fn add_to(&self, params: &mut Params) {
         match self {
             Self::Connection(opened) => params.add_object_to_meta(&opened.meta_object),
@@ -176,7 +177,7 @@ impl RequestMeta<'_> {
     }
 }
 
-/// Whether a modern server missed a header that mirrors an argument.
+/// `true` if a modern server missed a header that mirrors an argument.
 fn is_header_mismatch(error: &ClientError) -> bool {
     error
         .as_rpc()

@@ -5,43 +5,44 @@ use raw_json::RawJson;
 
 use crate::ConnectionEvent;
 
-/// Takes what a server says of the progress of a request: the parameters of its notification, with the token of this
-/// connection, which who passes them on replaces by the caller's.
+/// Callback for progress of a request. Receives the params of the notification, which contain the token of this
+/// connection; whoever forwards them replaces it by the caller's token.
 pub type OnProgress = Arc<dyn Fn(RawJson) + Send + Sync>;
 
-/// Takes a notification that came with the answer to a request.
+/// Callback for notifications that arrive together with the response of a request.
 pub type OnNotification = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 
-/// Is called at one point of a request's life.
+/// Callback for one point in the life of a request.
 pub type RequestHook = Arc<dyn Fn() + Send + Sync>;
 
-/// How one request is made.
+/// Options of one request.
 #[derive(Clone)]
 pub struct RequestOptions {
-    /// How long to wait for the answer, counted from the start or from the last progress.
+    /// Time to wait for the response, from the start or from the last progress.
     pub timeout: Duration,
-    /// How long to wait for the answer whatever progress there is.
+    /// Maximum time to wait for the response, regardless of progress.
     pub max_total: Duration,
-    /// Takes progress, in order and before the answer. Runs on the connection's reader, so it must not block.
+    /// Receives progress, in order and before the response. Runs on the connection's reader, so it must not block.
     pub on_progress: Option<OnProgress>,
-    /// Takes what else the server sends together with the answer, such as log messages, in order and before the
-    /// answer; not what is about lists and resources, which is everybody's. Only HTTP tells which request such a message belongs to; without this, and over stdio, it is one of
+    /// Receives other notifications that the server sends with the response, such as log messages, in order and before
+    /// the response. Notifications about lists and resources are excluded, since they concern everybody. Only HTTP
+    /// tells which request a notification belongs to; without this callback, and over stdio, it arrives at
     /// [`Connection::events`](crate::Connection::events).
     pub on_notification: Option<OnNotification>,
-    /// A number of the caller's own, which [`ServerRequest::tag`](crate::ServerRequest::tag) repeats when the server
-    /// asks for something together with the answer. Only HTTP tells which request a question belongs to.
+    /// Number chosen by the caller. [`ServerRequest::tag`](crate::ServerRequest::tag) repeats it for requests that the
+    /// server sends with the response. Only HTTP tells which request they belong to.
     pub tag: Option<u64>,
-    /// Is called right before the first byte of the request is handed to the transport: from here on it may run.
-    /// Over HTTP it is called again when a request that did not run is sent a second time, to a session opened anew.
+    /// Called right before the first byte of the request is handed to the transport: from here on it may run. Over HTTP
+    /// it is called again when a request that did not run is sent a second time, in a new session.
     pub on_sent: Option<RequestHook>,
-    /// Is called when the answer has arrived, before the caller has it.
+    /// Called when the response has arrived, before the caller receives it.
     pub on_answered: Option<RequestHook>,
-    /// What a modern server is told that this request's client can be asked, in the place of what the handlers of the
-    /// connection stand for: who sets it answers `input_required` itself. A legacy server is told once, when the
-    /// connection is opened.
+    /// Client capabilities that a modern server receives with this request, instead of those of the connection's
+    /// handlers. A caller that sets them handles `input_required` itself. A legacy server receives the capabilities
+    /// once, in the handshake.
     pub capabilities: Option<RawJson>,
-    /// The lowest level of log messages, such as `info`, that a modern server is to send with this request; none if
-    /// absent. A legacy server is told with [`Connection::set_log_level`](crate::Connection::set_log_level).
+    /// Minimum level of log messages that a modern server sends with this request, such as `info`; no messages if
+    /// `None`. For a legacy server use [`Connection::set_log_level`](crate::Connection::set_log_level).
     pub log_level: Option<Arc<str>>,
 }
 
@@ -71,7 +72,7 @@ impl fmt::Debug for RequestOptions {
 }
 
 impl RequestOptions {
-    /// Options with this timeout, which no progress extends.
+    /// Creates options with a timeout that progress does not extend.
     #[must_use]
     pub fn with_timeout(timeout: Duration) -> Self {
         Self {
@@ -81,8 +82,7 @@ impl RequestOptions {
         }
     }
 
-    /// What `_meta` of this request says to a modern server: what the connection says, and what is said otherwise of
-    /// this request.
+    /// Content of `_meta` for a modern server: that of the connection, with the overrides of this request.
     pub(crate) fn modern_meta<'a>(
         &self,
         connection: &'a [(&'static str, RawJson)],

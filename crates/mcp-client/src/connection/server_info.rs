@@ -3,22 +3,22 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
-/// What a server said of itself when the connection was opened.
+/// Information that a server provides in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// The revision that both sides speak.
+    /// Negotiated revision.
     pub revision: Revision,
-    /// The name and version of the server, as it wrote them.
+    /// Name and version of the server, as it wrote them.
     pub implementation: Option<RawJson>,
-    /// What the server offers, as it wrote it.
+    /// Capabilities of the server, as it wrote them.
     pub capabilities: RawJson,
-    /// How to use the server, a string.
+    /// Instructions for the model of the client, a JSON string.
     pub instructions: Option<RawJson>,
 }
 
 impl ServerInfo {
-    /// The description of a server that speaks this revision and says nothing else of itself.
+    /// Creates the description of a server that provides nothing but its revision.
     #[must_use]
     pub fn new(revision: Revision) -> Self {
         Self {
@@ -29,44 +29,44 @@ impl ServerInfo {
         }
     }
 
-    /// The era that both sides speak.
+    /// Negotiated era.
     #[must_use]
     pub fn era(&self) -> Era {
         self.revision.era()
     }
 
-    /// The name that the server gives itself: for people to read, never to trust.
+    /// Name that the server claims. For people to read, never to trust.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.implementation.as_ref()?.get("name")?.string()
     }
 
-    /// The version that the server gives itself.
+    /// Version that the server claims.
     #[must_use]
     pub fn version(&self) -> Option<String> {
         self.implementation.as_ref()?.get("version")?.string()
     }
 
-    /// Whether the server declares a capability, such as `tools`.
+    /// `true` if the server declares a capability, such as `tools`.
     #[must_use]
     pub fn has_capability(&self, capability: &str) -> bool {
         self.capabilities.get(capability).is_some()
     }
 
-    /// Whether the server tells when one of its lists changes.
+    /// `true` if the server notifies of changes of any of its lists.
     pub(crate) fn has_any_list_changed(&self) -> bool {
         ["tools", "resources", "prompts"]
             .into_iter()
             .any(|capability| self.has_list_changed(capability))
     }
 
-    /// Whether the server tells when the list of this capability, such as `tools`, changes.
+    /// `true` if the server notifies of changes of the list of this capability, such as `tools`.
     #[must_use]
     pub fn has_list_changed(&self, capability: &str) -> bool {
         self.has_flag(capability, "listChanged")
     }
 
-    /// Whether a member of a capability is true.
+    /// `true` if a member of a capability is `true`.
     pub(crate) fn has_flag(&self, capability: &str, member: &str) -> bool {
         self.capabilities
             .get(capability)
@@ -74,7 +74,7 @@ impl ServerInfo {
             .is_some_and(|flag| flag.as_str() == "true")
     }
 
-    /// Reads the result of `initialize`.
+    /// Parses the result of `initialize`.
     pub(crate) fn from_initialize(result: &RawJson) -> Result<Self, ClientError> {
         let version = result.get("protocolVersion").and_then(|version| version.string());
         let version = version
@@ -91,7 +91,7 @@ impl ServerInfo {
         }
     }
 
-    /// Reads the result of `server/discover`.
+    /// Parses the result of `server/discover`.
     pub(crate) fn from_discover(result: &RawJson) -> Result<Self, ClientError> {
         let supported = result
             .get("supportedVersions")
@@ -117,7 +117,7 @@ impl ServerInfo {
     fn from_result(revision: Revision, result: &RawJson) -> Self {
         let object = |value: &RawJson| value.kind() == JsonKind::Object;
         let of_meta = || meta(result)?.get(meta_key::SERVER_INFO);
-        // They are kept as long as the connection, and the message that they stand in may be padded.
+        // The values live as long as the connection, and their message may be padded.
         let detached = |value: RawJson| value.detached();
         Self {
             revision,
@@ -142,7 +142,7 @@ fn excerpt(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-/// What we say of ourselves.
+/// Name and version of this client.
 pub(crate) fn client_info(options: &ConnectionOptions) -> RawJson {
     RawJson::from_members(&[
         ("name", RawJson::from(options.client_name.as_str())),
@@ -150,7 +150,7 @@ pub(crate) fn client_info(options: &ConnectionOptions) -> RawJson {
     ])
 }
 
-/// The parameters of `initialize`.
+/// Params of `initialize`.
 pub(crate) fn initialize_params(options: &ConnectionOptions) -> RawJson {
     RawJson::from_members(&[
         ("protocolVersion", RawJson::from(Revision::LATEST_LEGACY.as_str())),
@@ -159,7 +159,7 @@ pub(crate) fn initialize_params(options: &ConnectionOptions) -> RawJson {
     ])
 }
 
-/// What `_meta` of every modern request says.
+/// Members of `_meta` of every modern request.
 pub(crate) fn modern_meta(options: &ConnectionOptions, revision: Revision) -> Vec<(&'static str, RawJson)> {
     vec![
         (meta_key::PROTOCOL_VERSION, RawJson::from(revision.as_str())),

@@ -1,16 +1,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a server sent that nobody waited for, counted since the connection opened.
+/// Counts of messages that no request waited for, since the connection was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStats {
-    /// Lines or events that are no message.
+    /// Lines or events that are not messages.
     pub garbage: u64,
-    /// Answers to no request that is under way: unknown, answered twice, or cancelled before.
+    /// Responses to no request in progress: unknown, repeated, or cancelled before.
     pub unmatched: u64,
     /// Messages beyond the size limit.
     pub oversize: u64,
-    /// Notifications that nobody reads.
+    /// Notifications without a receiver.
     pub notifications: u64,
     /// Requests of the server that were refused.
     pub refused: u64,

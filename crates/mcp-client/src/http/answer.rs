@@ -1,4 +1,4 @@
-//! Finds the answer to a request in what an HTTP server sends: one JSON body, or a stream of events.
+//! Finds the response to a request in the answer of an HTTP server: a JSON body or an event stream.
 
 use std::time::Duration;
 
@@ -16,11 +16,12 @@ use super::{
 };
 use crate::{ClientError, ClientErrorKind, connection::Exchange, notifications, server_requests};
 
-/// How much of a body of an error is read, and how much of it is told.
+/// Maximum size of an error body that is read, in bytes.
 const MAX_ERROR_BODY: usize = 64 * 1024;
+/// Maximum length of an error body in an error, in characters.
 const MAX_EXCERPT: usize = 256;
 
-/// Reads the answer to the request `id`.
+/// Reads the response to the request `id`.
 pub(super) async fn read_answer(
     mut answer: HttpResponse,
     id: u64,
@@ -55,7 +56,7 @@ pub(super) async fn read_answer(
         return read_json(&body, id, exchange, shared);
     }
     let first = answer.chunk().await?.unwrap_or_default();
-    // Some servers and proxies call a plain body a stream.
+    // Some servers and proxies declare a plain body as an event stream.
     let begins_json = match first.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => true,
         Some(b'[') => shared.session().takes_batches(),
@@ -77,7 +78,7 @@ pub(super) async fn read_answer(
         last_event: None,
         retry: None,
     };
-    // Large, and most answers are none.
+    // Boxed: large, and most answers are not streams.
     Box::pin(stream.read(first)).await
 }
 
@@ -98,11 +99,11 @@ async fn collect(answer: &mut HttpResponse, limit: usize) -> Result<Bytes, Clien
         return Ok(whole);
     }
     let first = answer.chunk().await?.unwrap_or_default();
-    // Rare, and larger.
+    // Boxed: rare, and larger.
     Box::pin(collect_chunks(answer, first, limit)).await
 }
 
-/// Reads the rest of a body that comes in pieces, up to the limit.
+/// Reads the rest of a chunked body, up to the limit.
 async fn collect_chunks(answer: &mut HttpResponse, first: Bytes, limit: usize) -> Result<Bytes, ClientError> {
     let too_large = || ClientError::new(ClientErrorKind::TooLarge { limit });
     if first.len() > limit {
@@ -123,7 +124,7 @@ async fn collect_chunks(answer: &mut HttpResponse, first: Bytes, limit: usize) -
     Ok(body.freeze())
 }
 
-/// Takes a body that must be the answer.
+/// Parses a body that must be the response.
 fn read_json(
     body: &Bytes,
     id: u64,
@@ -158,7 +159,7 @@ fn read_json(
     }
 }
 
-/// Whether a response in the answer to a request is about it. An error without an id can be about nothing else.
+/// `true` if a response in the answer to a request belongs to it. An error without an id can belong to nothing else.
 fn is_answer_to(response: &Response, id: u64) -> bool {
     match &response.id {
         Some(echoed) => integer(echoed) == Some(id),
@@ -173,29 +174,31 @@ fn finish(response: Response, exchange: &Exchange) -> Result<RawJson, ClientErro
         .map_err(|error| ClientError::new(ClientErrorKind::Rpc(error)))
 }
 
-/// The answer that is looked for among other messages, which are taken on the way.
+/// Search for the response among other messages, which are dispatched on the way.
 struct AnswerSearch<'a> {
     id: u64,
     exchange: &'a Exchange,
     shared: &'a HttpShared,
-    /// How many answers to other requests there were.
+    /// Number of responses to other requests.
     n_others: usize,
 }
 
-/// A stream of events in which the answer is looked for.
+/// Event stream that is searched for the response.
 struct EventStream<'a> {
     answer: HttpResponse,
     search: AnswerSearch<'a>,
-    /// Whether the stream may be opened again behind the last event, as a legacy server lets us.
+    /// `true` if the stream can be resumed after its last event, as legacy servers allow.
     resumable: bool,
     last_event: Option<String>,
-    /// How long the server asks to wait before that.
+    /// Pause before resumption that the server asks for.
     retry: Option<Duration>,
 }
 
-/// How long to wait before a stream is opened again: unless the server says it, at least, and at most.
+/// Pause before a stream is resumed, unless the server asks for another one.
 const DEFAULT_RESUME_PAUSE: Duration = Duration::from_secs(1);
+/// Minimum pause before a stream is resumed.
 const MIN_RESUME_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum pause before a stream is resumed.
 const MAX_RESUME_PAUSE: Duration = Duration::from_secs(30);
 
 impl EventStream<'_> {
@@ -230,8 +233,8 @@ impl EventStream<'_> {
         })
     }
 
-    /// Opens the stream again behind its last event; false when the server offers no such thing. A server that ends
-    /// every stream at once gets no further than the deadline of the request.
+    /// Resumes the stream after its last event. Returns `false` if the server does not support it. A server that ends
+    /// every stream at once is bounded by the deadline of the request.
     async fn resume(&mut self) -> bool {
         let Some(last_event) = self.last_event.as_deref().filter(|_| self.resumable) else {
             return false;
@@ -257,7 +260,7 @@ impl EventStream<'_> {
         let data = match item {
             SseItem::Event(event) => {
                 if let Some(id) = event.id {
-                    // An empty one takes the place back that an earlier one gave.
+                    // An empty id resets the last event.
                     self.last_event = Some(id).filter(|id| !id.is_empty());
                 }
                 self.retry = event.retry.or(self.retry);
@@ -288,7 +291,7 @@ impl EventStream<'_> {
 }
 
 impl AnswerSearch<'_> {
-    /// Takes what came in one piece; gives the outcome if the answer is in it.
+    /// Handles the data of one event or body. Returns the outcome if it contains the response.
     fn take(&mut self, data: &Bytes) -> Option<Result<RawJson, ClientError>> {
         let (shared, mut outcome) = (self.shared, None);
         shared.read(data, |text, message| {
@@ -334,7 +337,7 @@ impl AnswerSearch<'_> {
     }
 }
 
-/// Words an answer that is no success. Many servers put a JSON-RPC error into its body.
+/// Converts an unsuccessful answer into an error. Many servers put a JSON-RPC error into its body.
 pub(super) async fn refusal(mut answer: HttpResponse, id: Option<u64>) -> ClientError {
     let status = answer.status();
     if matches!(status, 401 | 403) {
@@ -357,7 +360,8 @@ pub(super) async fn refusal(mut answer: HttpResponse, id: Option<u64>) -> Client
             let is_answer = id.is_some() && named.as_ref().and_then(integer) == id;
             let words = ClientError::new(ClientErrorKind::Rpc(error));
             if status >= 500 && !is_answer {
-                // It may come from a fault behind which the request runs, or ran: what counts is that it is not answered.
+                // The error may come from a proxy while the request runs: all that is known is that there is no
+                // response.
                 return status_error.with_source(words);
             }
             words.with_source(status_error).with_is_answer(is_answer)

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{ClientError, ClientErrorKind, RequestOptions, ServerInfo, connection::Exchange};
 
-/// One request as it is sent, maybe twice.
+/// Outgoing request, which may be sent twice.
 pub(super) struct OutgoingRequest<'a> {
     pub(super) id: u64,
     pub(super) method: &'a str,
@@ -21,15 +21,15 @@ pub(super) struct OutgoingRequest<'a> {
 }
 
 impl HttpShared {
-    /// Makes a request; a session that the server no longer knows is opened again, once.
+    /// Sends a request. If the server no longer knows the session, reopens it once and repeats the request.
     pub(super) async fn call(&self, outgoing: &OutgoingRequest<'_>) -> Result<RawJson, ClientError> {
         let session = self.session();
         let (has_session, generation) = (session.id.is_some(), session.generation);
         match self.post(outgoing, session).await {
             Err(error) if has_session && outgoing.method != method::INITIALIZE && is_expired(&error) => {
-                // The server says that it looked no further than at the session: the request has not run.
+                // The server rejected the session before it examined the request: the request has not run.
                 outgoing.exchange.mark_unsent();
-                // Rare, and the future of every call would have room for it.
+                // Boxed: rare, and the future of every call would have to reserve room for it.
                 let reopening = Box::pin(self.reopen(generation));
                 reopening.await.map_err(|error| error.with_sent(false))?;
                 Box::pin(self.post(outgoing, self.session())).await
@@ -62,7 +62,7 @@ impl HttpShared {
             self.mirrored.add(&mut headers, outgoing.params);
         }
         outgoing.exchange.mark_sent();
-        // Written each time: nobody holds a large one while its answer is waited for.
+        // Serialized for each attempt, so that no large body is kept while waiting for the response.
         let body = mcp_wire::request(outgoing.id, outgoing.method, outgoing.params).into();
         self.client.post(headers, body).await.map_err(|failure| {
             if failure.unsent {
@@ -80,9 +80,9 @@ impl HttpShared {
         }
     }
 
-    /// Opens the session again, unless another caller has done so in the meantime. Nobody uses the new one before the server
-    /// has been told that it is open: a caller that leaves on the way, or a server that refuses, leaves the old one for the
-    /// next caller to try with.
+    /// Reopens the session, unless another caller has done so meanwhile. The new session is used only after the server
+    /// was notified that it is open: if the caller leaves on the way or the server refuses, the next caller tries with
+    /// the old one.
     async fn reopen(&self, generation: u64) -> Result<(), ClientError> {
         let _turn = self.reopening.lock().await;
         if self.session().generation != generation {
@@ -98,7 +98,7 @@ impl HttpShared {
             params: &params,
             exchange: &exchange,
         };
-        // Without the old session.
+        // The handshake is sent without the old session.
         let fresh = Session {
             id: None,
             revision: None,
@@ -119,8 +119,8 @@ impl HttpShared {
         Ok(())
     }
 
-    /// Asks whether the server still knows the session, which is opened again if it does not. Tells whether it may be
-    /// another one than `generation` by now, or whether nothing can be said yet.
+    /// Checks whether the server still knows the session, and reopens it otherwise. Returns `true` if the session may
+    /// differ from `generation` by now, or if the check was inconclusive.
     pub(super) async fn probe_session(&self, generation: u64) -> bool {
         const LIMIT: Duration = Duration::from_secs(10);
         let session = self.session();
@@ -141,7 +141,7 @@ impl HttpShared {
         let asked = timeout(LIMIT, self.call(&outgoing)).await;
         let is_conclusive = asked.is_ok_and(|answer| match answer {
             Ok(_) => true,
-            // A refusal is an answer, too, but for one that may pass.
+            // A permanent refusal is conclusive, too.
             Err(error) => match error.kind() {
                 ClientErrorKind::Rpc(_) | ClientErrorKind::Auth { .. } => true,
                 ClientErrorKind::HttpStatus { status, .. } => is_permanent_refusal(*status),
@@ -152,15 +152,16 @@ impl HttpShared {
     }
 }
 
-/// Whether a refusal says that the session is unknown: 404 by the specification, 400 with such words in practice. An error
-/// that names the request is its answer: whoever wrote it has looked at the request, which may have run.
+/// `true` if a refusal means that the session is unknown: 404 by the specification, 400 with a text about sessions in
+/// practice. An error with the id of the request is its response: whoever wrote it has examined the request, which may
+/// have run.
 fn is_expired(error: &ClientError) -> bool {
     let Some((status, body)) = error.http_status() else {
         return false;
     };
     let mentions_session = || body.to_ascii_lowercase().contains("session");
     match status {
-        // Servers answer so under the id of the request too, and then say what is not found.
+        // Some servers also reject the session with the id of the request, and name it in the text.
         404 => !error.is_answer() || mentions_session(),
         400 => !error.is_answer() && mentions_session(),
         _ => false,

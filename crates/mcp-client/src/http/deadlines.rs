@@ -1,5 +1,5 @@
-//! One timer for all requests of a connection, see [`crate::stream`]: setting one for each request would wake another
-//! thread of an idle runtime whenever a request is made.
+//! One shared timer for all requests of a connection, like in [`crate::stream`]: a timer for each request would wake
+//! another thread of an idle runtime.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -16,28 +16,28 @@ use tokio::{
 
 use crate::{ClientError, connection::Exchange};
 
-/// The requests that wait, and the times at which they are looked at again.
+/// Registered requests and their deadlines.
 #[derive(Default)]
 pub(super) struct Deadlines {
     state: Mutex<State>,
-    /// Tells that a deadline is earlier than what is waited for.
+    /// Signals a deadline earlier than the one the timer is set to.
     earlier: Notify,
     is_closed: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// In no order: every request takes a place and leaves it, and only the timer looks for the earliest.
+    /// Unordered slots: every request takes and leaves one, and only the timer searches for the earliest deadline.
     registered: Vec<Option<(Instant, Waker)>>,
-    /// The places that nobody has.
+    /// Indexes of free slots.
     free: Vec<usize>,
-    /// What the timer is set to.
+    /// Deadline that the timer is set to.
     next: Option<Instant>,
 }
 
 impl Deadlines {
-    /// Runs a request's work until its time is up, which progress moves, or the connection closes. It stays where it is
-    /// pinned: taken by value it would be in the caller's future twice.
+    /// Runs `work` until the deadline of the request, which progress extends, or until the connection closes. `work` is
+    /// pinned by the caller: passed by value, the caller's future would contain it twice.
     pub(super) async fn run<T>(
         &self,
         exchange: &Exchange,
@@ -55,7 +55,7 @@ impl Deadlines {
         .await
     }
 
-    /// Wakes those whose time is up, for as long as it is awaited.
+    /// Wakes overdue requests while it is awaited.
     pub(super) async fn watch(&self) {
         loop {
             let next = self.wake_due(Instant::now());
@@ -72,14 +72,14 @@ impl Deadlines {
         }
     }
 
-    /// Wakes those whose time is up, and says when the next one's is.
+    /// Wakes overdue requests, and returns the next deadline.
     fn wake_due(&self, now: Instant) -> Option<Instant> {
         let mut due = Vec::new();
         let mut state = self.lock();
         let mut next = None;
         for (deadline, waker) in state.registered.iter().flatten() {
             if *deadline <= now {
-                // It leaves its place when it is polled.
+                // The request leaves its slot when it is polled.
                 due.push(waker.clone());
             } else if next.is_none_or(|next| *deadline < next) {
                 next = Some(*deadline);
@@ -87,7 +87,7 @@ impl Deadlines {
         }
         state.next = next;
         if next.is_none() && due.is_empty() {
-            // Nobody waits: an idle connection has no need of the places.
+            // An idle connection keeps no slots.
             (state.registered, state.free) = (Vec::new(), Vec::new());
         }
         drop(state);
@@ -95,7 +95,7 @@ impl Deadlines {
         next
     }
 
-    /// Ends what waits, and what comes after.
+    /// Ends all current and future requests.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let registered: Vec<_> = self.lock().registered.iter().flatten().cloned().collect();
@@ -107,7 +107,7 @@ impl Deadlines {
     }
 }
 
-/// The place of a request among those that wait, until this is dropped.
+/// Slot of a request, released on drop.
 struct Registration<'a> {
     deadlines: &'a Deadlines,
     exchange: &'a Exchange,
@@ -121,7 +121,7 @@ struct Slot {
 }
 
 impl Registration<'_> {
-    /// The error that ends the request, or waits for it.
+    /// Returns the error that ends the request, or registers its deadline.
     fn poll(&mut self, cx: &Context<'_>) -> Poll<ClientError> {
         let is_current = |slot: &Slot| slot.waker.will_wake(cx.waker()) && slot.deadline > Instant::now();
         if !self.slot.as_ref().is_some_and(is_current) {
@@ -132,7 +132,7 @@ impl Registration<'_> {
             }
             self.enter(deadline, cx.waker());
         }
-        // Looked at last: who closes wakes whom it finds.
+        // Checked last: `close` wakes only requests that are registered.
         if self.deadlines.is_closed.load(Ordering::SeqCst) {
             return Poll::Ready(ClientError::shut_down().with_sent(self.exchange.was_sent()));
         }
@@ -221,13 +221,13 @@ mod tests {
                 start.elapsed().as_secs()
             }
         };
-        // The one that is set first is not the earliest, and one comes when none is left.
+        // The first deadline is not the earliest, and one is registered when none is left.
         assert_eq!(
             tokio::join!(ended(30), ended(5), ended(60), ended(5)),
             (30, 5, 60, 5)
         );
         assert_eq!(ended(7).await, 67);
-        // Progress moves a deadline that is waited for already.
+        // Progress extends a registered deadline.
         let exchange = exchange(10);
         let told = async {
             sleep(Duration::from_secs(6)).await;
@@ -237,7 +237,7 @@ mod tests {
         let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), told);
         assert!(ended.is_err(), "it never answers");
         assert_eq!(start.elapsed().as_secs(), 67 + 16);
-        // What is done in time has no deadline, and leaves none behind.
+        // Finished work leaves no deadline behind.
         let work = async {
             sleep(Duration::from_secs(3)).await;
             Ok(7)

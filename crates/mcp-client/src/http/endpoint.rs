@@ -6,7 +6,7 @@ use url::Url;
 use super::client::has_user;
 use crate::{ClientError, ClientErrorKind};
 
-/// What says where a message ends, and what becomes of its connection.
+/// Headers that control the framing of messages and the connection. The client sets them.
 const FRAMING: [HeaderName; 7] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -17,28 +17,28 @@ const FRAMING: [HeaderName; 7] = [
     header::UPGRADE,
 ];
 
-/// Where an MCP server listens for Streamable HTTP, HTTP+SSE or WebSocket, and what headers it is sent.
+/// URL and headers of a server that speaks Streamable HTTP, HTTP+SSE or WebSocket.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Whether the transport of 2024-11-05 is tried when the server does not speak Streamable HTTP.
+    /// `true` to try the transport of 2024-11-05 if the server does not speak Streamable HTTP.
     pub(crate) sse_fallback: bool,
 }
 
 impl HttpEndpoint {
-    /// An endpoint without headers of its own.
+    /// Creates an endpoint without additional headers.
     ///
     /// # Errors
-    /// When the URL is none, is neither `http` nor `https`, or holds credentials.
+    /// Returns an error if the URL is invalid, its scheme is neither `http` nor `https`, or it contains credentials.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         Self::with_schemes(url, ["http", "https"])
     }
 
-    /// An endpoint of the WebSocket transport, without headers of its own.
+    /// Creates an endpoint of the WebSocket transport without additional headers.
     ///
     /// # Errors
-    /// When the URL is none, is neither `ws` nor `wss`, or holds credentials.
+    /// Returns an error if the URL is invalid, its scheme is neither `ws` nor `wss`, or it contains credentials.
     pub fn websocket(url: &str) -> Result<Self, ClientError> {
         Self::with_schemes(url, ["ws", "wss"])
     }
@@ -65,19 +65,19 @@ impl HttpEndpoint {
         })
     }
 
-    /// Tries the HTTP+SSE transport of 2024-11-05, on which new servers are no longer built, when the server refuses
-    /// to be opened with status 400, 404 or 405.
+    /// Falls back to HTTP+SSE, the deprecated transport of 2024-11-05, if the server refuses the connection with status
+    /// 400, 404 or 405.
     #[must_use]
     pub fn with_sse_fallback(mut self) -> Self {
         self.sse_fallback = true;
         self
     }
 
-    /// Adds a header to every request. Its value never shows in a log.
+    /// Adds a header to every request. Its value never appears in logs.
     ///
     /// # Errors
-    /// When the name or the value cannot stand in a header, or the header says how a message is framed: that is for the
-    /// client to say.
+    /// Returns an error if the name or the value is invalid in a header, or if the header controls the framing of
+    /// messages, which is up to the client.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
         let invalid = || {
             ClientError::new(ClientErrorKind::Invalid(format!(

@@ -1,4 +1,4 @@
-//! The stream on which a server tells what no request is about, such as that its lists have changed.
+//! Notification streams: a legacy server's GET stream, and the subscription at a modern server.
 
 use std::{future::pending, mem, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::notifications::stream_backoff;
 
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Keeps the stream of a legacy server open until the connection closes, or the server says that there is none.
+/// Keeps the GET stream of a legacy server open until the connection closes, or the server has no such stream.
 pub(super) async fn listen_legacy(shared: Arc<HttpShared>, first_answer: oneshot::Sender<()>) {
     let mut closed = shared.closed.subscribe();
     tokio::select! {
@@ -25,7 +25,8 @@ pub(super) async fn listen_legacy(shared: Arc<HttpShared>, first_answer: oneshot
     }
 }
 
-/// Keeps a modern server's stream open until the connection closes, for what is wanted at the time.
+/// Keeps the subscription at a modern server open until the connection closes, with the filter that is currently
+/// wanted.
 pub(super) async fn listen_modern(shared: Arc<HttpShared>) {
     let mut closed = shared.closed.subscribe();
     tokio::select! {
@@ -39,34 +40,35 @@ async fn keep_legacy_stream(shared: &HttpShared, first_answer: oneshot::Sender<(
     let mut changes = shared.router.notifier.subscribe();
     let mut pause = stream_backoff::INITIAL;
     let mut last_event = None;
-    // Whether there was a time without a stream, and the pause after the last one that cannot be gone on from.
+    // `had_gap` is `true` after a time without a stream; `gap_pause` is the pause after the last stream that could not
+    // be resumed.
     let (mut had_gap, mut gap_pause) = (false, stream_backoff::INITIAL / 2);
     loop {
         let generation = shared.session().generation();
         let openings = changes.borrow_and_update().openings;
         let start = Instant::now();
         let answer = shared.listen(last_event.as_deref()).await;
-        // Who opens the connection may have left.
+        // Fails if the opener of the connection has left.
         let _ = first_answer.take().map(|first_answer| first_answer.send(()));
         match answer {
-            // A page of the web, or the like: there is no such stream.
+            // The answer is a web page or the like: there is no such stream.
             Ok(answer) if answer.status() == 200 && !answer.is_event_stream() => return,
             Ok(answer) if answer.status() == 200 => {
                 if had_gap && last_event.is_none() {
-                    // What has changed since nobody listened is unknown.
+                    // Changes during the gap are unknown.
                     shared.router.notifier.gap();
                 }
                 had_gap = true;
                 let mut state = StreamState::Acknowledged;
                 let end = tokio::select! {
                     end = read_stream(answer, shared, None, &mut state) => end,
-                    // The server may keep the stream of a session that it has forgotten.
+                    // The server may keep the stream of a session that it no longer knows.
                     _ = changes.wait_for(|changes| changes.openings != openings) => {
                         last_event = None;
                         continue;
                     }
                 };
-                // An empty one takes the place back that an earlier one gave.
+                // An empty id resets the last event.
                 last_event = end.last_event.or(last_event).filter(|id| !id.is_empty());
                 let mut shortest = MIN_PAUSE;
                 pause = stream_backoff::INITIAL;
@@ -78,11 +80,11 @@ async fn keep_legacy_stream(shared: &HttpShared, first_answer: oneshot::Sender<(
                 sleep(wait).await;
                 continue;
             }
-            // The place to go on from is unknown now: the stream itself may still be there.
+            // The stream cannot be resumed at this event, but may still exist.
             Ok(answer) if (400..500).contains(&answer.status()) && last_event.is_some() => last_event = None,
             Ok(answer) if is_permanent_refusal(answer.status()) => {
-                // 405 by the specification; any other refusal means the same, but for one of a server that was started
-                // again and knows the session no more. While nothing is called, nobody else finds that out.
+                // 405 by the specification; any other refusal means the same, except for that of a restarted server
+                // that no longer knows the session. While nothing is called, no one else would detect that.
                 if !(may_be_expired(answer.status()) && shared.probe_session(generation).await) {
                     return;
                 }
@@ -90,7 +92,7 @@ async fn keep_legacy_stream(shared: &HttpShared, first_answer: oneshot::Sender<(
             }
             _ => pause = (pause * 2).min(stream_backoff::MAX),
         }
-        // What changes until the next try is told to nobody.
+        // Changes until the next attempt are missed.
         had_gap = true;
         sleep(pause).await;
     }
@@ -116,13 +118,13 @@ async fn keep_modern_stream(shared: &HttpShared) {
             },
         };
         let again = async {
-            // A server that refuses is asked again when something else is wanted.
+            // A server that refused is asked again only for another filter.
             let Some(StreamEnd { retry: asked, .. }) = ended else {
                 return pending().await;
             };
             pause = stream_backoff::next_pause(pause, start);
             sleep(asked.unwrap_or_default().clamp(pause, stream_backoff::MAX)).await;
-            // What has changed since nobody listened is unknown.
+            // Changes since the end of the stream are unknown.
             shared.router.notifier.all_changed();
             state = StreamState::Reopened;
         };
@@ -133,7 +135,7 @@ async fn keep_modern_stream(shared: &HttpShared) {
     }
 }
 
-/// Opens a subscription and follows it to its end; nothing when the server refuses it.
+/// Opens a subscription and reads it to its end. Returns `None` if the server refuses it.
 async fn subscribe(shared: &HttpShared, params: Params, state: &mut StreamState) -> Option<StreamEnd> {
     let id = shared.next_id();
     let body = mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &params).into();
@@ -150,33 +152,33 @@ async fn subscribe(shared: &HttpShared, params: Params, state: &mut StreamState)
     }
 }
 
-/// Whether it may be the session that a refusal is about: 404 by the specification, 400 in practice.
+/// `true` if a refusal may mean an unknown session: 404 by the specification, 400 in practice.
 fn may_be_expired(status: u16) -> bool {
     matches!(status, 400 | 404)
 }
 
-/// What a stream said of how to go on.
+/// End of a stream, with the server's instructions for the next one.
 #[derive(Default)]
 struct StreamEnd {
     last_event: Option<String>,
-    /// How long the server asks to wait before the stream is opened again.
+    /// Pause before the stream is reopened that the server asks for.
     retry: Option<Duration>,
 }
 
-/// What was before a stream: until the server acknowledges this one, it may have told of changes that nobody hears of.
+/// State of the subscription. Until the server acknowledges a stream, changes may be missed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StreamState {
-    /// Nothing.
+    /// No stream yet.
     Initial,
-    /// The server has acknowledged it: what it tells is heard.
+    /// The server has acknowledged the stream: changes are received.
     Acknowledged,
-    /// A stream that was given up for this one.
+    /// The stream replaces another one.
     Replaced,
-    /// A stream that ended, and a pause.
+    /// The stream follows one that ended, after a pause.
     Reopened,
 }
 
-/// Reads a stream to its end, which is also the answer to the request that opened it.
+/// Reads a stream to its end, which is also the response to the request that opened it.
 async fn read_stream(
     mut answer: HttpResponse,
     shared: &HttpShared,
@@ -220,7 +222,7 @@ fn is_acknowledgement(message: &Result<Message, ParseError>) -> bool {
     matches!(message, Ok(Message::Notification(note)) if note.method == method::SUBSCRIPTIONS_ACKNOWLEDGED)
 }
 
-/// Takes what a stream brings; tells whether it is the answer to the request that opened it.
+/// Dispatches a message of the stream. Returns `true` if it is the response to the request that opened it.
 fn handle_message(shared: &HttpShared, id: Option<u64>, message: Result<Message, ParseError>) -> bool {
     match message {
         Ok(Message::Notification(note)) => shared.router.notification(note),

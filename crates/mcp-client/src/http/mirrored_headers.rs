@@ -9,11 +9,11 @@ use raw_json::RawJson;
 
 use super::client::Headers;
 
-/// Which arguments of which tools are mirrored, as the last list of tools said.
+/// Mirrored arguments by tool, as declared in the last list of tools.
 #[derive(Debug, Default)]
 pub(super) struct MirroredTools(RwLock<Arc<HashMap<String, Vec<Mirrored>>>>);
 
-/// One argument that is mirrored.
+/// Mirrored argument.
 #[derive(Debug, PartialEq, Eq)]
 struct Mirrored {
     header: HeaderName,
@@ -21,8 +21,8 @@ struct Mirrored {
 }
 
 impl MirroredTools {
-    /// Learns from a list of tools; those with annotations that are not valid are taken out of it, as the protocol
-    /// asks.
+    /// Reads the mirrored arguments from a list of tools. Removes tools with invalid annotations from it, as the
+    /// protocol requires.
     pub(super) fn update(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         let mut mirrored = HashMap::new();
         let mut kept = Vec::with_capacity(tools.len());
@@ -49,7 +49,7 @@ impl MirroredTools {
         kept
     }
 
-    /// Adds the headers that the call of a tool needs.
+    /// Adds the headers that mirror the arguments of a call.
     pub(super) fn add(&self, headers: &mut Headers, params: &Params) {
         let tools = Arc::clone(&self.0.read());
         if tools.is_empty() {
@@ -68,12 +68,12 @@ impl MirroredTools {
     }
 }
 
-/// A text as the value of a header.
+/// Encodes a text as a header value.
 pub(super) fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(&header::encode(text)).expect("printable ASCII is the value of a header")
 }
 
-/// The arguments that a tool wants mirrored.
+/// Returns the arguments that a tool wants mirrored.
 fn mirrored_in(tool: &RawJson) -> Result<Vec<Mirrored>, String> {
     let Some(schema) = tool.get("inputSchema") else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The Streamable HTTP transport: each request is one POST, made and read in the caller's own future.
+//! Streamable HTTP transport: each request is one POST, sent and read in the caller's own future.
 
 mod answer;
 mod call;
@@ -43,13 +43,13 @@ use crate::{
     notifications::{MessageRouter, Notifier},
 };
 
-/// A connection over Streamable HTTP.
+/// Connection over Streamable HTTP.
 pub(crate) struct HttpLink {
     shared: Arc<HttpShared>,
     pending: AtomicUsize,
 }
 
-/// How many messages without an answer may wait to be posted.
+/// Capacity of the queue of messages without a response.
 const POST_QUEUE: usize = 256;
 
 impl HttpLink {
@@ -118,8 +118,8 @@ impl HttpLink {
         self.shared.opened(server, initialize);
     }
 
-    /// Begins to listen for what a server says by itself. A legacy server may ask on this stream in the middle of a
-    /// call, and what it asks before the stream is open is lost: who has answers waits until it is, but not for long.
+    /// Starts to listen for notifications. A legacy server may send requests on this stream during a call, and those
+    /// sent before the stream is open are lost: a client with handlers waits for the stream, up to one second.
     pub(crate) async fn listen(&self, era: Era, has_handlers: bool) {
         const LIMIT: Duration = Duration::from_secs(1);
         if era == Era::Modern {
@@ -133,12 +133,12 @@ impl HttpLink {
         }
     }
 
-    /// Says what a modern server is to tell.
+    /// Replaces the subscription at a modern server.
     pub(crate) fn set_subscription(&self, params: Option<RawJson>) {
         self.shared.subscription.send_replace(params);
     }
 
-    /// Learns which arguments of tools are sent as headers too; returns the tools that can be called.
+    /// Records which arguments of tools are mirrored as headers. Returns the tools that can be called.
     pub(crate) fn register_tools(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         self.shared.mirrored.update(tools)
     }
@@ -165,7 +165,7 @@ impl HttpLink {
         self.shared.closed.subscribe()
     }
 
-    /// Fails what is under way and tells the server that the session is over.
+    /// Fails requests in progress and ends the session at the server.
     pub(crate) async fn shutdown(&self) {
         const LIMIT: Duration = Duration::from_secs(2);
         self.shared.router.stop();
@@ -175,7 +175,7 @@ impl HttpLink {
         let session = self.shared.session();
         if session.id.is_some() {
             let headers = session.headers("", &Params::default());
-            // A server may refuse or never answer: it will forget the session by itself.
+            // A server may refuse or never respond: its session will expire.
             let _ = timeout(LIMIT, self.shared.client.delete(headers)).await;
         }
     }
@@ -188,11 +188,11 @@ impl Drop for HttpLink {
     }
 }
 
-/// How many messages without an answer are posted at a time: each belongs to another call, and should not wait for a server
-/// that takes long over one.
+/// Maximum number of concurrent posts of messages without a response. Each belongs to another call and should not wait
+/// for a slow server.
 const CONCURRENT_POSTS: usize = 4;
 
-/// Posts what has no answer, until the connection closes.
+/// Posts messages without a response until the connection closes.
 async fn run_post_queue(shared: &Arc<HttpShared>, mut messages: mpsc::Receiver<Bytes>) {
     let mut closed = shared.closed.subscribe();
     let mut posts = JoinSet::new();
@@ -213,11 +213,11 @@ async fn run_post_queue(shared: &Arc<HttpShared>, mut messages: mpsc::Receiver<B
             }
         });
     }
-    // Each has a limit of its own.
+    // Each post has a timeout of its own.
     while posts.join_next().await.is_some() {}
 }
 
-/// Tells the server when a caller leaves a request that may run. A modern server knows by the stream that closes.
+/// Notifies a legacy server if a caller leaves a request that may run. A modern server detects it by the closed stream.
 struct CancelGuard<'a> {
     link: &'a HttpLink,
     outgoing: &'a OutgoingRequest<'a>,

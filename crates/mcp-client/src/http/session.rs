@@ -6,7 +6,7 @@ use mcp_wire::{Era, Params, Revision, header, method};
 
 use super::{client::Headers, mirrored_headers::header_value};
 
-// Made when this is compiled: making a name checks it.
+// Built at compile time, because creating a name validates it.
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
 static METHOD: HeaderName = HeaderName::from_static(header::METHOD);
 
@@ -14,17 +14,17 @@ static NAME: HeaderName = HeaderName::from_static(header::NAME);
 
 static SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
 
-/// What requests say of the connection they belong to.
+/// Session and revision that requests carry in their headers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Session {
     pub(super) id: Option<HeaderValue>,
     pub(super) revision: Option<Revision>,
-    /// How often the session was opened.
+    /// Number of times the session was opened.
     pub(super) generation: u64,
 }
 
 impl Session {
-    /// Which one it is of those that were opened one after the other.
+    /// Sequence number of the session.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
@@ -33,14 +33,14 @@ impl Session {
         self.revision.map_or(Era::Legacy, Revision::era)
     }
 
-    /// Whether the server may send several messages in one array.
+    /// `true` if the negotiated revision allows batches.
     pub(super) fn takes_batches(&self) -> bool {
         self.revision.is_some_and(Revision::knows_batches)
     }
 
-    /// What a request says of itself beside its body.
+    /// Headers of a request.
     pub(super) fn headers(&self, method: &str, params: &Params) -> Headers {
-        // Those below, and one that mirrors an argument.
+        // Capacity for the headers below and one mirrored argument.
         let mut headers: Headers = Vec::with_capacity(6);
         headers.extend([
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -70,7 +70,7 @@ impl Session {
     }
 }
 
-/// A method as the value of a header; that of a call needs no memory of its own.
+/// Encodes a method as a header value, without an allocation for calls.
 fn method_value(method: &str) -> HeaderValue {
     match method {
         method::TOOLS_CALL => HeaderValue::from_static(method::TOOLS_CALL),
@@ -78,7 +78,7 @@ fn method_value(method: &str) -> HeaderValue {
     }
 }
 
-/// What a modern request is about, for the header that says so.
+/// Returns the name, URI or task id that a modern request mirrors in its headers.
 fn name_of(method: &str, params: &Params) -> Option<HeaderValue> {
     let key = match method {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",

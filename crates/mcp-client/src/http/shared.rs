@@ -24,11 +24,11 @@ use super::{
 };
 use crate::{ClientError, ClientErrorKind, ServerInfo, notifications::MessageRouter};
 
-/// What callers and the tasks of an HTTP connection share.
+/// State shared by callers and the tasks of an HTTP connection.
 pub(super) struct HttpShared {
     pub(super) client: HttpClient,
     pub(super) session: RwLock<Session>,
-    /// Held while a session is opened again, so that it happens once.
+    /// Held while the session is reopened, so that it happens once.
     pub(super) reopening: Mutex<()>,
     pub(super) initialize: OnceLock<RawJson>,
     next_id: AtomicU64,
@@ -37,7 +37,7 @@ pub(super) struct HttpShared {
     pub(super) deadlines: Deadlines,
     pub(super) router: Arc<MessageRouter>,
     pub(super) mirrored: MirroredTools,
-    /// What a modern server is asked to tell.
+    /// Filter of the subscription at a modern server.
     pub(super) subscription: watch::Sender<Option<RawJson>>,
     pub(super) limit: usize,
 }
@@ -65,7 +65,7 @@ impl HttpShared {
         }
     }
 
-    /// Ends what is under way; tells whether that was done before.
+    /// Ends requests in progress. Returns `true` if it was closed before.
     pub(super) fn close(&self) -> bool {
         let was_closed = self.closed.send_replace(true);
         self.deadlines.close();
@@ -84,8 +84,8 @@ impl HttpShared {
         self.session().era()
     }
 
-    /// Reads what the server sent in one piece and hands it on: a message, or each one of a batch where what was agreed on
-    /// knows those. A batch in a batch is no message.
+    /// Parses a message of the server, or each message of a batch if the negotiated revision allows batches. A nested
+    /// batch is invalid.
     pub(super) fn read(&self, data: &Bytes, mut take: impl FnMut(&Bytes, Result<Message, ParseError>)) {
         match Message::from_server(data.clone()) {
             Err(error) if *error.kind() == ParseErrorKind::Batch && self.session().takes_batches() => {
@@ -100,13 +100,13 @@ impl HttpShared {
         }
     }
 
-    /// Notes what was agreed on, and how to agree on it again.
+    /// Stores the negotiated revision, and the params to repeat the handshake with.
     pub(super) fn opened(&self, server: &ServerInfo, initialize: RawJson) {
         self.session.write().revision = Some(server.revision);
         self.initialize.get_or_init(|| initialize);
     }
 
-    /// Posts a message that has no answer.
+    /// Posts a message that has no response.
     pub(super) async fn notify(&self, body: Bytes, method: &str) -> Result<(), ClientError> {
         let session = self.session();
         self.notify_in(&session, body, method).await
@@ -140,7 +140,8 @@ impl HttpShared {
         }
     }
 
-    /// Answers a request of the server, without waiting; `tag` is that of our own request in whose answer it came.
+    /// Handles a request of the server without waiting. `tag` is that of the client's request whose response contained
+    /// it.
     pub(super) fn reply(&self, request: Request, tag: Option<u64>) {
         let post_queue = self.post_queue.clone();
         self.router.request(request, tag, move |frame| {
@@ -148,7 +149,7 @@ impl HttpShared {
         });
     }
 
-    /// Opens a stream of what the server tells by itself, behind the event that was seen last.
+    /// Opens the GET stream, resumed after `last_event`.
     pub(super) async fn listen(&self, last_event: Option<&str>) -> Result<HttpResponse, TransportError> {
         let mut headers = self.session().headers("", &Params::default());
         let last_event = last_event.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
@@ -156,7 +157,7 @@ impl HttpShared {
         self.client.get(headers).await
     }
 
-    /// Queues a message that has no answer, if there is room.
+    /// Queues a message that has no response, if there is room.
     pub(super) fn post_later(&self, frame: Bytes) {
         if self.post_queue.try_send(frame).is_err() {
             self.router.stats.dropped.add();

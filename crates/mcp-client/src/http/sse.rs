@@ -1,7 +1,8 @@
-//! The transport of 2024-11-05: the server speaks on one stream of events, and names there the place to post to.
+//! HTTP+SSE, the transport of 2024-11-05: the server sends everything on one event stream, whose first event names the
+//! URL to post to.
 //!
-//! It is turned into a pair of byte streams framed like stdio, so that everything a connection does about servers
-//! that misbehave is done once.
+//! It is adapted to a pair of byte streams framed like stdio, so that the protection against misbehaving servers exists
+//! only once.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -28,22 +29,22 @@ use super::{
 };
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
-/// How much is on the way between the connection and the tasks here.
+/// Size of the buffer in each direction between the connection and these tasks, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// How many requests are posted at once.
+/// Maximum number of concurrent posts of requests.
 const MAX_CONCURRENT_POSTS: usize = 64;
-/// How long a server may hold the post of a request; the deadline of the request is mostly much earlier.
+/// Maximum duration of the post of a request. Its deadline is usually much earlier.
 const POST_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The stream of events and what is posted beside it.
+/// Open transport, adapted to byte streams.
 pub(crate) struct SseStreams {
-    /// Carries messages as lines, in both directions.
+    /// Messages as lines, in both directions.
     pub(crate) lines: DuplexStream,
-    /// The requests, by their ids, to which no answer will come, and why.
+    /// Ids of requests to which no response will come, with the reason.
     pub(crate) failures: mpsc::Receiver<(u64, ClientError)>,
 }
 
-/// Opens the stream of events.
+/// Opens the event stream.
 pub(crate) async fn open(
     endpoint: &HttpEndpoint,
     options: &ConnectionOptions,
@@ -61,11 +62,11 @@ pub(crate) async fn open(
         client: Arc::new(client),
         turns: Arc::new(Semaphore::new(MAX_CONCURRENT_POSTS)),
         failed: failed.clone(),
-        // Less than what the connection waits for its writes.
+        // Shorter than the write timeout of the connection.
         limit: options.write_stall / 2,
     };
     tokio::spawn(async move {
-        // The end of either direction is the end of the connection.
+        // The end of either direction ends the connection.
         tokio::select! {
             () = events.run(writer, failed) => {}
             () = poster.run(reader) => {}
@@ -77,7 +78,7 @@ pub(crate) async fn open(
     })
 }
 
-/// The direction from the server.
+/// Reads the events of the server.
 struct EventReader {
     answer: HttpResponse,
     decoder: SseDecoder,
@@ -104,8 +105,8 @@ impl EventReader {
         Ok((events, target))
     }
 
-    /// The place to post to, which the first event names. Headers are sent there that may be secrets, so it must be
-    /// of the same origin.
+    /// Returns the URL to post to, which the first event names. The headers that are sent there may be secrets, so it
+    /// must have the same origin.
     async fn target(&mut self, base: &Url) -> Result<Url, ClientError> {
         let SseItem::Event(event) = self.next().await? else {
             return Err(ClientError::protocol("the first event is too large"));
@@ -140,7 +141,7 @@ impl EventReader {
         }
     }
 
-    /// Writes what the server says as lines.
+    /// Writes the messages of the server as lines.
     async fn run(mut self, mut writer: WriteHalf<DuplexStream>, failed: mpsc::Sender<(u64, ClientError)>) {
         loop {
             let is_over = match self.next().await {
@@ -150,10 +151,10 @@ impl EventReader {
                     end_line(&mut line);
                     writer.write_all(&line).await.is_err()
                 }
-                // It answers nothing. What the server asks in it stays without an answer, as if it had not been said.
+                // It is not a response. A request in it is dropped without an answer.
                 Ok(SseItem::Oversize { head, .. }) if method_in_head(&head) => false,
                 Ok(SseItem::Oversize { head, .. }) => {
-                    // Without an id it may have been the answer to anything.
+                    // Without an id it may have been any response.
                     let Some(id) = id_in_head(&head) else { return };
                     let limit = self.limit;
                     let error = ClientError::new(ClientErrorKind::TooLarge { limit }).with_sent(true);
@@ -171,7 +172,7 @@ impl EventReader {
     }
 }
 
-/// The direction to the server.
+/// Posts the messages of the client.
 struct Poster {
     client: Arc<HttpClient>,
     turns: Arc<Semaphore>,
@@ -180,8 +181,8 @@ struct Poster {
 }
 
 impl Poster {
-    /// Posts the lines of the connection. A server may hold the post of a request until it has answered, so only
-    /// what has no answer is waited for.
+    /// Posts the lines of the connection. A server may hold the post of a request until it has responded, so only posts
+    /// of other messages are awaited.
     async fn run(self, mut reader: ReadHalf<DuplexStream>) {
         let mut decoder = LineDecoder::new(usize::MAX);
         let mut posts: HashMap<u64, AbortHandle> = HashMap::new();
@@ -199,7 +200,7 @@ impl Poster {
                 if let Ok(Message::Notification(note)) = &message
                     && let Some(post) = cancelled(note).and_then(|id| posts.remove(&id))
                 {
-                    // It may wait for its turn, or for an answer that nobody wants any more.
+                    // It may wait for a permit, or for a response that is no longer wanted.
                     post.abort();
                 }
                 if let Err(error) = post(&self.client, frame, None, self.limit).await {
@@ -209,7 +210,7 @@ impl Poster {
         }
     }
 
-    /// Posts a request as soon as it is its turn.
+    /// Posts a request as soon as there is a permit.
     fn request(&self, id: u64, frame: Bytes) -> AbortHandle {
         let (client, failed) = (Arc::clone(&self.client), self.failed.clone());
         let turns = Arc::clone(&self.turns);
@@ -223,7 +224,7 @@ impl Poster {
                 () = failed.closed() => return,
             };
             if let Err(error) = posted {
-                // A connection that is gone wants no answer.
+                // Fails if the connection is gone.
                 let _ = failed.send((id, error)).await;
             }
         };
@@ -231,14 +232,15 @@ impl Poster {
     }
 }
 
-/// The request that a notification takes back.
+/// Id of the request that a notification cancels.
 fn cancelled(note: &Notification) -> Option<u64> {
     let is_it = note.method == method::CANCELLED;
     let params = note.params.as_ref().filter(|_| is_it)?;
     integer(&params.get("requestId")?)
 }
 
-/// Posts a message, which is the request `id` unless it has no answer; an error says why the server will not answer.
+/// Posts a message. `id` is that of a request, or `None` for a message without a response. The error is the reason why
+/// no response will come.
 async fn post(
     client: &HttpClient,
     frame: Bytes,

@@ -1,17 +1,18 @@
-/// How often a server's lists have changed; a number that went up says that the list should be read again.
+/// Change counters of a server's lists. A counter that went up means that the list should be read again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeCounts {
-    /// Changes of the list of tools.
+    /// Number of changes of the list of tools.
     pub tools: u64,
-    /// Changes of the list of resources, or of templates.
+    /// Number of changes of the lists of resources and resource templates.
     pub resources: u64,
-    /// Changes of the list of prompts.
+    /// Number of changes of the list of prompts.
     pub prompts: u64,
-    /// How often the connection was opened anew, by a new session or a new start: the server has forgotten what it was
-    /// told before, such as log levels and subscriptions.
+    /// Number of times the connection was reopened by a new session or a restart: the server has lost its state, such
+    /// as log levels and subscriptions.
     pub openings: u64,
-    /// How often there was a time in which nobody heard what the server tells: everything that it tells of may have changed.
+    /// Number of periods in which notifications could not be received: everything that the server notifies of may have
+    /// changed.
     pub gaps: u64,
 }
 

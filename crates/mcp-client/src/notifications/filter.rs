@@ -6,13 +6,13 @@ use raw_json::RawJson;
 use crate::{ClientError, Connection, RequestOptions, ServerInfo};
 
 impl Connection {
-    /// Asks for news of a resource, which come as `notifications/resources/updated` of [`events`](Self::events).
+    /// Subscribes to a resource. Its updates arrive as `notifications/resources/updated` at [`events`](Self::events).
     ///
-    /// A legacy server is asked at once. A modern one is asked for everything that is wanted in one stream, which is
-    /// opened anew with this resource in it.
+    /// A legacy server receives the request at once. For a modern server all subscriptions form one stream, which is
+    /// reopened with this resource added.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// Returns the errors of [`request`](Self::request).
     pub async fn subscribe(&self, uri: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_SUBSCRIBE, Some(uri_params(uri)), options)
@@ -23,10 +23,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends [`subscribe`](Self::subscribe).
+    /// Ends a subscription started by [`subscribe`](Self::subscribe).
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// Returns the errors of [`request`](Self::request).
     pub async fn unsubscribe(&self, uri: &str, options: RequestOptions) -> Result<(), ClientError> {
         if self.server().era() == Era::Legacy {
             self.request(method::RESOURCES_UNSUBSCRIBE, Some(uri_params(uri)), options)
@@ -38,8 +38,8 @@ impl Connection {
     }
 }
 
-/// What `subscriptions/listen` asks for: the changes that the server says it tells, and these resources. Nothing when
-/// there is nothing to ask for.
+/// Builds the params of `subscriptions/listen`: the list changes that the server supports, and these resources. Returns
+/// `None` if both are empty.
 pub(crate) fn subscription_filter(server: &ServerInfo, resources: &BTreeSet<String>) -> Option<RawJson> {
     let mut members = Vec::new();
     for (capability, key) in [

@@ -1,4 +1,4 @@
-//! Notifications of servers: their filter, queue, notifier and router.
+//! Notifications of servers: subscription filter, event queue, notifier and router.
 
 mod changes;
 mod filter;

@@ -2,7 +2,7 @@ use tokio::sync::watch;
 
 use super::{ChangeCounts, queue::EventHub};
 
-/// The sending side, shared by all connections that a server has over time.
+/// Publishes changes and events to subscribers. Shared by all connections that a server has over time.
 #[derive(Debug, Clone)]
 pub(crate) struct Notifier {
     changes: watch::Sender<ChangeCounts>,
@@ -35,7 +35,7 @@ impl Notifier {
         self.changes.send_modify(|changes| changes.prompts += 1);
     }
 
-    /// A server that was started again has forgotten what it was told, and may have other lists.
+    /// Records a restart of the server: it has lost its state, and may have other lists.
     pub(crate) fn reopened(&self) {
         self.changes.send_modify(|changes| {
             changes.openings += 1;
@@ -43,12 +43,12 @@ impl Notifier {
         });
     }
 
-    /// For a time, nobody heard what the server tells.
+    /// Records a period without notifications.
     pub(crate) fn gap(&self) {
         self.changes.send_modify(ChangeCounts::count_gap);
     }
 
-    /// Every list may have changed.
+    /// Records that every list may have changed.
     pub(crate) fn all_changed(&self) {
         self.changes.send_modify(ChangeCounts::count_all);
     }

@@ -11,13 +11,13 @@ use parking_lot::{Mutex, MutexGuard};
 use raw_json::RawJson;
 use tokio::sync::Notify;
 
-/// A notification of a server: a log message, a resource that was updated, a list that has changed.
+/// Notification of a server: a log message, an updated resource, a changed list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionEvent {
-    /// What it is about, such as `notifications/message`.
+    /// Method of the notification, such as `notifications/message`.
     pub method: String,
-    /// The parameters as the server wrote them.
+    /// Params as the server wrote them.
     pub params: Option<RawJson>,
 }
 
@@ -30,10 +30,10 @@ impl From<Notification> for ConnectionEvent {
     }
 }
 
-/// The notifications of a server that belong to no request that is under way, in the order in which they came.
+/// Receiver of the notifications that belong to no request in progress, in order of arrival.
 ///
-/// At most 1024 events or 4 MiB wait for their reader; what comes beyond is dropped and counted, so that a server
-/// which talks faster than anyone reads costs no memory. Dropping this ends the subscription.
+/// The queue holds at most 1024 events or 4 MiB. Events beyond that are dropped and counted, so that a server that
+/// sends faster than anyone reads costs no memory. Dropping the receiver ends the subscription.
 #[derive(Debug)]
 pub struct EventReceiver(Arc<Queue>);
 
@@ -41,8 +41,9 @@ const MAX_EVENTS: usize = 1024;
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 impl EventReceiver {
-    /// The next event; nothing when no more can come.
+    /// Receives the next event. Returns `None` if the server is gone and the queue is empty.
     ///
+    /// # Cancellation
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<ConnectionEvent> {
         loop {
@@ -61,7 +62,7 @@ impl EventReceiver {
         }
     }
 
-    /// How many events were dropped because nobody read them in time.
+    /// Number of events dropped because the queue was full.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.waiting().lost
@@ -105,7 +106,7 @@ fn size(event: &ConnectionEvent) -> usize {
     event.method.len() + event.params.as_ref().map_or(0, RawJson::len)
 }
 
-/// The sending side; without subscribers an event costs one look.
+/// Sending half of all event queues. Without subscribers, an event costs one atomic load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventHub(Arc<Hub>);
 
@@ -123,12 +124,12 @@ impl EventHub {
         EventReceiver(queue)
     }
 
-    /// Hands an event to all who subscribed; tells whether there was anyone.
+    /// Sends an event to all subscribers. Returns `false` if there are none.
     pub(crate) fn send(&self, note: Notification) -> bool {
         if !self.0.subscribed.load(Ordering::Acquire) {
             return false;
         }
-        // It may wait for long, and its message may be much larger than what is counted of it.
+        // The event may wait for long, and its message may be much larger than its counted size.
         let event = ConnectionEvent {
             params: note.params.map(|params| params.detached()),
             method: note.method,

@@ -1,4 +1,4 @@
-//! What both transports do alike with messages that a server sends unasked.
+//! Router of the messages that answer no request, for both transports.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,12 +10,12 @@ use tokio::task::AbortHandle;
 use super::Notifier;
 use crate::{Handlers, connection::StatCounters};
 
-/// Takes what a server sends that is no answer.
+/// Routes requests of the server to handlers, and notifications to subscribers.
 pub(crate) struct MessageRouter {
     pub(crate) handlers: Handlers,
     pub(crate) notifier: Notifier,
     pub(crate) stats: StatCounters,
-    /// The requests of the server that are being answered.
+    /// Requests of the server that are being handled.
     running: Mutex<HashMap<Id, AbortHandle>>,
 }
 
@@ -29,14 +29,14 @@ impl MessageRouter {
         })
     }
 
-    /// Takes a notification that is about no request that is under way.
+    /// Routes a notification that belongs to no request in progress.
     pub(crate) fn notification(&self, note: Notification) {
         match note.method.as_str() {
             method::TOOLS_LIST_CHANGED => self.notifier.tools_changed(),
             method::RESOURCES_LIST_CHANGED => self.notifier.resources_changed(),
             method::PROMPTS_LIST_CHANGED => self.notifier.prompts_changed(),
             method::CANCELLED => return self.cancel_request(&note),
-            // The subscription is ours, and what it brings is heard of anyway.
+            // The acknowledged subscription is our own, and its changes are received anyway.
             method::SUBSCRIPTIONS_ACKNOWLEDGED => return,
             _ => {
                 let is_taken = self.handlers.notify(&note);
@@ -50,7 +50,7 @@ impl MessageRouter {
         self.notifier.events.send(note);
     }
 
-    /// The server no longer wants the answer to one of its requests.
+    /// Cancels a request of the server that is being handled.
     fn cancel_request(&self, note: &Notification) {
         let id = note.params.as_ref().and_then(|params| params.get("requestId"));
         let task = id
@@ -62,7 +62,7 @@ impl MessageRouter {
         }
     }
 
-    /// Stops answering: the connection is closed.
+    /// Aborts all handlers: the connection is closed.
     pub(crate) fn stop(&self) {
         for (_, task) in self.running().drain() {
             task.abort();
@@ -86,7 +86,7 @@ impl Drop for MessageRouter {
     }
 }
 
-/// The id of the request that a progress notification is about: our tokens are our ids.
+/// Id of the request that a progress notification belongs to: our progress tokens are our request ids.
 pub(crate) fn progress_target(notification: &Notification) -> Option<(u64, &RawJson)> {
     if notification.method != method::PROGRESS {
         return None;

@@ -1,16 +1,16 @@
-//! How long to wait before a stream is opened again on which a server tells what no request is about.
+//! Backoff between two notification streams.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// After one that lasted.
+/// Pause after a stable stream.
 pub(crate) const INITIAL: Duration = Duration::from_secs(1);
-/// At most; a stream that has lived for as long has lasted.
+/// Maximum pause, and lifetime after which a stream counts as stable.
 pub(crate) const MAX: Duration = Duration::from_secs(60);
 
-/// The pause behind one of `pause`, before another stream than that which was begun at `start`. All lists are read anew after
-/// each end, so a server that never keeps the stream is asked ever less.
+/// Returns the pause before the next stream: doubles `pause`, or resets it if the stream opened at `start` was stable.
+/// All lists are read again after each stream, so a server that never keeps a stream open is asked ever less.
 pub(crate) fn next_pause(pause: Duration, start: Instant) -> Duration {
     if was_stable(start) {
         INITIAL

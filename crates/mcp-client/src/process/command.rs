@@ -4,11 +4,11 @@ use std::{
     path::PathBuf,
 };
 
-/// The variables of our own environment that a child sees unless told otherwise: what a program needs to find other
-/// programs, its home and its language, and nothing that could be a secret.
+/// Environment variables that a child process inherits by default: the search path, home and locale, and nothing that
+/// could be a secret.
 pub const BASE_VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR"];
 
-/// The values of [`BASE_VARIABLES`] that are set. The one place where this crate reads the environment.
+/// Values of the [`BASE_VARIABLES`] that are set. The only place where this crate reads the environment.
 #[must_use]
 pub fn base_environment() -> Vec<(OsString, OsString)> {
     BASE_VARIABLES
@@ -17,22 +17,22 @@ pub fn base_environment() -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// What our own environment says of the trees that we are in. Who wrote too much there is not passed on.
+/// Mark of the process trees that this process belongs to. Ignored if it is too long, so that nesting stays bounded.
 pub(super) fn inherited_mark(name: &str) -> Option<OsString> {
     const MAX: usize = 1024;
     std::env::var_os(name).filter(|mark| !mark.is_empty() && mark.len() <= MAX)
 }
 
-/// A program that speaks MCP on its standard input and output.
+/// Program that speaks MCP over its standard input and output.
 ///
-/// Its environment holds what is set here and nothing else: [`new`](Self::new) begins with [`base_environment`]. Beside
-/// that, `MCP_CLIENT_TREE` holds a random number, by which the processes that it starts are found.
+/// Its environment contains only what is set here, beginning with [`base_environment`] in [`new`](Self::new). In
+/// addition, `MCP_CLIENT_TREE` contains a random number that marks its descendants.
 ///
-/// # What it has started
-/// When the connection ends, the program ends with everything that it has started: its process group, and on Linux also
-/// what left the group, such as a daemon. That is found by `/proc`: by its parents as long as they live, and by the number
-/// in its environment. It stays behind if it has neither: if its parent has ended, and it was started with another
-/// environment or wrote over it, or if it belongs to another user.
+/// # Descendants
+/// When the connection ends, the program is ended with all its descendants: its process group, and on Linux also
+/// processes that left the group, such as a daemon. They are found through `/proc`: by their parents while these live,
+/// and by the mark in their environment. A process escapes if its parent has ended and it lacks the mark, because it
+/// was started with another environment or overwrote it, or if it belongs to another user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
     pub(super) program: OsString,
@@ -42,7 +42,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program, found along `PATH` unless it is a path, with the base environment.
+    /// Creates a command for a program, searched along `PATH` unless it is a path, with the base environment.
     #[must_use]
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Command {
         }
     }
 
-    /// Adds arguments.
+    /// Appends arguments.
     #[must_use]
     pub fn args<I>(mut self, args: I) -> Self
     where
@@ -64,7 +64,7 @@ impl Command {
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         let name = name.into();
@@ -73,21 +73,21 @@ impl Command {
         self
     }
 
-    /// Takes all variables away, the base environment too.
+    /// Removes all environment variables, including the base environment.
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.environment.clear();
         self
     }
 
-    /// Sets the directory that the program runs in.
+    /// Sets the working directory.
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// The program.
+    /// Program to run.
     #[must_use]
     pub fn program(&self) -> &OsStr {
         &self.program
@@ -96,7 +96,7 @@ impl Command {
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Arguments and values may hold secrets.
+        // Arguments and values may contain secrets.
         let names: Vec<&OsStr> = self
             .environment
             .iter()

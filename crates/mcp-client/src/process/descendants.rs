@@ -1,5 +1,5 @@
-//! What a child has started that left its process group, such as a daemon: found by its parents while they live, and by a
-//! mark in its environment after that.
+//! Tracks descendants of a child that left its process group, such as daemons: by their parents while these live, and
+//! by a mark in their environment after that.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,29 +16,30 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpgid, getpid, pidfd_open, pidf
 
 use super::command::inherited_mark;
 
-/// The variable that every process of a tree inherits. A program of ours in the tree of another one has the marks of both.
+/// Environment variable that all descendants inherit. A client that runs below another one carries the marks of both.
 pub(crate) const MARK_VARIABLE: &str = "MCP_CLIENT_TREE";
 
-/// The processes of a child outside its own group.
+/// Descendants of a child outside its process group.
 #[derive(Debug)]
 pub(crate) struct Descendants {
     mark: String,
     leader: Mutex<Option<Process>>,
-    /// Those that were found, by their ids. A handle stays that of one process, whoever has its id later.
+    /// Handles of the known descendants by process id. A handle refers to one process, even if its id is reused.
     found: Mutex<BTreeMap<i32, OwnedFd>>,
 }
 
-/// One process: an id may be another one's later, an id with a start is not.
+/// Identity of a process: an id may be reused, an id with a start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     id: Pid,
     start: u64,
 }
 
-/// How many processes are looked at to find the descendants of one.
+/// Maximum number of processes examined to find the descendants of one.
 const MAX: usize = 4096;
-/// How often is looked for marked processes at most, since they may start others meanwhile and need a moment to end.
+/// Maximum number of searches for marked processes, since they may start others and need time to end.
 const MAX_ROUNDS: usize = 50;
+/// Pause between two searches.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Descendants {
@@ -51,7 +52,7 @@ impl Descendants {
         }
     }
 
-    /// What is set in the child's environment.
+    /// Value of the mark in the child's environment.
     pub(crate) fn mark_value(&self) -> OsString {
         let mut value = inherited_mark(MARK_VARIABLE).map_or(OsString::new(), |mut outer| {
             outer.push(":");
@@ -61,7 +62,7 @@ impl Descendants {
         value
     }
 
-    /// Takes note of the child.
+    /// Records the child.
     pub(crate) fn set_leader(&self, id: Pid) {
         *self.leader.lock() = Stat::read(id).map(|stat| Process {
             id,
@@ -69,7 +70,7 @@ impl Descendants {
         });
     }
 
-    /// Takes note of the descendants of the child that are outside its group now.
+    /// Records the current descendants outside the child's group.
     pub(crate) fn record(&self) {
         let leader = *self.leader.lock();
         if let Some(leader) = leader {
@@ -77,17 +78,17 @@ impl Descendants {
         }
     }
 
-    /// Sends a signal to the descendants of the child that are outside its group, as far as they are found now or were
-    /// before. To be called before the group gets it: then nobody is left to find them by.
+    /// Signals all known descendants outside the child's group. Must be called before the group is signalled:
+    /// afterwards the parents that lead to them are gone.
     pub(crate) fn signal(&self, signal: Signal) {
         self.record();
         for process in self.found.lock().values() {
-            // Fails when it has ended, which is what is wanted.
+            // Fails if the process has ended, as intended.
             let _ = pidfd_send_signal(process, signal);
         }
     }
 
-    /// Kills what is left of the tree when the child has ended, and waits a moment until it is gone.
+    /// Kills the remaining descendants after the child has ended, and waits briefly until they are gone.
     pub(crate) fn finish(&self) {
         *self.leader.lock() = None;
         self.signal(Signal::KILL);
@@ -100,7 +101,7 @@ impl Descendants {
         }
     }
 
-    /// Returns whether there was any.
+    /// Kills marked processes. Returns `true` if there was any.
     fn kill_marked(&self) -> bool {
         let own = getpid();
         let mut any = false;
@@ -110,7 +111,7 @@ impl Descendants {
             let Some(id) = id.filter(|id| *id != own && self.has_mark(*id)) else {
                 continue;
             };
-            // What has the id may be another one by now: the handle is of the one that is looked at again.
+            // The id may be reused by now: the handle refers to the process that is checked again.
             if let Ok(process) = pidfd_open(id, PidfdFlags::empty())
                 && self.has_mark(id)
             {
@@ -122,7 +123,7 @@ impl Descendants {
     }
 
     fn has_mark(&self, id: Pid) -> bool {
-        // Cannot be read of other users' processes, which could not be killed either.
+        // Fails for processes of other users, which could not be killed either.
         let Ok(environment) = fs::read(format!("/proc/{}/environ", id.as_raw_nonzero())) else {
             return false;
         };
@@ -138,7 +139,7 @@ impl Descendants {
     }
 }
 
-/// The descendants of a process that are outside its group.
+/// Finds the descendants of a process outside its group.
 fn outside_group(leader: Process) -> Vec<(i32, OwnedFd)> {
     let mut found = Vec::new();
     let mut seen = HashSet::from([leader.id]);
@@ -151,7 +152,7 @@ fn outside_group(leader: Process) -> Vec<(i32, OwnedFd)> {
             let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
                 continue;
             };
-            // The handle may be of another one that has the id by now, which is no child of this parent.
+            // If the id was reused, the handle refers to a process with another parent.
             let Some(stat) = Stat::read(id).filter(|stat| stat.parent == parent.id.as_raw_nonzero().get())
             else {
                 continue;
@@ -168,7 +169,7 @@ fn outside_group(leader: Process) -> Vec<(i32, OwnedFd)> {
     found
 }
 
-/// The children of a process, of whichever of its threads.
+/// Children of all threads of a process.
 fn children(parent: Process) -> Vec<Pid> {
     let folder = format!("/proc/{}/task", parent.id.as_raw_nonzero());
     let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -180,7 +181,7 @@ fn children(parent: Process) -> Vec<Pid> {
     let children = children.collect();
     match Stat::read(parent.id) {
         Some(stat) if stat.start == parent.start => children,
-        // They are somebody else's.
+        // The id was reused, so these are the children of another process.
         _ => Vec::new(),
     }
 }
@@ -193,7 +194,7 @@ struct Stat {
 impl Stat {
     fn read(id: Pid) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
-        // The name before it may hold anything.
+        // The process name before the last `)` may contain anything.
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_whitespace();
         Some(Self {

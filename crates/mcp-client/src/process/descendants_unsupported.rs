@@ -1,4 +1,4 @@
-//! Where a system does not say what a child has started, its process group is all that is known.
+//! Fallback for systems without `/proc`: only the process group of a child is known.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! A child process and everything that it starts: one process group that ends as a whole, and what left the group.
+//! Child process with all its descendants: a process group that ends as a whole, and processes that left it.
 
 mod command;
 #[cfg(target_os = "linux")]
@@ -31,7 +31,7 @@ use self::{
 };
 use crate::{ClientError, ClientErrorKind};
 
-/// A running child. Dropping it kills the whole group at once, without a runtime.
+/// Running child. Dropping it kills the whole group at once, without a runtime.
 #[derive(Debug)]
 pub(crate) struct Process {
     group: Arc<Group>,
@@ -40,17 +40,17 @@ pub(crate) struct Process {
     pub(crate) stderr: Arc<StderrTail>,
 }
 
-/// How the child is to end.
+/// Way in which the child is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stop {
     No,
     /// Wait, SIGTERM, wait, SIGKILL.
     Orderly,
-    /// SIGKILL.
+    /// SIGKILL at once.
     Now,
 }
 
-/// A handle by which the tasks of a connection end its process without keeping it alive.
+/// Handle for the tasks of a connection. Ends the process, but does not keep it alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessHandle {
     group: Arc<Group>,
@@ -59,7 +59,8 @@ pub(crate) struct ProcessHandle {
     stderr: Arc<StderrTail>,
 }
 
-/// A process group, and who left it. Its id stays taken while one process of it lives or waits to be reaped.
+/// Process group and the descendants that left it. The id stays reserved while one process of the group lives or waits
+/// to be reaped.
 #[derive(Debug)]
 struct Group {
     id: Pid,
@@ -71,12 +72,12 @@ impl Group {
     fn signal(&self, signal: Signal) {
         if !self.gone.load(Ordering::SeqCst) {
             self.descendants.signal(signal);
-            // Fails when nobody is left, which is what is wanted.
+            // Fails if no process is left, as intended.
             let _ = kill_process_group(self.id, signal);
         }
     }
 
-    /// Kills who is left after the leader was reaped; from then on the id may belong to others. Takes a moment.
+    /// Kills the remaining processes after the leader was reaped. Afterwards the id may be reused. Blocks briefly.
     fn finish(&self) {
         if !self.gone.swap(true, Ordering::SeqCst) {
             let _ = kill_process_group(self.id, Signal::KILL);
@@ -111,12 +112,12 @@ impl Process {
         let (stop, stopped) = watch::channel(Stop::No);
         let (exited, exit) = watch::channel(None);
         let tail = StderrTail::drain(stderr, command.program.to_string_lossy().into_owned());
-        // The guard is made here, so that it works even if the task is dropped before its first step.
+        // The guard is created here, so that it works even if the task is dropped before its first poll.
         let guard = KillOnDrop(Arc::clone(&group));
         tokio::spawn(async move {
             let status = supervise(child, &guard.0, stopped, grace).await;
             let group = Arc::clone(&guard.0);
-            // An error means that the runtime ends: then the guard does it.
+            // An error means that the runtime is shutting down: then the guard does it.
             let _ = tokio::task::spawn_blocking(move || group.finish()).await;
             exited.send_replace(status);
         });
@@ -148,7 +149,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills all that is left when the task that watches it is dropped with its runtime.
+/// Kills all remaining processes if the supervising task is dropped with its runtime.
 struct KillOnDrop(Arc<Group>);
 
 impl Drop for KillOnDrop {
@@ -159,13 +160,13 @@ impl Drop for KillOnDrop {
 }
 
 impl ProcessHandle {
-    /// Takes note of what it has started. To be called before its input is closed: it may end by that, and nobody is found
-    /// by a parent that has ended.
+    /// Records the descendants. Must be called before stdin is closed: the child may end, and its descendants can then
+    /// no longer be found by their parent.
     pub(crate) fn record_descendants(&self) {
         self.group.descendants.record();
     }
 
-    /// Asks for the end of the process; a gentler wish never replaces a harder one.
+    /// Requests the end of the process. A gentler request never replaces a harder one.
     pub(crate) fn stop(&self, how: Stop) {
         self.stop.send_if_modified(|stop| {
             let harder = how > *stop;
@@ -178,11 +179,11 @@ impl ProcessHandle {
 
     /// Waits until the child has ended and its group is gone.
     pub(crate) async fn wait(&self) {
-        // An error means that the watching task is gone, and the process with it.
+        // An error means that the supervising task is gone, and the process with it.
         let _ = self.exit.clone().wait_for(Option::is_some).await;
     }
 
-    /// How the child ended, for an error message: waits a moment for what is about to be known.
+    /// Describes how the child ended, for an error message. Waits briefly for the exit status.
     pub(crate) async fn exit_description(&self) -> String {
         const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
         let mut exit = self.exit.clone();
@@ -224,7 +225,7 @@ fn start_failed(command: &Command, error: std::io::Error) -> ClientError {
     .with_source(error)
 }
 
-/// Waits for the leader to end, by itself or by what is asked for.
+/// Waits for the leader to end by itself or on request.
 async fn supervise(
     mut child: Child,
     group: &Group,
@@ -242,7 +243,7 @@ async fn supervise(
             }
             tokio::select! {
                 status = child.wait() => return status.ok(),
-                // Also when every handle is gone.
+                // Also ready if every handle was dropped.
                 _ = stop.wait_for(|stop| *stop == Stop::Now) => break,
                 () = tokio::time::sleep(grace) => {}
             }

@@ -9,21 +9,21 @@ use tokio::{
 
 use crate::unbuffered_read::read_unbuffered;
 
-/// The last of what a child wrote to stderr. All of it is read, so that no child waits for a reader; what is not
-/// kept goes to the log, a limited number of lines per second.
+/// Tail of a child's stderr. The stream is drained, so that the child never blocks on it. All lines also go to the log,
+/// at a limited rate.
 #[derive(Debug)]
 pub(crate) struct StderrTail {
     tail: Mutex<VecDeque<u8>>,
     finished: watch::Sender<bool>,
 }
 
-/// How much is kept.
+/// Size of the tail, in bytes.
 const CAPACITY: usize = 8 * 1024;
-/// How many lines go to the log in one second.
+/// Maximum number of logged lines per second.
 const LINES_PER_SECOND: u32 = 50;
 
 impl StderrTail {
-    /// Reads until the end, in a task of its own.
+    /// Drains the stream in a task of its own.
     pub(crate) fn drain(stderr: impl AsyncRead + Unpin + Send + 'static, name: String) -> Arc<Self> {
         let tail = Arc::new(Self {
             tail: Mutex::default(),
@@ -55,20 +55,20 @@ impl StderrTail {
         self.finished.send_replace(true);
     }
 
-    /// What is kept, as text.
+    /// Text of the tail.
     pub(crate) fn text(&self) -> String {
         let tail = self.tail.lock();
         let (front, back) = tail.as_slices();
         String::from_utf8_lossy(&[front, back].concat()).trim().to_owned()
     }
 
-    /// Waits for the end of the stream, but not longer than a moment.
+    /// Waits for the end of the stream, up to the given timeout.
     pub(crate) async fn finished(&self, moment: Duration) {
         let _ = timeout(moment, self.finished.subscribe().wait_for(|finished| *finished)).await;
     }
 }
 
-/// Cuts the stream into lines for the log.
+/// Splits the stream into lines for the log.
 struct Log {
     name: String,
     line: Vec<u8>,

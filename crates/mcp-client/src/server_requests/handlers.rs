@@ -5,20 +5,21 @@ use raw_json::RawJson;
 
 use crate::{ConnectionEvent, OnNotification, connection::catch_panic};
 
-/// Something that a server asks of the client: input of the user, a model's answer, the client's roots.
+/// Request of a server to the client: elicitation, sampling, or roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerRequest {
-    /// What is asked for, such as `elicitation/create`.
+    /// Method of the request, such as `elicitation/create`.
     pub method: String,
-    /// The parameters as the server wrote them.
+    /// Params as the server wrote them.
     pub params: Option<RawJson>,
-    /// The tag of the request in whose answer it came, see [`RequestOptions::tag`](crate::RequestOptions::tag).
+    /// Tag of the client's request whose response contained it, see
+    /// [`RequestOptions::tag`](crate::RequestOptions::tag).
     pub tag: Option<u64>,
 }
 
 impl ServerRequest {
-    /// What an elicitation proposes: the object of the defaults in its `requestedSchema`, empty when it has none.
+    /// Default answer to an elicitation: the object of the defaults in its `requestedSchema`, empty if it has none.
     ///
     /// ```text
     /// {"action":"accept","content":{"name":"John Doe","age":30}}
@@ -44,17 +45,18 @@ impl ServerRequest {
     }
 }
 
-/// What this client does for servers that ask for something. Without any it declares nothing and refuses everything.
+/// Handlers for requests of servers. Without handlers, the client declares no capability and refuses every request.
 ///
-/// A capability is declared exactly when there is a handler for it, in both eras: a legacy server sends a request in
-/// the middle of a call, a modern one ends the call with `input_required` (see
+/// A capability is declared exactly if it has a handler, in both eras. A legacy server sends a request during a call, a
+/// modern one ends the call with `input_required` (see
 /// [`Connection::request_with_input`](crate::Connection::request_with_input)), and both reach the same handler.
 ///
 /// # Order
-/// Requests of a legacy server are handed over in the order in which they come, each to a task of its own: one that
-/// waits for a person holds up neither answers nor progress. One whose server takes the request back is dropped. The
-/// deadline of the call in which the server asks goes on meanwhile: a call that may wait for a person needs a late
-/// one.
+/// Requests of a legacy server are passed to handlers in order of arrival, each in a task of its own: a handler that
+/// waits for a person blocks neither responses nor progress. The task is aborted if the server cancels its request. The
+/// deadline of the surrounding call continues to run, so a call that may wait for a person needs a late one.
+///
+/// # Examples
 ///
 /// ```
 /// use mcp_client::{ConnectionOptions, Handlers};
@@ -87,13 +89,13 @@ struct Handler {
 type Answer = Pin<Box<dyn Future<Output = Result<RawJson, RpcError>> + Send>>;
 
 impl Handlers {
-    /// No handlers.
+    /// Creates an empty set of handlers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers `elicitation/create`; the capability is declared as given, `{}` for forms only.
+    /// Handles `elicitation/create`. `declared` is the value of the capability: `{}` for forms only.
     #[must_use]
     pub fn elicitation<A>(
         self,
@@ -106,7 +108,7 @@ impl Handlers {
         self.with("elicitation", declared, method::ELICITATION_CREATE, handler)
     }
 
-    /// Answers `sampling/createMessage`; the capability is declared as given.
+    /// Handles `sampling/createMessage`. `declared` is the value of the capability.
     #[must_use]
     pub fn sampling<A>(
         self,
@@ -119,7 +121,7 @@ impl Handlers {
         self.with("sampling", declared, method::SAMPLING_CREATE_MESSAGE, handler)
     }
 
-    /// Answers `roots/list`; the capability is declared as given.
+    /// Handles `roots/list`. `declared` is the value of the capability.
     #[must_use]
     pub fn roots<A>(
         self,
@@ -132,9 +134,9 @@ impl Handlers {
         self.with("roots", declared, method::ROOTS_LIST, handler)
     }
 
-    /// Takes what the server tells that belongs to no request that is under way, in order with the answers: a
-    /// message that came before an answer is here before its caller has the answer. It runs on the connection's
-    /// reader, so it must not block; [`Connection::events`](crate::Connection::events) is for everyone else.
+    /// Receives notifications that belong to no request in progress, in order with the responses: a message before a
+    /// response is delivered before the caller receives the response. Runs on the connection's reader, so it must not
+    /// block. Other receivers use [`Connection::events`](crate::Connection::events).
     #[must_use]
     pub fn notifications(mut self, handler: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(handler));
@@ -161,13 +163,13 @@ impl Handlers {
         self
     }
 
-    /// Whether every request of a server is refused.
+    /// `true` if every request of a server is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }
 
-    /// What the client declares that it can do.
+    /// Capabilities that the client declares.
     pub(crate) fn capabilities(&self) -> RawJson {
         let members: Vec<(&str, RawJson)> = self
             .answers
@@ -177,7 +179,7 @@ impl Handlers {
         RawJson::from_members(&members)
     }
 
-    /// Begins to answer a request; nothing when there is no handler for it.
+    /// Starts to handle a request. Returns `None` if there is no handler for it.
     pub(crate) fn answer(&self, request: ServerRequest) -> Option<Answer> {
         let handler = self
             .answers
@@ -186,12 +188,12 @@ impl Handlers {
         Some((handler.answer)(request))
     }
 
-    /// Whether there is a handler for requests of this method.
+    /// `true` if requests of this method have a handler.
     pub(crate) fn handles(&self, method: &str) -> bool {
         self.answers.iter().any(|handler| handler.method == method)
     }
 
-    /// Hands a notification over; tells whether anyone takes it.
+    /// Passes a notification to the callback. Returns `false` if there is none.
     pub(crate) fn notify(&self, note: &Notification) -> bool {
         let Some(handler) = &self.on_notification else {
             return false;

@@ -3,18 +3,18 @@ use raw_json::{JsonKind, RawJson};
 
 use crate::{ClientError, ClientErrorKind, Connection, RequestOptions, ServerRequest};
 
-/// What a modern server needs before it can finish a request: the result whose `resultType` is `input_required`.
+/// Result with `resultType` `input_required`: input that a modern server needs before it can finish a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputRequiredResult {
-    /// What is asked, under the names that the answers must have.
+    /// Requested input by name. The responses must have the same names.
     pub requests: Vec<(String, ServerRequest)>,
-    /// What the server wants to have back as it is.
+    /// Opaque state to send back to the server.
     pub state: Option<RawJson>,
 }
 
 impl InputRequiredResult {
-    /// Reads a result; nothing when the request is finished.
+    /// Parses a result. Returns `None` if the request is finished.
     #[must_use]
     pub fn from_result(result: &RawJson) -> Option<Self> {
         let kind = result.get("resultType")?;
@@ -39,7 +39,7 @@ impl InputRequiredResult {
         })
     }
 
-    /// The parameters of the request that is made next: those of the first one, the answers, and the server's state.
+    /// Builds the params of the next round: the original ones, the responses, and the server's state.
     #[must_use]
     pub fn retry_params(&self, params: Option<&RawJson>, answers: &[(&str, RawJson)]) -> RawJson {
         let none = RawJson::object();
@@ -56,21 +56,21 @@ impl InputRequiredResult {
     }
 }
 
-/// How often a server may ask for input before a request counts as endless.
+/// Maximum number of rounds of one request.
 const MAX_ROUNDS: usize = 16;
-/// How much a server may ask for at once.
+/// Maximum number of inputs in one round.
 const MAX_REQUESTS: usize = 64;
 
 impl Connection {
-    /// Makes a request like [`request`](Self::request), and answers what a modern server asks for with the handlers
-    /// of the connection until the request is finished.
+    /// Sends a request like [`request`](Self::request), and provides the input that a modern server requires by the
+    /// handlers of the connection, until the request is finished.
     ///
-    /// Each round is a request of its own and has the whole of `options` for itself; at most 16 are made. A legacy
-    /// server asks in the middle of the request instead, which both methods answer.
+    /// Each round is a request of its own with the full timeouts of `options`. There are at most 16 rounds. A legacy
+    /// server sends requests during the call instead, which both methods handle.
     ///
     /// # Errors
-    /// As [`request`](Self::request), and [`ClientErrorKind::Unsupported`] when there is no handler for what is asked, when
-    /// a handler refuses, or when the server does not stop asking.
+    /// Returns the errors of [`request`](Self::request), and [`ClientErrorKind::Unsupported`] if an input has no
+    /// handler, a handler refuses, or the rounds do not end.
     pub async fn request_with_input(
         &self,
         method: &str,
@@ -120,7 +120,7 @@ fn input_refused(error: RpcError) -> ClientError {
     unsupported("the input that the server asks for was not given").with_source(error)
 }
 
-/// The request has not run: a server that asks has done nothing yet, or keeps it in its state.
+/// The request has not run: a server that requires input has done nothing yet, or keeps it in its state.
 fn unsupported(detail: &str) -> ClientError {
     ClientError::new(ClientErrorKind::Unsupported(detail.to_owned())).with_sent(true)
 }

@@ -9,12 +9,12 @@ use raw_json::RawJson;
 use super::ServerRequest;
 use crate::notifications::MessageRouter;
 
-/// How many requests of the server are answered at once.
+/// Maximum number of requests of the server that are handled at once.
 const MAX_CONCURRENT: usize = 64;
 
 impl MessageRouter {
-    /// Answers a request of the server without waiting: `send` queues the frame, and says whether there was room.
-    /// `tag` is that of our own request in whose answer it came.
+    /// Handles a request of the server without waiting. `send` queues the response, and returns `false` if there is no
+    /// room. `tag` is that of the client's request whose response contained it.
     pub(crate) fn request(
         self: &Arc<Self>,
         request: Request,
@@ -52,7 +52,7 @@ impl MessageRouter {
                     Err(error) => mcp_wire::error(Some(reply.id.as_raw()), &error),
                 });
             });
-            // The task takes itself out again, which waits until this lock is free.
+            // The task removes itself from the map, which waits for this lock.
             running.insert(id, task.abort_handle());
             return;
         };
@@ -63,8 +63,8 @@ impl MessageRouter {
     }
 }
 
-/// The answer to a request of the server that is larger than it may be, of which this is the head; nothing if it names no id
-/// that can be told, or is a notification.
+/// Builds the error response to a request of the server that exceeds the limit, given its beginning. Returns `None` if
+/// it has no readable id or is a notification.
 pub(crate) fn oversize_response(head: &[u8], limit: usize) -> Option<Vec<u8>> {
     let id = RawJson::from(id_in_head(head)?);
     let message = format!("the request is larger than {limit} bytes");
@@ -72,7 +72,7 @@ pub(crate) fn oversize_response(head: &[u8], limit: usize) -> Option<Vec<u8>> {
     Some(mcp_wire::error(Some(&id), &error))
 }
 
-/// The answer to a question that belongs to a task, which says so as the protocol asks.
+/// Adds the related task to a result, as the protocol requires.
 fn with_related_task(result: RawJson, task: Option<RawJson>) -> RawJson {
     match task {
         Some(task) => with_meta(Some(&result), &[(meta_key::RELATED_TASK, task)]),
@@ -80,7 +80,7 @@ fn with_related_task(result: RawJson, task: Option<RawJson>) -> RawJson {
     }
 }
 
-/// The answer that a handler owes.
+/// Pending response of a handler. Sends an internal error if the handler panics.
 struct Reply<S: FnOnce(Vec<u8>) -> bool> {
     id: Id,
     send: Option<S>,
@@ -99,7 +99,7 @@ impl<S: FnOnce(Vec<u8>) -> bool> Reply<S> {
 impl<S: FnOnce(Vec<u8>) -> bool> Drop for Reply<S> {
     fn drop(&mut self) {
         if self.send.is_some() && thread::panicking() {
-            // The server would wait for ever.
+            // Without a response the server would wait forever.
             let error = RpcError::new(code::INTERNAL_ERROR, "a fault of this client");
             self.send(mcp_wire::error(Some(self.id.as_raw()), &error));
         }

@@ -1,4 +1,4 @@
-//! The stdio transport over any pair of byte streams: one task writes, one reads, callers wait on their own answer.
+//! Stdio transport over any pair of byte streams: one task writes, one reads, and callers wait for their own response.
 
 mod call;
 mod deadlines;
@@ -32,7 +32,7 @@ use crate::{
     process::{Process, Stop},
 };
 
-/// A connection over a pair of byte streams.
+/// Connection over a pair of byte streams.
 pub(crate) struct StreamLink {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
@@ -40,7 +40,7 @@ pub(crate) struct StreamLink {
 }
 
 impl StreamLink {
-    /// Starts to read and write.
+    /// Starts the reader and writer tasks.
     pub(crate) fn open(
         reader: impl AsyncRead + Unpin + Send + 'static,
         writer: impl AsyncWrite + Unpin + Send + 'static,
@@ -67,7 +67,7 @@ impl StreamLink {
         }
     }
 
-    /// Fails requests whenever it is told that no answer will come to them, for as long as the connection is open.
+    /// Fails the requests reported by `failures`, to which no response will come, while the connection is open.
     pub(crate) fn fail_requests_from(&self, mut failures: mpsc::Receiver<(u64, ClientError)>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
@@ -86,7 +86,7 @@ impl StreamLink {
         self.shared.next_id()
     }
 
-    /// Sends a request, or queues it, and gives what waits for the answer.
+    /// Sends or queues a request, and returns the pending call.
     pub(crate) fn start_call(
         &self,
         id: u64,
@@ -105,7 +105,7 @@ impl StreamLink {
             call,
             answer,
             unqueued: None,
-            // A server need not expect that its opening is cancelled, and the connection ends anyway.
+            // The handshake is not cancelled: a server need not expect it, and the connection ends anyway.
             cancels: method != method::INITIALIZE && method != method::DISCOVER,
             is_active: true,
         };
@@ -126,7 +126,7 @@ impl StreamLink {
         }
     }
 
-    /// Says what a modern server is to tell, in the place of what was wanted before.
+    /// Replaces the subscription at a modern server.
     pub(crate) fn set_subscription(&self, params: Option<&RawJson>) {
         let id = params.map_or(0, |_| self.next_id());
         let old = self.shared.subscription().replace(id, params);
@@ -146,13 +146,13 @@ impl StreamLink {
         self.shared.is_closed()
     }
 
-    /// Waits until the connection is closed, and says why.
+    /// Waits until the connection is closed, and returns the reason.
     pub(crate) async fn closed(&self) -> ClientError {
         self.shared.closed().await;
         self.shared.close_error()
     }
 
-    /// Where whatever carries the stream says why it ended, before it does.
+    /// Cell in which the carrier of the stream stores the reason for its end, before it ends.
     pub(crate) fn end_of_stream(&self) -> Arc<OnceLock<ClientError>> {
         Arc::clone(&self.shared.end_of_stream)
     }
@@ -161,7 +161,7 @@ impl StreamLink {
         self.shared.closed_signal()
     }
 
-    /// Why the connection is closed, and since when.
+    /// Reason and time of the end of the connection.
     pub(crate) fn close_reason(&self) -> (ClientError, Instant) {
         self.shared.close_info()
     }
@@ -178,7 +178,7 @@ impl StreamLink {
         self.process.as_ref().map(|process| process.stderr.text())
     }
 
-    /// Ends the connection and its process in order; returns when the process is gone.
+    /// Ends the connection and its process gracefully. Returns when the process is gone.
     pub(crate) async fn shutdown(&self) {
         self.shared
             .close(ClientError::closed("the connection was shut down"), Stop::Orderly);
@@ -195,40 +195,40 @@ impl Drop for StreamLink {
     }
 }
 
-/// Waits for the answer to a request. Dropping it frees the call, and tells the server that its caller has left.
+/// Waits for the response to a request. Dropping it removes the call, and notifies the server of the cancellation.
 pub(crate) struct PendingCall<'a> {
     link: &'a StreamLink,
     call: Arc<Call>,
     answer: oneshot::Receiver<Result<RawJson, ClientError>>,
-    /// The request, if there was no room for it in the queue.
+    /// Request that found the queue full.
     unqueued: Option<Outgoing>,
     cancels: bool,
     is_active: bool,
 }
 
 impl PendingCall<'_> {
-    /// Waits until the request has an answer, or is known to get none.
+    /// Waits for the response, or for the reason why there will be none.
     pub(crate) async fn wait(&mut self) -> Result<RawJson, ClientError> {
         let outcome = match self.unqueued.take() {
             None => (&mut self.answer).await.ok(),
-            // Rare, and the future of every call would have room for it.
+            // Boxed: rare, and the future of every call would have to reserve room for it.
             Some(frame) => Box::pin(self.queue_and_wait(frame)).await,
         };
         let shared = &self.link.shared;
         let outcome = outcome.unwrap_or_else(|| Err(shared.close_error().with_sent(self.call.was_sent())));
-        // Only a call whose time was up is still noted.
+        // Only a call that timed out is still registered.
         self.is_active =
             matches!(&outcome, Err(error) if matches!(error.kind(), ClientErrorKind::Timeout(_)));
         outcome
     }
 
-    /// Queues the request as soon as there is room, and waits for its answer.
+    /// Queues the request as soon as there is room, and waits for its response.
     async fn queue_and_wait(&mut self, frame: Outgoing) -> Option<Result<RawJson, ClientError>> {
         tokio::select! {
             biased;
             // The deadline, or the end of the connection.
             outcome = &mut self.answer => return outcome.ok(),
-            // When the connection is closed, the call is about to fail as well.
+            // If the connection is closed, the call is about to fail as well.
             _ = self.link.outbox.push_when_ready(frame) => {}
         }
         (&mut self.answer).await.ok()
@@ -240,8 +240,8 @@ impl Drop for PendingCall<'_> {
         if !self.is_active || self.link.shared.remove(self.call.id).is_none() {
             return;
         }
-        // A frame that is still here was not sent, so there is nothing to cancel. Else the wish is queued without
-        // waiting: a server that does not read will not read this either.
+        // A frame that is still here was not sent, so there is nothing to cancel. Otherwise the cancellation is queued
+        // without waiting: a server that does not read will not read this either.
         let unsent = self.call.take_frame().is_some();
         if !unsent && self.cancels && !self.link.shared.is_closed() {
             let params = cancelled_params(&RawJson::from(self.call.id), None);

@@ -1,4 +1,4 @@
-//! What waits to be written, and the stream for as long as nobody writes to it.
+//! Queue of outgoing frames, and the stream while nobody writes to it.
 
 use std::{
     mem,
@@ -12,52 +12,52 @@ use tokio::{io::AsyncWrite, sync::Notify, task::yield_now};
 
 use super::{call::Call, shared::Shared};
 
-/// Where frames go.
+/// Writing half of the stream.
 pub(super) type Sink = Box<dyn AsyncWrite + Unpin + Send>;
 
-/// What waits to be written.
+/// Queued message.
 pub(super) enum Outgoing {
-    /// A request, unless its caller has left by then.
+    /// Request, skipped if its caller has left.
     Call(Arc<Call>),
-    /// Anything else.
+    /// Any other frame.
     Frame(Vec<u8>),
 }
 
 impl Outgoing {
-    /// Ends a frame as a line.
+    /// Creates a frame that ends as a line.
     pub(super) fn line(mut frame: Vec<u8>) -> Self {
         mcp_wire::end_line(&mut frame);
         Self::Frame(frame)
     }
 }
 
-/// Why a frame was not queued.
+/// Reason why a frame was not queued.
 pub(super) enum PushError {
     Full(Outgoing),
     Closed,
 }
 
-/// How many frames may wait. A frame belongs to a caller that waits, so this bounds no memory, only how far callers
+/// Maximum number of queued frames. A frame belongs to a waiting caller, so this bounds not memory, but how far callers
 /// run ahead.
 const CAPACITY: usize = 256;
 
-/// The frames of a connection on their way out.
+/// Outgoing frames of a connection.
 ///
-/// A caller who is alone writes by itself: waking the writer's task would cost more than the write. Everything else
-/// is queued for that task, which puts many frames into one write, and which alone may wait.
+/// A single caller writes by itself, because waking the writer task would cost more than the write. All other frames
+/// are queued for that task, which combines them into one write. Only that task may wait.
 pub(super) struct Outbox {
     state: Mutex<State>,
-    /// Something waits to be written.
+    /// Signals that the queue is not empty.
     ready: Notify,
-    /// What waited was taken.
+    /// Signals that the queue was drained.
     room: Notify,
 }
 
 struct State {
     queue: Vec<Outgoing>,
-    /// The stream, unless someone is writing to it.
+    /// Stream, unless someone is writing to it.
     sink: Option<Sink>,
-    /// The end of a frame whose beginning was written; empty when only the flush is missing.
+    /// Remainder of a partially written frame. Empty if only the flush is missing.
     unwritten: Option<Vec<u8>>,
     closed: bool,
 }
@@ -77,7 +77,7 @@ impl Outbox {
         }
     }
 
-    /// Queues a frame, if there is room.
+    /// Queues a frame if there is room.
     pub(super) fn push(&self, outgoing: Outgoing) -> Result<(), PushError> {
         let mut state = self.state();
         if state.closed {
@@ -92,11 +92,11 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a frame as soon as there is room; false when the connection is closed.
+    /// Queues a frame as soon as there is room. Returns `false` if the connection is closed.
     pub(super) async fn push_when_ready(&self, mut outgoing: Outgoing) -> bool {
         loop {
             let mut room = pin!(self.room.notified());
-            // From here on nothing is missed.
+            // From here on, no notification is missed.
             room.as_mut().enable();
             match self.push(outgoing) {
                 Ok(()) => return true,
@@ -107,7 +107,7 @@ impl Outbox {
         }
     }
 
-    /// Writes a request at once as far as the stream takes it; false when it is not this caller's turn.
+    /// Writes a request immediately, as far as the stream accepts it. Returns `false` if the stream is in use.
     pub(super) fn try_write(&self, call: &Call, shared: &Shared) -> bool {
         let Some(mut guard) = self.lock_sink() else {
             return false;
@@ -119,7 +119,7 @@ impl Outbox {
         true
     }
 
-    /// The stream, if nobody writes and nothing waits: frames keep their order.
+    /// Takes the stream if nobody writes and nothing is queued, which preserves the order of frames.
     fn lock_sink(&self) -> Option<SinkGuard<'_>> {
         let mut state = self.state();
         if !state.queue.is_empty() || state.unwritten.is_some() {
@@ -133,8 +133,8 @@ impl Outbox {
         })
     }
 
-    /// Waits for something to write: it is in `batch` then, the end of a frame that comes before all of it is
-    /// returned, and the stream is in `sink`, where it stays until nothing waits any longer.
+    /// Waits for frames and moves them into `batch`. Returns the remainder of a frame that must be written first. Keeps
+    /// the stream in `sink` until the queue is empty.
     pub(super) async fn next_batch(
         &self,
         sink: &mut Option<Sink>,
@@ -146,7 +146,7 @@ impl Outbox {
                 if state.queue.is_empty() && state.unwritten.is_none() {
                     if let Some(sink) = sink.take() {
                         state.sink = Some(sink);
-                        // An idle connection holds no memory that it does not need.
+                        // An idle connection keeps no memory that it does not need.
                         *batch = Vec::new();
                         state.queue = Vec::new();
                     }
@@ -162,13 +162,13 @@ impl Outbox {
                 }
             }
             self.ready.notified().await;
-            // Whoever is woken by a caller runs right behind it. Others that are ready go first, so that one call of
-            // the kernel takes the frames of all.
+            // A task woken by a caller would run right after it. Yielding lets other ready callers queue their frames
+            // first, so that one system call writes them all.
             yield_now().await;
         }
     }
 
-    /// Refuses and forgets everything from now on; returns the stream, if nobody is writing to it.
+    /// Refuses and drops all frames from now on. Returns the stream if nobody is writing to it.
     pub(super) fn close(&self) -> Option<Sink> {
         let mut state = self.state();
         state.closed = true;
@@ -184,7 +184,7 @@ impl Outbox {
     }
 }
 
-/// A caller's turn at the stream, which goes back to where it was.
+/// Exclusive access of a caller to the stream, which is returned on drop.
 struct SinkGuard<'a> {
     outbox: &'a Outbox,
     sink: Option<Sink>,
@@ -192,7 +192,7 @@ struct SinkGuard<'a> {
 }
 
 impl SinkGuard<'_> {
-    /// Writes without waiting. What is left, and what is wrong, is for the writer's task to see.
+    /// Writes without waiting. The writer task handles the remainder and errors.
     fn write(&mut self, frame: &[u8]) {
         let Some(sink) = &mut self.sink else { return };
         let mut sink = Pin::new(sink);

@@ -21,22 +21,22 @@ use crate::{
     server_requests, unbuffered_read::read_unbuffered,
 };
 
-/// How many times the limit a line may be as long. The rest of one that is too long is passed over, since other calls wait behind
-/// it, but not without end.
+/// Ratio of the maximum line length to the size limit of a message. The rest of an oversize line is skipped because
+/// other calls wait after it, but not without end.
 const OVERSIZE_FACTOR: usize = 8;
 
-/// Reads messages and hands them on, in order and without ever waiting for anyone.
+/// Reads messages and dispatches them, in order and without waiting for anyone.
 pub(super) struct Reader {
     decoder: LineDecoder,
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
     limit: usize,
-    /// How many more lines in a row may be no message.
+    /// Number of further consecutive lines that may be invalid.
     garbage_left: u32,
     max_garbage: u32,
-    /// Whether what was agreed on knows batches.
+    /// `true` if the negotiated revision allows batches.
     takes_batches: bool,
-    /// How long to read on after the connection was closed, so that a child which shuts down is not stuck.
+    /// Time to continue reading after the connection was closed, so that a child that shuts down does not block.
     linger: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Reader {
 
     /// Reads until the stream ends or the connection is closed.
     pub(super) async fn run(mut self, mut reader: impl AsyncRead + Unpin) {
-        // Also when a callback panics: nobody may wait for a reader that is gone.
+        // Also closes if a callback panics: nobody may wait for a reader that is gone.
         let _guard = CloseOnPanic(Arc::clone(&self.shared));
         let shared = Arc::clone(&self.shared);
         let linger = self.linger;
@@ -115,7 +115,7 @@ impl Reader {
         }
     }
 
-    /// Reads the beginning of a line. A connection on which nothing happens has no buffer meanwhile.
+    /// Reads the beginning of a line. An idle connection keeps no buffer meanwhile.
     async fn read_line_start(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         poll_fn(|cx| {
             let read = read_unbuffered(reader, cx, |piece| self.decoder.push(piece));
@@ -134,8 +134,8 @@ impl Reader {
         }
     }
 
-    /// What there was when the stream ended. What is no message then is the beginning of one: the call that it answers
-    /// fails as all others do, by the end of the connection.
+    /// Handles the bytes before the end of the stream. An invalid message is assumed to be truncated: its call fails
+    /// with the end of the connection, like all others.
     fn last_line(&mut self, line: Line) {
         match &line {
             Line::Complete(text)
@@ -162,7 +162,7 @@ impl Reader {
         }
     }
 
-    /// A message of a batch, as if it had come alone. A batch in it is none.
+    /// Handles a message of a batch as if it had been sent alone. A nested batch is invalid.
     fn batch_item(&mut self, text: &Bytes) {
         match Message::from_server(text.clone()) {
             Ok(message) => self.take(message),
@@ -191,7 +191,7 @@ impl Reader {
     }
 
     fn invalid_message(&mut self, text: &[u8], error: ParseError) {
-        // A log line may be JSON and have an id as well: only what resembles an answer is taken for one.
+        // A log line may be JSON and have an id, too: only what resembles a response is taken for one.
         let resembles = *error.kind() != ParseErrorKind::Empty;
         let id = error
             .id()
@@ -226,7 +226,7 @@ impl Reader {
             return;
         };
         if call.opens {
-            // Here and not where the answer is waited for: the next line may be a batch.
+            // Decided here and not by the waiting caller, because the next line may be a batch.
             let opened = response.outcome.as_ref().ok().map(ServerInfo::from_initialize);
             self.takes_batches = matches!(opened, Some(Ok(server)) if server.revision.knows_batches());
         }
@@ -238,7 +238,7 @@ impl Reader {
         );
     }
 
-    /// A line that is no message: fails the call that it is about, if that can be told.
+    /// Handles a line that is not a message: fails the call that it belongs to, if it can be identified.
     fn garbage(&mut self, call: Option<&Call>, error: ParseError) {
         self.shared.router.stats.garbage.add();
         self.garbage_left = self.garbage_left.saturating_sub(1);
@@ -250,11 +250,11 @@ impl Reader {
         }
     }
 
-    /// A line beyond the limit: fails the call that it is about, or all of them if that cannot be told.
+    /// Handles an oversize line: fails the call that it belongs to, or all calls if it cannot be identified.
     fn oversize(&self, head: &[u8]) {
         self.shared.router.stats.oversize.add();
         if method_in_head(head) {
-            // It answers nothing, and its id is the server's.
+            // It is not a response, and its id is the server's.
             if let Some(refusal) = server_requests::oversize_response(head, self.limit) {
                 send(&self.outbox, refusal);
             }

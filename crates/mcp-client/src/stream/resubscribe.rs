@@ -8,7 +8,7 @@ use super::{
     shared::Shared,
 };
 
-/// Opens the subscription again after a pause, unless something else was wanted meanwhile.
+/// Reopens the subscription after a pause, unless it was replaced meanwhile.
 pub(super) async fn resubscribe(shared: Arc<Shared>, outbox: Arc<Outbox>, pause: Duration) {
     tokio::select! {
         () = sleep(pause) => {}
@@ -24,7 +24,7 @@ pub(super) async fn resubscribe(shared: Arc<Shared>, outbox: Arc<Outbox>, pause:
         mcp_wire::request(id, method::SUBSCRIPTIONS_LISTEN, &wanted.into())
     };
     if outbox.push_when_ready(Outgoing::line(frame)).await {
-        // What has changed since nobody listened is unknown. Whoever reads a list now is behind the subscription.
+        // Changes in the meantime are unknown. A list that is read from now on is newer than the subscription.
         shared.router.notifier.gap();
     }
 }

@@ -20,25 +20,25 @@ use crate::{
     process::{ProcessHandle, Stop},
 };
 
-/// What the caller's side and the two tasks of a connection share. It keeps no process alive.
+/// State shared by callers and the two tasks of a connection. It keeps no process alive.
 pub(super) struct Shared {
     pending: Mutex<Pending>,
     next_id: AtomicU64,
-    /// The request that was written last, 0 when a notification was: tells what an error without an id is about.
+    /// Id of the request written last, or 0 if it was a notification. An error response without an id refers to it.
     last_written: AtomicU64,
     subscription: Mutex<Subscription>,
     closed: watch::Sender<bool>,
     process: Option<ProcessHandle>,
-    /// A call came whose deadline is before the next look.
+    /// Signals that a call has a deadline before the next check.
     pub(super) earlier_deadline: Notify,
     pub(super) router: Arc<MessageRouter>,
-    /// Why the stream ended, where whatever carries it knows.
+    /// Reason for the end of the stream, if its carrier knows.
     pub(super) end_of_stream: Arc<OnceLock<ClientError>>,
 }
 
 type CallMap = HashMap<u64, Arc<Call>, BuildHasherDefault<IdHasher>>;
 
-/// Ids are our own and count up, so one multiplication spreads them well.
+/// Hasher for our own sequential ids: one multiplication distributes them well (Fibonacci hashing).
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -59,9 +59,9 @@ impl Hasher for IdHasher {
 #[derive(Default)]
 struct Pending {
     calls: CallMap,
-    /// Why the connection is closed, and since when.
+    /// Reason and time of the end of the connection.
     closed: Option<(ClientError, Instant)>,
-    /// When the calls' deadlines are looked at next.
+    /// Time of the next check of deadlines.
     next_deadline: Option<Instant>,
 }
 
@@ -84,7 +84,7 @@ impl Shared {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes a call, unless the connection is closed; tells whether it is the only one.
+    /// Registers a call, unless the connection is closed. Returns `true` if it is the only one.
     pub(super) fn register(&self, call: &Arc<Call>) -> Result<bool, ClientError> {
         let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
@@ -99,8 +99,8 @@ impl Shared {
         Ok(pending.calls.len() == 1)
     }
 
-    /// Fails the calls whose time is up, and returns when to look again. They stay noted until their callers leave,
-    /// who then tell the server.
+    /// Fails overdue calls, and returns the next deadline. The calls stay registered until their callers leave, who
+    /// then notify the server.
     pub(super) fn fail_overdue(&self, now: Instant) -> Option<Instant> {
         let mut overdue = Vec::new();
         let mut pending = self.pending();
@@ -133,7 +133,7 @@ impl Shared {
         self.pending().calls.remove(&id)
     }
 
-    /// Fails a call that still waits for its answer.
+    /// Fails a call that still waits for its response.
     pub(super) fn fail(&self, id: u64, error: ClientError) {
         let Some(call) = self.remove(id) else { return };
         if !error.was_sent() {
@@ -142,7 +142,7 @@ impl Shared {
         call.finish(Err(error));
     }
 
-    /// Takes the one call that an error without an id can only be about, if there is such a call.
+    /// Removes the only call that an error response without an id can refer to, if there is exactly one.
     pub(super) fn remove_only(&self) -> Option<Arc<Call>> {
         let last = self.last_written.load(Ordering::SeqCst);
         let mut pending = self.pending();
@@ -160,7 +160,7 @@ impl Shared {
             .collect()
     }
 
-    /// The subscription that is open.
+    /// The subscription at a modern server.
     pub(super) fn subscription(&self) -> MutexGuard<'_, Subscription> {
         self.subscription.lock()
     }
@@ -208,12 +208,12 @@ impl Shared {
         self.closed.subscribe()
     }
 
-    /// Why the connection is closed.
+    /// Reason for the end of the connection.
     pub(super) fn close_error(&self) -> ClientError {
         self.close_info().0
     }
 
-    /// Why the connection is closed, and since when.
+    /// Reason and time of the end of the connection.
     pub(super) fn close_info(&self) -> (ClientError, Instant) {
         let end = self.pending().closed.clone();
         end.unwrap_or_else(|| (ClientError::closed("the connection is closed"), Instant::now()))
@@ -224,7 +224,7 @@ impl Shared {
     }
 }
 
-/// Closes the connection when one of its tasks panics: nobody may wait for a task that is gone.
+/// Closes the connection if one of its tasks panics: nobody may wait for a task that is gone.
 pub(super) struct CloseOnPanic(pub(super) Arc<Shared>);
 
 impl Drop for CloseOnPanic {

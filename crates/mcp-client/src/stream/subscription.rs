@@ -1,4 +1,4 @@
-//! The subscription by which a modern server tells what no request is about.
+//! Subscription to the notifications of a modern server.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use crate::notifications::stream_backoff;
 
-/// What is listened to.
+/// State of the subscription: the wanted filter, and the request that is open.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     pub(super) wanted: Option<RawJson>,
     pub(super) active: Option<ActiveSubscription>,
-    /// The pause after the last subscription, if that did not last.
+    /// Pause after the last subscription, if it was not stable.
     pause: Option<Duration>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct ActiveSubscription {
 }
 
 impl Subscription {
-    /// Notes what is wanted from now on, under which id, and returns the id of the subscription before.
+    /// Sets the wanted filter and the id of its request. Returns the id of the previous request.
     pub(super) fn replace(&mut self, id: u64, wanted: Option<&RawJson>) -> Option<u64> {
         let before = self.active.take().map(|active| active.id);
         self.wanted = wanted.cloned();
@@ -39,8 +39,8 @@ impl Subscription {
         self.active = Some(ActiveSubscription { id, since });
     }
 
-    /// Takes note that a request was answered: if it was the one that opened the subscription, this is over. Gives how long to
-    /// wait before another one, if there is to be one: a server that refuses is asked again when something else is wanted.
+    /// Handles the response to request `id`. If that request was the subscription, it has ended, and the next step is
+    /// returned. A server that refused is asked again only for another filter.
     pub(super) fn on_response(&mut self, id: u64, is_refused: bool) -> Option<AfterEnd> {
         let active = self.active.take_if(|active| active.id == id)?;
         if is_refused && !stream_backoff::was_stable(active.since) {
@@ -55,10 +55,10 @@ impl Subscription {
     }
 }
 
-/// What follows the end of a subscription.
+/// Next step after the end of a subscription.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AfterEnd {
     Stop,
-    /// Another one, after a pause.
+    /// Resubscribe after a pause.
     Resubscribe(Duration),
 }

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{ClientError, process::Stop};
 
-/// How large a write may grow by putting frames together.
+/// Maximum size of a write that combines frames, in bytes.
 pub(super) const BATCH_BYTES: usize = 64 * 1024;
 
-/// Writes what is queued until the connection closes, and then closes the stream, which tells the server.
+/// Writes queued frames until the connection closes, and then closes the stream, which signals the end to the server.
 pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duration) {
     let _guard = CloseOnPanic(Arc::clone(&shared));
     let mut writer = Writer {
@@ -26,7 +26,7 @@ pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duratio
     };
     let idle = outbox.close();
     let Some(error) = failed else {
-        // Closing writes nothing more, but over a socket or TLS it takes a step that dropping does not take.
+        // Shutdown writes no more messages, but a socket or TLS needs a closing step that dropping omits.
         if let Some(mut sink) = writer.sink.or(idle) {
             let _ = timeout(stall, sink.shutdown()).await;
         }
@@ -37,7 +37,7 @@ pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duratio
     } else {
         Stop::Orderly
     };
-    // A broken pipe means that the server has ended: how it did is about to be known, and says more.
+    // A broken pipe means that the server has ended: its exit status is about to be known, and says more.
     let reason = match shared.process() {
         Some(process) if !error.is_stalled => process.exit_description().await,
         _ => error.reason,
@@ -46,7 +46,7 @@ pub(super) async fn run(outbox: Arc<Outbox>, shared: Arc<Shared>, stall: Duratio
 }
 
 struct Writer {
-    /// The stream while this task has something to write.
+    /// Stream while this task has something to write.
     sink: Option<Sink>,
     buffer: Vec<u8>,
     stall: Duration,
@@ -58,7 +58,7 @@ struct WriteError {
 }
 
 impl Writer {
-    /// Writes until it fails.
+    /// Writes until an error occurs.
     async fn pump(&mut self, outbox: &Outbox, shared: &Shared) -> WriteError {
         let mut batch = Vec::new();
         loop {
@@ -100,7 +100,7 @@ impl Writer {
         self.flush().await
     }
 
-    /// Writes what was put together.
+    /// Writes the combined frames.
     async fn flush(&mut self) -> Result<(), WriteError> {
         let buffer = std::mem::take(&mut self.buffer);
         match buffer[..] {
@@ -109,7 +109,7 @@ impl Writer {
         }
     }
 
-    /// Writes everything; each step forward gives the server new time.
+    /// Writes all bytes. Each progress resets the stall timeout.
     async fn write(&mut self, mut bytes: &[u8]) -> Result<(), WriteError> {
         let is_stalled = || WriteError {
             reason: "the server stopped reading its input".to_owned(),

@@ -6,14 +6,14 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How long a server rests after it failed: at most six starts in the first minute, then one a minute.
+/// Exponential backoff of restarts with jitter: at most six starts in the first minute, then one a minute.
 #[derive(Debug)]
 pub(super) struct Backoff {
     failures: u32,
     random: u64,
 }
 
-/// A server that lived this long did not fail by starting.
+/// Uptime after which a server counts as stable, so that its end is not a failed start.
 pub(super) const STABLE_AFTER: Duration = Duration::from_secs(60);
 const INITIAL: Duration = Duration::from_secs(1);
 pub(super) const MAX_PAUSE: Duration = Duration::from_secs(60);
@@ -24,18 +24,18 @@ impl Backoff {
         Self { failures: 0, random }
     }
 
-    /// Whether it has failed since it last was well.
+    /// `true` if the server has failed since it was last stable.
     pub(super) fn has_failures(&self) -> bool {
         self.failures > 0
     }
 
-    /// Notes that it is well.
+    /// Resets the failures of a server that is stable.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// Notes a failure of what was started then, and returns the pause that it asks for. Jitter only ever makes it
-    /// longer, so that the limits on the number of starts hold.
+    /// Records the failure of a start and returns the pause before the next one. Jitter only extends the pause, so that
+    /// the limits on the number of starts hold.
     pub(super) fn record_failure(&mut self, start: Option<Instant>, now: Instant) -> Duration {
         if start.is_some_and(|start| now - start >= STABLE_AFTER) {
             self.reset();
@@ -51,7 +51,7 @@ impl Backoff {
         pause + pause.mul_f64(0.25 * self.fraction())
     }
 
-    /// The next number of a splitmix64 sequence, from 0 to 1.
+    /// Next number of a splitmix64 sequence (Steele, Lea and Flood, 2014), from 0 to 1.
     fn fraction(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;

@@ -1,15 +1,15 @@
 use crate::{Command, HttpEndpoint};
 
-/// Where a server is, or how it is started.
+/// Endpoint of a server: a command to start, or a URL to connect to.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// A program that is started.
+    /// Program to start.
     Stdio(Command),
-    /// A server that listens.
+    /// Server that speaks Streamable HTTP.
     Http(HttpEndpoint),
-    /// A server that listens and speaks HTTP+SSE, the transport of 2024-11-05.
+    /// Server that speaks HTTP+SSE, the transport of 2024-11-05.
     Sse(HttpEndpoint),
-    /// A server that listens and speaks WebSocket.
+    /// Server that speaks WebSocket.
     WebSocket(HttpEndpoint),
 }

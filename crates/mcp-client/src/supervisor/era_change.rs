@@ -9,14 +9,16 @@ use super::{
 };
 use crate::{Connection, EraChoice};
 
-/// How long after the era was found out anew it is not doubted again.
+/// Minimum interval between two detections of the era.
 const ERA_RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Finds out, after an error that [may say so](Error::may_be_other_era) of a request on this connection, whether the
-    /// server speaks another era by now. If it does, whoever needs it from now on has a connection of that era, which is
-    /// known from then on; the request has not run, and can be made there. Only an endpoint over HTTP changes without its
-    /// connection noticing, and only an era that is not chosen by [`ConnectionOptions::era`] is doubted.
+    /// Detects whether the server speaks another era by now, after a request on `refused` failed with an error that
+    /// [may indicate so](crate::ClientError::may_indicate_other_era). If it does, all later callers get a connection of
+    /// the new era, which is remembered; the refused request has not run and can be repeated there.
+    ///
+    /// Only HTTP endpoints can change their era without closing the connection, and only an era that
+    /// [`ConnectionOptions::era`](crate::ConnectionOptions::era) leaves open is checked.
     pub async fn detect_era_change(&self, refused: &Connection) -> bool {
         let is_open = matches!(self.0.options.era, EraChoice::Auto | EraChoice::Newest);
         if !is_open || matches!(self.0.endpoint(), Endpoint::Stdio(_) | Endpoint::WebSocket(_)) {
@@ -24,7 +26,7 @@ impl Upstream {
         }
         let era = refused.server().era();
         let mut found = self.0.era_found.lock().await;
-        // Somebody else may have found out meanwhile.
+        // Another caller may have detected the change meanwhile.
         if let Some(now) = self.ready()
             && now.server().era() != era
         {
@@ -50,7 +52,7 @@ impl Upstream {
 }
 
 impl Inner {
-    /// Puts a connection of another era in the place of the present one. Requests under way there are answered there.
+    /// Replaces the current connection by one of another era. Requests in progress finish on the old one.
     pub(super) fn replace(&self, connection: Connection, generation: u64) -> bool {
         let mut supervision = self.supervision();
         if !supervision.is_current(generation) || !matches!(supervision.phase(), Phase::Ready { .. }) {

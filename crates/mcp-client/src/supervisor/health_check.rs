@@ -3,30 +3,30 @@ use raw_json::RawJson;
 
 use crate::{ClientError, ClientErrorKind, Connection, RequestOptions};
 
-/// What a server has to answer to count as well.
+/// Check that a server must pass to count as healthy.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum HealthCheck {
-    /// `ping`, or `server/discover` of a modern server: whether it is there at all.
+    /// `ping`, or `server/discover` for a modern server: checks that it responds.
     #[default]
     Ping,
-    /// A call of one of its tools, which must not report a failure: whether it can do its work.
+    /// A call of one of its tools that must not report a failure: checks that it can do its work.
     Tool {
-        /// The tool, by the server's own name for it.
+        /// Name of the tool at the server.
         name: String,
-        /// What it is called with, an object.
+        /// Arguments of the call, an object.
         arguments: RawJson,
     },
 }
 
-/// How much of what a tool says is told.
+/// Maximum length of the tool's text in an error, in characters.
 const MAX_EXCERPT: usize = 200;
 
 impl HealthCheck {
-    /// Asks the server.
+    /// Runs the check.
     ///
     /// # Errors
-    /// [`ClientErrorKind::Unhealthy`] when the tool reports a failure, and as [`Connection::request`] when there is no answer.
+    /// Returns [`ClientErrorKind::Unhealthy`] if the tool reports a failure, and the errors of [`Connection::request`].
     pub async fn run(&self, connection: &Connection, options: RequestOptions) -> Result<(), ClientError> {
         let Self::Tool { name, arguments } = self else {
             return connection.ping(options).await;

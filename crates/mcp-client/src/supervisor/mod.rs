@@ -1,4 +1,4 @@
-//! Supervision of a server: lazy start, restart with growing pauses, health checks.
+//! Supervision of servers: lazy start, restart with exponential backoff, health checks.
 
 mod backoff;
 mod endpoint;

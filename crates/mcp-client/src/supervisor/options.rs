@@ -3,22 +3,23 @@ use mcp_wire::Era;
 use super::{HealthCheck, OnStatus, StartBudget, StartLimit};
 use crate::ConnectionOptions;
 
-/// How a server is supervised.
+/// Options of a supervised server.
 #[derive(Debug, Clone, Default)]
 pub struct UpstreamOptions {
-    /// How its connections are opened.
+    /// Options of its connections.
     pub connection: ConnectionOptions,
-    /// What the jitter of pauses is computed from; chosen at random when not set.
+    /// Seed of the jitter. Random if `None`.
     pub jitter_seed: Option<u64>,
-    /// The era that the server is known to speak: it is tried first where [`ConnectionOptions::era`] leaves it open.
+    /// Known era of the server, tried first if [`ConnectionOptions::era`] leaves it open.
     pub era: Option<Era>,
-    /// How often it is started, where it shares that with other connections to the same server.
+    /// Start budget shared with other connections to the same server. A budget of its own if `None`.
     pub budget: Option<StartBudget>,
-    /// How many servers are started at the same time, where it shares that with others.
+    /// Limit of concurrent starts shared with other servers.
     pub starts: Option<StartLimit>,
-    /// What the server is asked whenever it was started: one that does not answer within
-    /// [`ConnectionOptions::start_timeout`], or reports a failure, has failed to start.
+    /// Health check after every start. A start fails if the check fails or takes longer than
+    /// [`ConnectionOptions::start_timeout`].
     pub check: Option<HealthCheck>,
-    /// Is told of every change of [`Upstream::status`] as it happens, also of an end that nobody has noticed yet.
+    /// Callback for every change of [`Upstream::status`](crate::Upstream::status) as it happens, including an end that
+    /// no caller has noticed yet.
     pub on_status: Option<OnStatus>,
 }

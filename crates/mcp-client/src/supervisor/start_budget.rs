@@ -6,21 +6,21 @@ use tokio::{sync::Notify, time::Instant};
 use super::backoff::{Backoff, MAX_PAUSE, STABLE_AFTER};
 use crate::ClientError;
 
-/// How often a server is started. Every [`Upstream`](crate::Upstream) has its own, unless several are connections to one
-/// server and share theirs: then what one of them failed by, none of the others tries again before the pause is over.
+/// Budget of server starts. Every [`Upstream`](crate::Upstream) has its own, unless several connections to one server
+/// share one: then a failure of one delays the next start of all of them.
 ///
-/// # How often
-/// A pause follows every failure, and failures at the same time add up, so that a server that ends at once is started at
-/// most six times in the first minute, however many want it. Those that were open and end together, as when the server
-/// is deployed anew, count once. Not more than four are started at a time, and one at a time after a failure, until one
-/// has been up for a minute.
+/// # Rate
+/// A pause follows every failure, and concurrent failures add up: a server that ends at once is started at most six
+/// times in the first minute, however many callers need it. Connections that were open and end together, as in a
+/// redeployment of the server, count as one failure. At most four starts run concurrently; after a failure only one,
+/// until a server has been up for a minute.
 #[derive(Debug, Clone)]
 pub struct StartBudget(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<BudgetState>,
-    /// Tells when a start has come to its end.
+    /// Signals that a start has finished.
     freed: Notify,
 }
 
@@ -28,14 +28,14 @@ struct Shared {
 struct BudgetState {
     backoff: Backoff,
     n_starting: usize,
-    /// Until when nothing is started, and why.
+    /// End of the pause and its cause.
     rest: Option<(Instant, ClientError)>,
     failed_at: Option<Instant>,
-    /// When one came up for the first time since then.
+    /// Time of the first success since the last failure.
     up_since: Option<Instant>,
 }
 
-/// How many are started at a time.
+/// Maximum number of concurrent starts.
 const MAX_CONCURRENT: usize = 4;
 
 impl Default for StartBudget {
@@ -45,7 +45,7 @@ impl Default for StartBudget {
 }
 
 impl StartBudget {
-    /// A budget of which nothing is spent. The jitter of pauses is computed from the seed; at random without one.
+    /// Creates an unused budget. The jitter of pauses is derived from the seed, or random if it is `None`.
     #[must_use]
     pub fn new(jitter_seed: Option<u64>) -> Self {
         Self(Arc::new(Shared {
@@ -60,15 +60,15 @@ impl StartBudget {
         }))
     }
 
-    /// What callers get while nothing is started.
+    /// Error for callers during a pause.
     pub(super) fn refusal(&self) -> Option<ClientError> {
         self.state().refusal(Instant::now())
     }
 
-    /// Waits for a turn to start.
+    /// Waits for the permit to start.
     ///
     /// # Errors
-    /// When a start failed meanwhile.
+    /// Returns an error if a start failed meanwhile.
     pub(super) async fn acquire(&self) -> Result<StartPermit, ClientError> {
         loop {
             let mut freed = pin!(self.0.freed.notified());
@@ -88,13 +88,13 @@ impl StartBudget {
         }
     }
 
-    /// Notes that one came up.
+    /// Records a successful start.
     pub(super) fn record_success(&self) {
         self.state().up_since.get_or_insert_with(Instant::now);
     }
 
-    /// Notes that one that was started then has failed, in its start or when it `was_open`, and returns until when it is
-    /// not started again.
+    /// Records a failure of a server started at `start`, during its start or, if `was_open`, later. Returns the
+    /// earliest time of the next start.
     pub(super) fn record_failure(
         &self,
         error: &ClientError,
@@ -120,7 +120,7 @@ impl StartBudget {
         until
     }
 
-    /// Ends the pause, since what failed is another thing now.
+    /// Ends the pause, because the server is another one now.
     pub(super) fn clear_pause(&self) {
         self.state().rest = None;
     }
@@ -149,7 +149,7 @@ impl BudgetState {
     }
 }
 
-/// The right to start, until this is dropped.
+/// Permit to start, released on drop.
 pub(super) struct StartPermit(Arc<Shared>);
 
 impl Drop for StartPermit {
@@ -165,7 +165,7 @@ impl Drop for StartPermit {
 mod tests {
     use super::*;
 
-    /// How many starts there are in the first minute, when so many connections want a server that ends after this time.
+    /// Number of starts in the first minute, if `n_connections` need a server that ends after `lives`.
     async fn starts_in_a_minute(n_connections: usize, lives: Duration) -> usize {
         let budget = StartBudget::new(Some(1));
         let n_starts = Arc::new(Mutex::new(0));

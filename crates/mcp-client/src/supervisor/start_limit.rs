@@ -3,12 +3,12 @@ use std::{collections::VecDeque, future::pending, num::NonZeroUsize, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-/// Bounds how many servers are started at the same time. Cloning shares it: give the same limit to all of them.
+/// Limits the number of concurrent server starts. Cloning shares the limit: give the same one to all servers.
 ///
-/// Servers that somebody waits for are started first, in the order in which they were needed, and others
-/// ([`Upstream::start_in_background`](crate::Upstream::start_in_background)) after them in theirs. Of two places and more, one
-/// is never taken by a start in the background, so that servers that hang do not hold up one that is needed. The time that a
-/// server may take to start counts from its turn.
+/// A priority queue: servers that a caller waits for start first, in order of demand, then background starts
+/// ([`Upstream::start_in_background`](crate::Upstream::start_in_background)) in theirs. If the limit is two or more,
+/// background starts never use the last permit, so that hanging servers do not block one that is needed. The start
+/// timeout counts from the permit on.
 #[derive(Debug, Clone)]
 pub struct StartLimit(Arc<Mutex<Queue>>);
 
@@ -28,7 +28,7 @@ struct Waiter {
     sender: oneshot::Sender<LimitPermit>,
 }
 
-/// A start, from before it enters the queue on.
+/// State of a start, beginning before it enters the queue.
 #[derive(Debug)]
 pub(super) struct StartTicket(Mutex<TicketState>);
 
@@ -38,24 +38,24 @@ struct TicketState {
     place: Option<QueueEntry>,
 }
 
-/// The place of a start in the queue.
+/// Position of a start in the queue.
 #[derive(Debug)]
 struct QueueEntry {
     limit: StartLimit,
     id: u64,
 }
 
-/// The right to start, until this is dropped.
+/// Permit to start, released on drop.
 #[derive(Debug)]
 pub(super) struct LimitPermit {
     limit: StartLimit,
     is_needed: bool,
-    /// Whether a place is given back when this is dropped.
+    /// `true` if the permit is released on drop.
     is_active: bool,
 }
 
 impl StartLimit {
-    /// A limit of this many starts at the same time.
+    /// Creates a limit of `max` concurrent starts.
     #[must_use]
     pub fn new(max: NonZeroUsize) -> Self {
         Self(Arc::new(Mutex::new(Queue {
@@ -67,7 +67,7 @@ impl StartLimit {
         })))
     }
 
-    /// Allows this many from now on. Starts that have begun go on.
+    /// Changes the limit. Running starts continue.
     pub fn set_max(&self, max: NonZeroUsize) {
         self.queue().max = max.get();
         self.grant();
@@ -90,7 +90,7 @@ impl StartLimit {
         (QueueEntry { limit, id }, granted)
     }
 
-    /// Lets those start whose turn it is.
+    /// Grants free permits.
     fn grant(&self) {
         loop {
             let Some((waiter, is_needed)) = self.queue().next() else {
@@ -101,7 +101,7 @@ impl StartLimit {
                 is_needed,
                 is_active: true,
             };
-            // Whoever has left gives the place back to the next one.
+            // A waiter that has left passes its permit on.
             if let Err(mut turn) = waiter.sender.send(turn) {
                 turn.is_active = false;
                 self.queue().leave(is_needed);
@@ -144,7 +144,7 @@ impl StartTicket {
         Self(Mutex::new(TicketState { is_needed, place }))
     }
 
-    /// Puts the start before those in the background: somebody waits for it.
+    /// Moves the start ahead of background starts, because a caller waits for it.
     pub(super) fn prioritize(&self) {
         let mut state = self.state();
         state.is_needed = true;
@@ -153,7 +153,7 @@ impl StartTicket {
         }
     }
 
-    /// Waits for the turn of the start.
+    /// Waits for the permit.
     pub(super) async fn acquire(&self, limit: &StartLimit) -> LimitPermit {
         let granted = {
             let mut state = self.state();
@@ -163,7 +163,7 @@ impl StartTicket {
         };
         match granted.await {
             Ok(turn) => turn,
-            // The limit keeps the sender until the turn comes.
+            // The limit keeps the sender until it grants the permit.
             Err(_) => pending().await,
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         StartLimit::new(NonZeroUsize::new(max).expect("it is not 0"))
     }
 
-    /// The starts whose turn has come, and ends them.
+    /// Collects the permits granted so far.
     fn granted(waiting: &mut [(usize, oneshot::Receiver<LimitPermit>)]) -> Vec<(usize, LimitPermit)> {
         let granted = waiting
             .iter_mut()
@@ -230,7 +230,7 @@ mod tests {
         places[4].prioritize();
         let third = granted(&mut waiting);
         assert_eq!(numbers(&third), [4], "it is needed by now");
-        // A start that has begun already cannot be hurried, which does no harm.
+        // Prioritizing a start that has begun has no effect.
         places[0].prioritize();
     }
 
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(numbers(&first), [0]);
         waiting.retain(|(n, _)| ![1, 2].contains(n));
         drop(first);
-        // Granted and not taken.
+        // Granted, but not taken.
         waiting.retain(|(n, _)| *n != 3);
         assert_eq!(numbers(&granted(&mut waiting)), [4]);
         let queue = limit.queue();

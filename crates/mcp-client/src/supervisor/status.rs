@@ -2,31 +2,31 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::ServerInfo;
 
-/// How a supervised server is doing.
+/// Status of a supervised server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerStatus {
-    /// Where it stands.
+    /// State of the server.
     pub state: ServerState,
-    /// Why it failed last, even if it runs again.
+    /// Reason of the last failure, even if the server runs again.
     pub reason: Option<String>,
-    /// The end of what it wrote to stderr.
+    /// Tail of the server's stderr.
     pub stderr: Option<String>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u64,
-    /// How long until it may be started again.
+    /// Time until the next start is allowed.
     pub retry_in: Option<Duration>,
-    /// What it said of itself when it last started.
+    /// Information from the last handshake.
     pub server: Option<ServerInfo>,
 }
 
-/// Is told how a supervised server is doing.
+/// Callback for the status of a supervised server.
 #[derive(Clone)]
 pub struct OnStatus(Arc<dyn Fn(&ServerStatus) + Send + Sync>);
 
 impl OnStatus {
-    /// Tells this, in the order of what happens and before anybody sees what came of it. It must not block, and not
-    /// turn to the [`Upstream`](crate::Upstream), which waits for it.
+    /// Creates a callback that is called in order of the changes, before anybody sees their effects. It must neither
+    /// block nor use the [`Upstream`](crate::Upstream), which waits for it.
     pub fn new(tell: impl Fn(&ServerStatus) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -42,21 +42,21 @@ impl fmt::Debug for OnStatus {
     }
 }
 
-/// Where a supervised server stands.
+/// State of a supervised server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// Nobody has needed it yet.
+    /// Not needed yet.
     NotStarted,
-    /// It is being started.
+    /// Starting.
     Starting,
-    /// It takes requests.
+    /// Accepts requests.
     Ready,
-    /// It failed and is started again when it is needed.
+    /// Failed; restarted when it is needed.
     Failed,
-    /// It failed and rests before it may be started again.
+    /// Failed; not restarted before the pause is over.
     Backoff,
-    /// It was shut down.
+    /// Shut down.
     Stopped,
 }
 

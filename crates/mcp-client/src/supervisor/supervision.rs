@@ -1,4 +1,4 @@
-//! Where a server stands, and the one way from there to somewhere else.
+//! State machine of a supervised server.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -12,15 +12,15 @@ pub(super) struct Supervision {
     phase: Phase,
     budget: StartBudget,
     pub(super) starts: u64,
-    /// How often it was put back to where it was before its start, which is no failure.
+    /// Number of suspensions, which are not failures.
     pub(super) suspensions: u64,
-    /// How often the server moved: what was begun before the last time leads to where it was.
+    /// Number of endpoint changes. A start that belongs to an earlier generation connects to an old endpoint.
     pub(super) generation: u64,
     last_start: Option<Instant>,
-    /// The last failure, kept for those who ask.
+    /// Last failure, kept for the status.
     failure: Option<Failure>,
     pub(super) server: Option<ServerInfo>,
-    /// The era that the server speaks, kept so that the next start need not find out.
+    /// Era of the server, remembered so that the next start need not detect it.
     pub(super) era: Option<Era>,
     on_status: Option<OnStatus>,
 }
@@ -35,7 +35,7 @@ pub(super) enum Phase {
     Ready {
         connection: Connection,
     },
-    /// Failed; not started again before this instant.
+    /// Failed; not restarted before this instant.
     Waiting {
         until: Instant,
     },
@@ -70,7 +70,7 @@ impl Supervision {
         &self.phase
     }
 
-    /// The only way from one phase to another, which is told on the way. Gives the phase before.
+    /// Changes the phase and reports it; the only transition function. Returns the previous phase.
     pub(super) fn enter(&mut self, phase: Phase) -> Phase {
         let before = mem::replace(&mut self.phase, phase);
         if let Some(tell) = &self.on_status {
@@ -79,18 +79,18 @@ impl Supervision {
         before
     }
 
-    /// Whether a connection is still of use that was begun after so many moves.
+    /// `true` if a connection of this generation can still be used.
     pub(super) fn is_current(&self, generation: u64) -> bool {
         self.generation == generation && !matches!(self.phase, Phase::Stopped)
     }
 
-    /// Takes note of a start that begins.
+    /// Records the beginning of a start.
     pub(super) fn record_start(&mut self, now: Instant) {
         self.starts += 1;
         self.last_start = Some(now);
     }
 
-    /// Notices that a connection has closed since the last look, or that a start was broken off.
+    /// Detects that the connection has closed since the last check, or that a start was aborted.
     pub(super) fn detect_end(&mut self) {
         let gone = match &self.phase {
             Phase::Ready { connection } if connection.is_closed() => {
@@ -108,7 +108,7 @@ impl Supervision {
         }
     }
 
-    /// What callers get while the server rests.
+    /// Error for callers during the pause.
     pub(super) fn unavailable(&self, retry_in: Duration) -> ClientError {
         let failure = self.failure.as_ref();
         ClientError::unavailable(
@@ -117,13 +117,13 @@ impl Supervision {
         )
     }
 
-    /// Begins a pause for what failed elsewhere.
+    /// Begins a pause for a failure of another connection.
     pub(super) fn pause_for(&mut self, retry_in: Duration) {
         let until = Instant::now() + retry_in;
         self.enter(Phase::Waiting { until });
     }
 
-    /// Begins the pause before the next start, for a server that failed at the given instant.
+    /// Begins the pause before the next start, for a server that failed at `since`.
     pub(super) fn record_failure(&mut self, error: &ClientError, stderr: Option<String>, since: Instant) {
         let stderr = match error.kind() {
             ClientErrorKind::StartFailed { stderr, .. } => Some(stderr.clone()),

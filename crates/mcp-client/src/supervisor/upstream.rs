@@ -18,15 +18,32 @@ use crate::{
     RequestOptions, notifications::Notifier,
 };
 
-/// An MCP server that is started when it is first needed, once however many callers need it, and started again when
-/// it has failed.
+/// Supervised MCP server: started when it is first needed, once for all concurrent callers, and restarted after a
+/// failure.
 ///
 /// # Restart
-/// A server that fails within a minute of its start is started again after 1 s, then 2, 4, 8, 16, 32 s and then once a
-/// minute, when it is needed; meanwhile callers get [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) at once. One that has lived longer is
-/// started again without a pause. No request is ever sent twice.
+/// A server that fails within a minute of its start is restarted on demand after 1 s, then 2, 4, 8, 16, 32 s, and then
+/// once a minute. Meanwhile callers fail immediately with
+/// [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable). A server that has lived longer is restarted
+/// without a pause. No request is ever sent twice.
 ///
-/// Cloning shares the server; dropping the last clone ends it at once.
+/// Cloning shares the server. Dropping the last clone ends it at once.
+///
+/// # Examples
+///
+/// ```no_run
+/// use mcp_client::{Command, Endpoint, RequestOptions, Upstream, UpstreamOptions};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let command = Command::new("mcp-server-time");
+/// let upstream = Upstream::new(Endpoint::Stdio(command), UpstreamOptions::default());
+/// // The first request starts the server.
+/// let tools = upstream.request("tools/list", None, RequestOptions::default()).await?;
+/// println!("{tools}: {}", upstream.status().state);
+/// upstream.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Upstream(pub(super) Arc<Inner>);
 
@@ -34,24 +51,24 @@ pub(super) struct Inner {
     pub(super) endpoint: Mutex<Endpoint>,
     pub(super) options: ConnectionOptions,
     check: Option<HealthCheck>,
-    /// Whether an end is to be noticed when it comes, and not when somebody looks.
+    /// `true` if the end of a connection is detected when it happens, and not with the next call.
     watches_end: bool,
     budget: StartBudget,
     starts: Option<StartLimit>,
     pub(super) notifier: Notifier,
     supervision: Mutex<Supervision>,
-    /// When the era was found out anew the last time; held while it is.
+    /// Time of the last detection of the era. Locked while one is in progress.
     pub(super) era_found: AsyncMutex<Option<Instant>>,
 }
 
-/// What a caller is to do.
+/// Outcome of a lookup: a connection or error, or a start to wait for.
 enum Lookup {
     Done(Result<Connection, ClientError>),
     Wait(Outcome),
 }
 
 impl Upstream {
-    /// A server that is not started yet.
+    /// Creates a server that is not started yet.
     #[must_use]
     pub fn new(endpoint: Endpoint, options: UpstreamOptions) -> Self {
         let watches_end = options.on_status.is_some();
@@ -72,40 +89,42 @@ impl Upstream {
         }))
     }
 
-    /// The connection to the server, which is started if need be. A caller that leaves does not stop the start.
+    /// Returns the connection to the server and starts it if needed. A caller that leaves does not abort the start.
     ///
     /// # Errors
-    /// As [`Connection::spawn`] and [`Connection::http`] when the start fails; [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) at once
-    /// while a server that failed rests.
+    /// Returns the errors of [`Connection::spawn`] and [`Connection::http`] if the start fails, and
+    /// [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) immediately during the pause after a
+    /// failure.
     pub async fn connection(&self) -> Result<Connection, ClientError> {
         self.connect_for(true).await
     }
 
-    /// The same without hurry: servers that somebody waits for are started first, see [`StartLimit`].
+    /// Like [`connection`](Self::connection) with low priority: servers that a caller waits for start first, see
+    /// [`StartLimit`].
     ///
     /// # Errors
-    /// As [`connection`](Self::connection).
+    /// Returns the errors of [`connection`](Self::connection).
     pub async fn connection_in_background(&self) -> Result<Connection, ClientError> {
         self.connect_for(false).await
     }
 
-    /// Begins to start the server without hurry, unless it runs, is being started, or rests.
+    /// Starts the server with low priority, unless it is running, starting, or pausing.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start_in_background(&self) {
         drop(self.lookup(false));
     }
 
-    /// Has a start that waits for its turn come before those in the background.
+    /// Moves a queued start ahead of background starts.
     pub fn prioritize_start(&self) {
         if let Phase::Starting { ticket, .. } = self.0.supervision().phase() {
             ticket.prioritize();
         }
     }
 
-    /// Puts the server back to where it was before anybody needed it, and returns its connection, for the caller to shut down;
-    /// `None` if it is not open, or a request waits for an answer. The next who needs the server starts it.
+    /// Resets the server to its initial state and returns its connection for the caller to shut down. Returns `None` if
+    /// it is not open or a request is in progress. The next caller that needs the server starts it.
     #[must_use]
     pub fn suspend(&self) -> Option<Connection> {
         let mut supervision = self.0.supervision();
@@ -132,7 +151,7 @@ impl Upstream {
         }
     }
 
-    /// The connection to the server, if it is open now. Starts nothing.
+    /// Returns the connection to the server if it is open. Starts nothing.
     #[must_use]
     pub fn ready(&self) -> Option<Connection> {
         let mut supervision = self.0.supervision();
@@ -143,10 +162,10 @@ impl Upstream {
         }
     }
 
-    /// Makes a request, see [`Connection::request`].
+    /// Sends a request, see [`Connection::request`].
     ///
     /// # Errors
-    /// As [`connection`](Self::connection) and [`Connection::request`].
+    /// Returns the errors of [`connection`](Self::connection) and [`Connection::request`].
     pub async fn request(
         &self,
         method: &str,
@@ -188,7 +207,8 @@ impl Upstream {
             let mut limit_permit = None;
             let done = match &permit {
                 Ok(_) => {
-                    // Whoever has a turn among all servers never waits for one of its own server's.
+                    // Acquired second: a start that holds a permit of the shared limit never waits for its own server's
+                    // budget.
                     if let Some(starts) = &inner.starts {
                         limit_permit = Some(own_ticket.acquire(starts).await);
                     }
@@ -200,7 +220,7 @@ impl Upstream {
             inner.record_outcome(&done, permit.is_ok(), generation);
             drop((permit, limit_permit));
             let end = done.as_ref().ok().map(Connection::closed_signal);
-            // What is sent is kept by the sender, which would keep the connection open.
+            // The channel keeps the value that was sent, which would keep the connection open.
             sender.send_replace(Some(done));
             drop(sender);
             if let Some(end) = end.filter(|_| inner.watches_end) {
@@ -215,7 +235,7 @@ impl Upstream {
         outcome
     }
 
-    /// How the server is doing.
+    /// Status of the server.
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         let mut supervision = self.0.supervision();
@@ -223,8 +243,8 @@ impl Upstream {
         supervision.status()
     }
 
-    /// Reaches the server in another way from now on, such as with other credentials: the next who needs it opens a
-    /// connection anew, without a pause. Requests under way on the one before are answered there.
+    /// Replaces the endpoint, for example to use other credentials: the next caller opens a new connection, without a
+    /// pause. Requests in progress finish on the old one.
     pub fn set_endpoint(&self, endpoint: Endpoint) {
         *self.0.endpoint.lock() = endpoint;
         let mut supervision = self.0.supervision();
@@ -239,19 +259,19 @@ impl Upstream {
         supervision.enter(Phase::NotStarted);
     }
 
-    /// How often the server's lists have changed, over all its connections.
+    /// Watches the change counters of the server's lists, across all its connections.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<ChangeCounts> {
         self.0.notifier.subscribe()
     }
 
-    /// What the server tells that belongs to no request, over all its connections, from now on.
+    /// Subscribes to the notifications that belong to no request, across all connections, from now on.
     #[must_use]
     pub fn events(&self) -> EventReceiver {
         self.0.notifier.events.subscribe()
     }
 
-    /// Ends the server in order, see [`Connection::shutdown`]. It is not started again.
+    /// Ends the server gracefully, see [`Connection::shutdown`]. It is not restarted.
     pub async fn shutdown(&self) {
         let phase = self.0.supervision().enter(Phase::Stopped);
         match phase {
@@ -285,7 +305,7 @@ impl Inner {
         self.open(known).await
     }
 
-    /// Opens a connection in the era that is known, or finds out which it is.
+    /// Opens a connection in the known era, or detects the era.
     pub(super) async fn open(&self, known: Option<Era>) -> Result<Connection, ClientError> {
         let (mut options, notifier) = (self.options.clone(), self.notifier.clone());
         options.era = match (options.era, known) {
@@ -307,18 +327,18 @@ impl Inner {
         Ok(connection)
     }
 
-    /// Takes note of the end of a connection when it comes. Whoever waits here keeps nothing open.
+    /// Records the end of a connection when it happens. Does not keep the connection open.
     async fn watch_end(self: Arc<Self>, mut end: watch::Receiver<bool>) {
         let inner = Arc::downgrade(&self);
         drop(self);
-        // An error means that the connection is gone altogether.
+        // An error means that the connection was dropped.
         let _ = end.wait_for(|ended| *ended).await;
         if let Some(inner) = inner.upgrade() {
             inner.supervision().detect_end();
         }
     }
 
-    /// Takes note of what came of a start, which had no turn if another one failed meanwhile.
+    /// Records the outcome of a start, which had no permit if another start failed meanwhile.
     fn record_outcome(&self, done: &Result<Connection, ClientError>, had_permit: bool, generation: u64) {
         let mut supervision = self.supervision();
         if !supervision.is_current(generation) {
@@ -344,7 +364,7 @@ impl Inner {
                 supervision.pause_for(retry_in);
             }
             Err(error) => {
-                // Maybe it speaks another one by now.
+                // The server may speak another era by now.
                 supervision.era = None;
                 supervision.record_failure(error, None, Instant::now());
             }

@@ -1,4 +1,4 @@
-//! Batches, which servers of 2025-03-26 may send and no others.
+//! Tests of batches, which only servers of revision 2025-03-26 may send.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn options() -> ConnectionOptions {
     }
 }
 
-/// A connection to a peer that opens it in this revision, and says this in the same breath.
+/// Connects to a peer that opens the connection in this revision and sends `next` right after.
 async fn connect(revision: &str, next: &str) -> (Connection, Peer, Vec<Value>) {
     let (ours, mut peer) = pair(64 * 1024);
     let (reader, writer) = split(ours);
@@ -38,7 +38,7 @@ async fn connect(revision: &str, next: &str) -> (Connection, Peer, Vec<Value>) {
         peer.send(format!(r#"{{"id":{id},"result":{opened}}}{next}"#))
             .await;
         let mut said = Vec::new();
-        // That the connection is open, and what was asked.
+        // The notification of the handshake, and the responses.
         for _ in 0..=n_answers {
             said.push(peer.next().await);
         }
@@ -78,7 +78,7 @@ async fn each_message_of_a_batch_is_taken_as_if_it_came_alone() {
         assert_eq!(result.as_str(), format!(r#"{{"of":{id},"n":1e2}}"#));
     }
     assert_eq!(connection.changes().borrow().tools, 1);
-    // Each request has an answer of its own; the batch in the batch has none.
+    // Each request gets a response of its own; the nested batch gets none.
     let answers = [peer.next().await, peer.next().await];
     assert!(
         answers.contains(&pong()) && answers.contains(&roots()),
@@ -86,7 +86,7 @@ async fn each_message_of_a_batch_is_taken_as_if_it_came_alone() {
     );
     assert_eq!(connection.stats().garbage, 2);
     works(&connection, &mut peer).await;
-    // The end of the stream ends a line as well.
+    // The end of the stream also ends a line.
     let last = call(&connection, within(7));
     let id = peer.request("tools/call").await;
     peer.send_text(&format!(r#"[{{"id":{id},"result":{{}}}}]"#)).await;
@@ -127,7 +127,7 @@ async fn batches_are_bounded_and_of_one_revision() {
     }
 }
 
-/// A server of 2025-03-26 that answers calls like this.
+/// Starts a server of 2025-03-26 that answers calls as given.
 async fn serving(
     call: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
     listening: Option<String>,
@@ -150,7 +150,7 @@ async fn serving(
     (server, connection.unwrap().unwrap())
 }
 
-/// Waits until the client has answered this.
+/// Waits until the client has sent this response.
 async fn answered(server: &Server, answer: &Value) {
     let answered = async {
         while !server.seen().iter().any(|seen| seen.body == *answer) {
@@ -166,7 +166,7 @@ async fn batches_come_over_http_in_every_form() {
     let forms: [Form; 3] = [
         json,
         |batch| stream(&format!("data: {batch}\n\n")),
-        // A plain body that calls itself a stream.
+        // A plain body declared as an event stream.
         stream,
     ];
     for form in forms {

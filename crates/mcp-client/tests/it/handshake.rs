@@ -1,4 +1,4 @@
-//! How a connection is opened, and the lists that are read over it.
+//! Tests of the handshake and of lists.
 
 use mcp_client::{
     ClientError, ClientErrorKind, Connection, ConnectionOptions, EraChoice, ListTruncation, PageLimits,
@@ -17,7 +17,7 @@ async fn open(era: EraChoice, script: impl AsyncFnOnce(&mut Peer)) -> Result<Con
     };
     let (connection, ()) = tokio::join!(Connection::from_streams(reader, writer, options), async {
         script(&mut peer).await;
-        // Stays to the end of the test.
+        // Stays until the end of the test.
         std::mem::drop(tokio::spawn(async move {
             while peer.next_or_end().await.is_some() {}
         }));
@@ -123,7 +123,7 @@ async fn a_server_of_the_other_era_is_found_out() {
     );
     let result = r#"{"supportedVersions":["2099-01-01","2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"2"}}}"#;
     peer.answer(message["id"].as_u64().unwrap(), result).await;
-    // Every request says what it needs, beside what the caller put there; there is no `initialized`.
+    // Every request carries its own metadata in addition to the caller's; there is no `initialized`.
     let call = peer.next().await;
     assert_eq!(call["method"], "tools/call");
     assert_eq!(
@@ -210,7 +210,7 @@ async fn lists_without_end() {
     }
 }
 
-/// A list that is cut is no loss of what was read before, and no further page is fetched.
+/// A truncated list keeps the entries read before, and no further page is fetched.
 #[tokio::test(start_paused = true)]
 async fn lists_are_read_as_far_as_allowed() {
     let limits = PageLimits {
@@ -285,7 +285,7 @@ const DISCOVERED: &str = r#""result":{"supportedVersions":["2026-07-28"],"capabi
 const METHOD_NOT_FOUND: &str = r#""error":{"code":-32601,"message":"Method not found"}"#;
 const INVALID_PARAMS: &str = r#""error":{"code":-32602,"message":"Invalid request parameters"}"#;
 
-/// What a server answers to the two ways to open a connection, nothing being silence, and what is spoken then.
+/// Responses to both openings (`None` is silence), and the era that is then spoken.
 #[tokio::test(start_paused = true)]
 async fn the_newest_era_that_a_stdio_server_speaks() {
     let initialized: &'static str =
@@ -299,7 +299,7 @@ async fn the_newest_era_that_a_stdio_server_speaks() {
         (Some(INVALID_PARAMS), opened, false, Some(Era::Legacy)),
         (Some(r#""result":{}"#), opened, false, Some(Era::Legacy)),
         (too_new, opened, false, None),
-        // A legacy server that ignores what it does not know, and slow ones of each era.
+        // A legacy server that ignores unknown methods, and slow servers of each era.
         (None, opened, false, Some(Era::Legacy)),
         (Some(DISCOVERED), wrong_era, true, Some(Era::Modern)),
         (Some(METHOD_NOT_FOUND), opened, true, Some(Era::Legacy)),

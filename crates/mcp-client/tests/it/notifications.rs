@@ -1,4 +1,4 @@
-//! What a server tells by itself: events, changes, subscriptions.
+//! Tests of events, changes and subscriptions.
 
 use std::{
     sync::{
@@ -102,7 +102,7 @@ async fn a_server_that_talks_faster_than_anyone_reads() {
             .as_str(),
         "0"
     );
-    // Large ones are bounded by their size.
+    // Large events are bounded by their size.
     let mut events = connection.events();
     let large = log(7).replace("info", &"x".repeat(1024 * 1024));
     for _ in 0..6 {
@@ -144,7 +144,7 @@ async fn a_legacy_server_is_asked_for_news_and_levels() {
 
 const MODERN: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":false},"resources":{"subscribe":true}}}"#;
 
-/// The next subscription that a client opens; returns its id and what it asks for.
+/// Next subscription that the client opens. Returns its id and its filter.
 async fn subscription(peer: &mut Peer) -> (u64, serde_json::Value) {
     let message = peer.next().await;
     assert_eq!(message["method"], "subscriptions/listen", "{message}");
@@ -184,7 +184,7 @@ async fn subscriptions_over_stdio() {
     peer.send(note("notifications/tools/list_changed", first)).await;
     works(&connection, &mut peer).await;
     assert_eq!(connection.changes().borrow().tools, 1);
-    // News of a resource: the stream is opened anew, then the old one is ended.
+    // Resource updates: the new stream is opened, then the old one is ended.
     let mut events = connection.events();
     connection.subscribe("u", within(5)).await.unwrap();
     connection.subscribe("u", within(5)).await.unwrap();
@@ -200,8 +200,8 @@ async fn subscriptions_over_stdio() {
         events.next().await.unwrap().method,
         "notifications/resources/updated"
     );
-    // The end of the subscription is an answer that nobody waits for, and no stray one. Another one follows after a while, and
-    // what has changed in between is unknown.
+    // The response that ends the subscription is not unmatched. Another subscription follows after a pause, and changes
+    // in between are unknown.
     let mut ended = second;
     for pause in [1, 2, 4] {
         let start = tokio::time::Instant::now();
@@ -215,7 +215,7 @@ async fn subscriptions_over_stdio() {
         assert_eq!(connection.changes().borrow().prompts, before + 1);
         ended = again;
     }
-    // A refusal is the end of it, until something else is wanted.
+    // A refusal is final until another filter is wanted.
     peer.send(format!(
         r#"{{"jsonrpc":"2.0","id":{ended},"error":{{"code":-32603,"message":"no"}}}}"#
     ))
@@ -273,7 +273,7 @@ async fn subscriptions_over_http() {
     assert_eq!(opened.load(Ordering::SeqCst), 2);
 }
 
-/// What changes between two streams is told to nobody: lists are read again once the second one is acknowledged.
+/// Changes between two streams are missed: lists are read again once the second one is acknowledged.
 #[tokio::test]
 async fn lists_may_have_changed_before_another_subscription_is_acknowledged() {
     let opened = AtomicUsize::new(0);
@@ -297,13 +297,13 @@ async fn lists_may_have_changed_before_another_subscription_is_acknowledged() {
         .await
         .unwrap();
     let mut changes = connection.changes();
-    // At the end of the first one, and when the second one is there.
+    // At the end of the first stream, and when the second one is open.
     timeout(PATIENCE, changes.wait_for(|changes| changes.prompts == 2))
         .await
         .unwrap()
         .unwrap();
     assert_eq!(changes.borrow().gaps, 1);
-    // The present one is given up for another; of the resources that nobody asked for before nothing was missed.
+    // The current stream is replaced; no update of the new resources was missed.
     connection.subscribe("u", within(5)).await.unwrap();
     timeout(PATIENCE, changes.wait_for(|changes| changes.prompts == 3))
         .await
@@ -341,7 +341,7 @@ async fn a_server_that_refuses_a_subscription_is_left_alone() {
     }
 }
 
-/// What comes on the stream of a call belongs to that call if its caller wants it.
+/// Notifications on the stream of a call belong to that call if its caller wants them.
 #[tokio::test]
 async fn notifications_of_a_call() {
     let server = Server::start(|seen| {
@@ -376,7 +376,7 @@ async fn notifications_of_a_call() {
         (1, 1)
     );
     connection.request("tools/call", None, within(20)).await.unwrap();
-    // What the first call's hook did not take, then all of the second call's.
+    // Notifications that the first call's callback left, then all of the second call's.
     for expected in [
         "tools/list_changed",
         "resources/updated",
@@ -388,7 +388,7 @@ async fn notifications_of_a_call() {
     }
 }
 
-/// A server whose era is known is not asked for it again.
+/// A server of known era is not probed again.
 #[tokio::test]
 async fn the_era_is_remembered_over_restarts() {
     let probes = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! Servers that ask the client for something, in both eras.
+//! Servers that send requests to the client, in both eras.
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Says yes to every question, once `gate` lets it.
+/// Accepts every elicitation once `gate` has a permit.
 fn agreeing(gate: Arc<Semaphore>) -> Handlers {
     Handlers::new()
         .elicitation(raw(r#"{"form":{}}"#), move |request| {
@@ -86,7 +86,7 @@ async fn a_question_in_the_middle_of_a_call_holds_nothing_up() {
     let asking = call(&connection, within(20));
     let id = peer.request("tools/call").await;
     peer.send(question(r#""q-1""#)).await;
-    // The user thinks; others are served, and so is `ping`.
+    // The user is thinking; other requests are served meanwhile, and so is `ping`.
     works(&connection, &mut peer).await;
     peer.send(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#).await;
     assert_eq!(
@@ -122,7 +122,7 @@ async fn what_is_answered_to_requests_that_go_wrong() {
             "{request}"
         );
     }
-    // Far more questions than are answered at once, and one id twice.
+    // Far more requests than are handled at once, and one id twice.
     for id in 0..100 {
         peer.send(question(&id.to_string())).await;
     }
@@ -237,7 +237,7 @@ async fn rounds_of_input() {
         params["inputResponses"],
         json!({"a b": {"action": "accept", "content": {"n": 1}}})
     );
-    // A round without a state, and then the end.
+    // A round without state, and then the end.
     let no_state = r#"{"resultType":"input_required","inputRequests":{}}"#;
     peer.answer(second["id"].as_u64().unwrap(), no_state).await;
     let third = peer.next().await;
@@ -400,7 +400,7 @@ async fn arguments_are_mirrored_once_the_list_is_known() {
     .await;
     let connection = open(&server, ConnectionOptions::default()).await.unwrap();
     let params = || Some(raw(r#"{"name":"täglich","arguments":{"a":" x"}}"#));
-    // The first call is refused for its headers; the list is read, and the call made again.
+    // The first call is refused for its headers; the list is read, and the call is repeated.
     connection
         .request("tools/call", params(), within(20))
         .await
@@ -411,7 +411,7 @@ async fn arguments_are_mirrored_once_the_list_is_known() {
         .unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 3);
     assert_eq!(connection.list_tools().await.unwrap().len(), 1);
-    // No second try where the list does not help.
+    // No second attempt if the list does not help.
     let error = connection
         .request("tools/call", Some(raw(r#"{"name":"other"}"#)), within(20))
         .await
@@ -420,7 +420,7 @@ async fn arguments_are_mirrored_once_the_list_is_known() {
     assert_eq!(calls.load(Ordering::SeqCst), 5);
 }
 
-/// The list is read within the time of the call that needs it.
+/// The list is read within the deadline of the call that needs it.
 #[tokio::test]
 async fn a_list_that_never_comes_holds_no_call_beyond_its_deadline() {
     let server = Server::start(|seen| {
@@ -444,16 +444,16 @@ async fn a_list_that_never_comes_holds_no_call_beyond_its_deadline() {
     assert!(!error.was_sent(), "the server has refused the headers");
 }
 
-/// What a server writes for a call whose stream ends before the answer, and for the GET that goes on from there.
+/// Answers to a call whose stream ends before the response, and to the GET that resumes it.
 #[tokio::test]
 async fn streams_that_are_polled() {
     let primed = "id: e1\nretry: 10\ndata: \n\n";
     for (first, resumed, fine) in [
         (primed, Some("data: {\"id\":ID,\"result\":{\"n\":1e2}}\n\n"), true),
-        // Two times around.
+        // Two resumptions.
         (primed, Some("id: e2\ndata:\n\n"), true),
         (primed, None, false),
-        // A place that no header can name does not take the place of one that can, and an empty one takes it back.
+        // An id that is invalid in a header does not replace a valid one, and an empty one resets it.
         (
             "id: e1\nretry: 10\ndata: \n\nid: e\u{1}\ndata: \n\n",
             Some("data: {\"id\":ID,\"result\":{\"n\":1e2}}\n\n"),
@@ -534,7 +534,7 @@ async fn a_stream_that_never_gets_anywhere_ends_at_the_deadline() {
     assert!(gets <= 7, "asked {gets} times in 0.7 s");
 }
 
-/// What becomes of the answer to the look whether a server is a modern one.
+/// Answers to the probe for a modern server, and their outcome.
 #[tokio::test]
 async fn the_era_of_an_http_server() {
     let modern_error = |code: i64, data: &str| {

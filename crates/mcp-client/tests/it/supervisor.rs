@@ -1,4 +1,4 @@
-//! Servers under supervision: what is told of them, and what they have to answer when they are started.
+//! Tests of supervised servers: their status, and their health checks.
 
 use std::{
     sync::{Arc, Mutex},
@@ -19,7 +19,7 @@ fn fixture(mode: &str) -> Endpoint {
     Endpoint::Stdio(Command::new(env!("CARGO_BIN_EXE_mcp-client-fixture")).args([mode]))
 }
 
-/// Keeps every state that it is told of.
+/// Records every reported state.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<ServerState>>>);
 
@@ -60,7 +60,7 @@ async fn every_state_is_told_in_its_turn_and_an_end_without_being_asked() {
         .request("tools/call", None, within(20))
         .await
         .unwrap_err();
-    // Nobody looks after the server any more.
+    // Nobody uses the server any more.
     let ended = [ServerState::Starting, ServerState::Ready, ServerState::Backoff];
     told.come_to(&ended).await;
     timeout(PATIENCE, upstream.shutdown()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The byte stream of a connection, and how far the request on it has come.
+//! Byte stream of an HTTP connection, and the progress of the request on it.
 
 use std::{
     convert::Infallible,
@@ -23,30 +23,30 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Maximum size of what comes before the end of the head of an answer, interim answers included, in bytes. A connection keeps a
-/// buffer of up to this size while it waits for a request.
+/// Maximum size of an answer's head including interim answers, in bytes. A connection keeps a buffer of up to this size
+/// while it is idle.
 pub(super) const MAX_HEAD: usize = 16 * 1024;
 
-/// Progress of one exchange. The parts of a connection that each see a piece of it share it; all of them belong to one task
-/// at a time.
+/// Progress of one exchange, shared by the parts of a connection that observe it. All of them belong to one task at a
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct ExchangeProgress {
-    /// Set when the first byte of the request has left.
+    /// Set when the first byte of the request was sent.
     has_begun: AtomicBool,
     /// Set when hyper has taken the whole body.
     is_taken: AtomicBool,
-    /// Set when the whole request has left.
+    /// Set when the whole request was sent.
     is_sent: AtomicBool,
     /// Set to drop the rest of the request.
     is_abandoned: AtomicBool,
-    /// Set when the head of the answer has been read.
+    /// Set when the head of the answer was read.
     has_head: AtomicBool,
-    /// Number of bytes that were received.
+    /// Number of received bytes.
     n_received: AtomicUsize,
 }
 
 impl ExchangeProgress {
-    /// Starts again, for the next exchange.
+    /// Resets the progress for the next exchange.
     pub(super) fn reset(&self) {
         let Self {
             has_begun,
@@ -74,22 +74,22 @@ impl ExchangeProgress {
         self.n_received.load(Relaxed) > 0
     }
 
-    /// Notes that the head of the answer has been read.
+    /// Records that the head of the answer was read.
     pub(super) fn note_head(&self) {
         self.has_head.store(true, Relaxed);
     }
 
-    /// Drops what has not left yet instead of sending it.
+    /// Drops the unsent rest of the request.
     pub(super) fn abandon(&self) {
         self.is_abandoned.store(true, Relaxed);
     }
 }
 
-/// A TCP connection that sees what has come although the reactor has not run.
+/// TCP socket that detects received bytes even if the reactor has not run.
 ///
-/// Before a byte of a request leaves, the kernel is asked whether the server has closed the connection or said something
-/// unasked. tokio says "nothing there" also when the task has used up its budget, or when the reactor has not run since
-/// something came. A request that is sent all the same would be lost, or be given the answer to nothing.
+/// Before the first byte of a request is sent, it asks the kernel whether the server has closed the connection or sent
+/// something unsolicited. tokio also reports "pending" if the task has used up its coop budget, or if the reactor has
+/// not run since bytes arrived. A request sent in this state would be lost, or matched with an unrelated answer.
 #[derive(Debug)]
 pub(super) struct CheckedSocket {
     stream: TcpStream,
@@ -150,12 +150,12 @@ impl AsyncWrite for CheckedSocket {
     }
 }
 
-/// A stream of bytes in both directions: a socket, or TLS over one.
+/// Bidirectional byte stream: a socket, or TLS over one.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// The stream as hyper uses it. It notes the progress of the exchange.
+/// Stream as hyper uses it, which records the progress of the exchange.
 pub(super) struct TrackedStream {
     pub(super) stream: Box<dyn ByteStream>,
     pub(super) progress: Arc<ExchangeProgress>,
@@ -230,7 +230,7 @@ impl AsyncWrite for TrackedStream {
     }
 }
 
-/// Body of a request, in one piece. Records when hyper has taken it.
+/// Request body in one piece, which records when hyper has taken it.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Full<Bytes>,

@@ -1,4 +1,4 @@
-//! Makes requests to one URL.
+//! HTTP client for one URL.
 
 mod byte_stream;
 mod http1;
@@ -22,14 +22,14 @@ pub(crate) use self::{
 };
 use crate::{ClientError, ClientErrorKind};
 
-/// Makes requests to one URL.
+/// HTTP client for one URL.
 ///
-/// On the path of every call, so there are no redirects, no cookies, no proxies and no compressed bodies.
+/// On the path of every call, so there are no redirects, cookies, proxies or compressed bodies.
 pub(crate) struct HttpClient(Arc<Pool>);
 
-/// How long a connection is silent before it is asked whether it is still there, how long between two questions, and how many of
-/// them stay without an answer.
+/// Idle time before the first TCP keepalive probe, and interval between probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// Number of unanswered probes after which the connection is lost.
 const KEEPALIVE_RETRIES: u32 = 3;
 
 impl HttpClient {
@@ -70,7 +70,7 @@ impl HttpClient {
         let answer = self.0.send(method, headers, body).await?;
         match answer.header(header::CONTENT_ENCODING.as_str()) {
             None | Some("identity") => Ok(answer),
-            // Nothing was asked for, and what a few bytes unpack to has no bound.
+            // Compression was not requested, and the size of the decompressed body would be unbounded.
             Some(_) => Err(TransportError {
                 unsent: false,
                 error: ClientError::protocol("the server compressed its answer although it was not asked to"),
@@ -79,12 +79,12 @@ impl HttpClient {
     }
 }
 
-/// Opens TCP connections to servers.
+/// Creates the connector for TCP connections to servers.
 pub(crate) fn tcp_connector() -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    // Who only listens would not notice that the network has gone.
+    // A client that only listens would not notice a lost network.
     tcp.set_keepalive(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
@@ -92,7 +92,7 @@ pub(crate) fn tcp_connector() -> HttpConnector {
     tcp
 }
 
-/// Whether a URL holds a user or a password, however it was spelled.
+/// `true` if a URL contains a user or a password in any spelling.
 pub(crate) fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }

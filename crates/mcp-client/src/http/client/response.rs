@@ -1,4 +1,4 @@
-//! Answers, whose bodies are read by whoever asked.
+//! HTTP responses, whose bodies are read by the caller.
 
 use std::{future::poll_fn, sync::Arc};
 
@@ -13,15 +13,15 @@ use super::{
 };
 use crate::ClientError;
 
-/// An answer whose body has yet to be read.
+/// Response whose body was not read yet.
 pub(crate) struct HttpResponse {
     response: Response<Incoming>,
-    /// The connection that the body comes over, and the pool that it belongs to; `None` over HTTP/2, where a task reads it.
+    /// Connection that carries the body, and its pool. `None` over HTTP/2, where a task reads it.
     over: Option<(Box<Connection>, Arc<Pool>)>,
 }
 
 impl HttpResponse {
-    /// An answer over a connection of HTTP/1.1.
+    /// Creates a response over an HTTP/1.1 connection.
     pub(super) fn over(connection: Box<Connection>, response: Response<Incoming>, pool: Arc<Pool>) -> Self {
         Self {
             response,
@@ -29,7 +29,7 @@ impl HttpResponse {
         }
     }
 
-    /// An answer over a connection of HTTP/2.
+    /// Creates a response over an HTTP/2 connection.
     pub(super) fn shared(response: Response<Incoming>) -> Self {
         Self { response, over: None }
     }
@@ -46,7 +46,7 @@ impl HttpResponse {
         self.response.headers().get(name).cloned()
     }
 
-    /// Whether the body is a stream of events.
+    /// `true` if the body is an event stream.
     pub(crate) fn is_event_stream(&self) -> bool {
         const ESSENCE: &[u8] = b"text/event-stream";
         let content_type = self.header(CONTENT_TYPE.as_str()).unwrap_or_default();
@@ -54,12 +54,12 @@ impl HttpResponse {
         start.is_some_and(|start| start.eq_ignore_ascii_case(ESSENCE))
     }
 
-    /// Number of bytes of the body that are still to come, if it is known.
+    /// Number of remaining bytes of the body, if known.
     pub(crate) fn left(&self) -> Option<u64> {
         self.response.body().size_hint().exact()
     }
 
-    /// Reads the next piece of the body; `None` at its end.
+    /// Reads the next chunk of the body. Returns `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         let body = self.response.body_mut();
         if let Some((connection, _)) = &mut self.over {
@@ -72,7 +72,7 @@ impl HttpResponse {
                     .with_sent(true)
                     .with_source(error)
             })?;
-            // Anything else is trailers, which say nothing.
+            // Other frames are trailers, which are ignored.
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
             }
@@ -80,20 +80,20 @@ impl HttpResponse {
         Ok(None)
     }
 
-    /// Waits until all of the request has left, for an answer that says no more than that it was taken. It may come before,
-    /// and is not read any more.
+    /// Waits until the whole request was sent, for a response that only acknowledges it. Such a response may arrive
+    /// early, and its body is ignored.
     pub(crate) async fn sent(&mut self) -> Result<(), ClientError> {
         let body = self.response.body_mut();
         match &mut self.over {
             Some((connection, _)) => poll_fn(|cx| connection.poll_sent(body, cx))
                 .await
                 .map_err(|fault| ClientError::from(fault).with_sent(true)),
-            // Its connection goes on by itself.
+            // The task of the HTTP/2 connection sends the rest.
             None => Ok(()),
         }
     }
 
-    /// Reads the whole body into one piece, or returns `None` if its length is not known.
+    /// Reads the whole body into one buffer. Returns `None` if its length is unknown.
     pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, ClientError> {
         let length = self.left().and_then(|length| usize::try_from(length).ok());
         let (Some(length), Some((connection, _))) = (length, &mut self.over) else {
@@ -107,7 +107,7 @@ impl HttpResponse {
 }
 
 impl Drop for HttpResponse {
-    /// Gives the connection back if nothing of the answer is left to come, or closes it.
+    /// Returns the connection to the pool if the body is complete, and closes it otherwise.
     fn drop(&mut self) {
         if let Some((mut connection, pool)) = self.over.take()
             && connection.finish_exchange(self.response.body_mut())
@@ -117,7 +117,7 @@ impl Drop for HttpResponse {
     }
 }
 
-/// Whether a refusal says no for good: not too early, too many, or a fault that may pass.
+/// `true` if a refusal is permanent: not too early, not rate limited, and not a fault that may pass.
 pub(crate) fn is_permanent_refusal(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 408 | 425 | 429)
 }

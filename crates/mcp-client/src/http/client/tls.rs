@@ -1,4 +1,4 @@
-//! Whom to trust.
+//! TLS settings and trusted certificates.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,8 +10,8 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::{ClientError, ClientErrorKind};
 
-/// The settings of TLS: the certificates that this machine trusts or, where it has none, those of Mozilla's list.
-/// They are looked for once: to read and keep them for each connection costs more than the connection.
+/// TLS settings: the certificates that this machine trusts or, if it has none, those of Mozilla. They are loaded once:
+/// loading and keeping them for each connection costs more than the connection.
 pub(crate) fn configuration() -> Result<ClientConfig, ClientError> {
     static CONFIGURATION: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(configuration) = CONFIGURATION.get() {

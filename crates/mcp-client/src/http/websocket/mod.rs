@@ -1,7 +1,7 @@
-//! The WebSocket transport: the subprotocol `mcp`, and one JSON-RPC message in each text frame (RFC 6455).
+//! WebSocket transport: the subprotocol `mcp`, and one JSON-RPC message in each text frame (RFC 6455).
 //!
-//! Like HTTP+SSE it is turned into a pair of byte streams framed like stdio, so that everything a connection does about
-//! servers that misbehave is done once.
+//! Like HTTP+SSE it is adapted to a pair of byte streams framed like stdio, so that the protection against misbehaving
+//! servers exists only once.
 
 use std::{
     io,
@@ -41,19 +41,19 @@ use super::{
 };
 use crate::{ClientError, ClientErrorKind, ConnectionOptions};
 
-/// Size of the buffer in each direction between the connection and the carrier, in bytes.
+/// Size of the buffer in each direction between the connection and the bridge, in bytes.
 const BUFFER: usize = 64 * 1024;
 /// Size of the buffer that frames are read into, in bytes.
 const READ_BUFFER: usize = 16 * 1024;
-/// How much of the body of a refusal is told, in characters.
+/// Maximum length of a refusal's body in an error, in characters.
 const MAX_EXCERPT: usize = 256;
-/// How long the server may take to read that the connection is closed.
+/// Maximum time to send the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const SUBPROTOCOL: &str = "mcp";
 
 type Socket = WebSocketStream<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>;
 
-/// Carries messages between an open WebSocket and the lines of a connection.
+/// Bridge between an open WebSocket and the lines of a connection.
 pub(crate) struct Bridge {
     socket: Socket,
     lines: DuplexStream,
@@ -61,7 +61,7 @@ pub(crate) struct Bridge {
     limit: usize,
 }
 
-/// Opens a WebSocket. Its messages go over the lines that are returned as long as the carrier runs.
+/// Opens a WebSocket. The returned lines carry its messages while the bridge runs.
 pub(crate) async fn open(
     endpoint: &HttpEndpoint,
     options: &ConnectionOptions,
@@ -100,7 +100,7 @@ async fn connect(endpoint: &HttpEndpoint, limit: usize) -> Result<Socket, Client
     }
 }
 
-/// The request that opens a WebSocket, and where the server is as a connector names it.
+/// Builds the handshake request, and the address of the server in the form that the connector expects.
 fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError> {
     let invalid = |detail: String| ClientError::new(ClientErrorKind::Invalid(detail));
     if has_user(&endpoint.url) {
@@ -152,7 +152,7 @@ fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError>
     Ok((place, request))
 }
 
-/// Words an answer that opens no WebSocket.
+/// Converts an answer that refuses the handshake into an error.
 fn refusal(response: &http::Response<Option<Vec<u8>>>) -> ClientError {
     let status = response.status().as_u16();
     let text = |name| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
@@ -172,7 +172,7 @@ fn refusal(response: &http::Response<Option<Vec<u8>>>) -> ClientError {
     })
 }
 
-/// Why a WebSocket came to an end, or to none.
+/// Converts a fault of a WebSocket into an error.
 fn fault_error(fault: Fault, limit: usize) -> ClientError {
     match fault {
         Fault::Capacity(CapacityError::MessageTooLong { .. }) => {
@@ -193,8 +193,8 @@ fn fault_error(fault: Fault, limit: usize) -> ClientError {
 }
 
 impl Bridge {
-    /// Carries messages until either side ends. Why it ended goes to `reason` before the lines end, and what the server
-    /// said before is read from them first.
+    /// Carries messages until either side ends. Stores the cause in `reason` before the lines end, so that all received
+    /// messages are read first.
     pub(crate) async fn run(self, mut end: watch::Receiver<bool>, reason: Arc<OnceLock<ClientError>>) {
         let Self { socket, lines, limit } = self;
         let (mut sink, stream) = socket.split();
@@ -222,25 +222,25 @@ impl Bridge {
             code: close,
             reason: Utf8Bytes::default(),
         };
-        // A server that reads no more has no say in how long this takes.
+        // A server that does not read cannot delay this.
         let _ = timeout(CLOSE_TIMEOUT, sink.send(Message::Close(Some(frame)))).await;
     }
 }
 
-/// Why the server says no more, and what it is told.
+/// Cause of the end of the stream, and the close code for the server.
 struct EndOfStream {
     error: ClientError,
     code: CloseCode,
 }
 
-/// The direction from the server.
+/// Receives the messages of the server.
 struct Receiver {
     stream: SplitStream<Socket>,
     limit: usize,
 }
 
 impl Receiver {
-    /// Writes what the server says as lines.
+    /// Writes the messages of the server as lines.
     async fn run(&mut self, writer: &mut WriteHalf<DuplexStream>) -> EndOfStream {
         let ended = |error, code| EndOfStream { error, code };
         loop {
@@ -285,7 +285,7 @@ impl Receiver {
     }
 }
 
-/// How the server closed, in words.
+/// Describes how the server closed the connection.
 fn close_message(frame: Option<&CloseFrame>) -> String {
     match frame {
         Some(CloseFrame { code, reason }) if !reason.is_empty() => {
@@ -299,7 +299,7 @@ fn close_message(frame: Option<&CloseFrame>) -> String {
     }
 }
 
-/// Sends the lines of the connection, each as one message, until it fails or there are no more.
+/// Sends each line of the connection as one message, until an error or the end of the lines.
 async fn send(mut reader: ReadHalf<DuplexStream>, sink: &mut SplitSink<Socket, Message>) -> ClientError {
     let mut decoder = LineDecoder::new(usize::MAX);
     while let Ok(1..) = reader.read_buf(decoder.buffer()).await {

@@ -1,4 +1,4 @@
-//! Stands for the WebSocket transport where it is left out.
+//! Replaces the WebSocket transport if the feature `websocket` is disabled.
 
 use std::{
     convert::Infallible,
@@ -18,7 +18,7 @@ impl Bridge {
     }
 }
 
-/// Fails: this build cannot open one.
+/// Always fails.
 pub(crate) async fn open(
     _: &HttpEndpoint,
     _: &ConnectionOptions,

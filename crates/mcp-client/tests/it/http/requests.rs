@@ -1,4 +1,4 @@
-//! HTTP servers that behave, and those that do not.
+//! HTTP servers that conform, and those that do not.
 
 use std::{
     sync::{
@@ -36,7 +36,7 @@ async fn connect(server: &Server, options: ConnectionOptions) -> Result<Connecti
         .unwrap()
 }
 
-/// A server that opens connections, and what it does about calls; a second call is always answered well.
+/// Starts a server that opens connections and answers the first call as given; later calls always succeed.
 async fn serving(first: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Server, Connection) {
     serving_in(Era::Legacy, first).await
 }
@@ -71,7 +71,7 @@ pub(crate) async fn call(connection: &Connection, options: RequestOptions) -> Re
         .unwrap()
 }
 
-/// The answer to a request, with its id in the place of `ID`.
+/// Response to a request, with its id in place of `ID`.
 pub(crate) fn about(seen: &Seen, text: &str) -> String {
     text.replace("ID", &seen.body["id"].to_string())
 }
@@ -81,7 +81,7 @@ async fn what_requests_say_of_themselves() {
     let (server, connection) = serving(|seen| json(&about(seen, r#"{"id":ID,"result":{}}"#))).await;
     call(&connection, within(20)).await.unwrap();
     connection.shutdown().await;
-    // The first is the look whether the server is a modern one.
+    // The first request probes whether the server is modern.
     let seen = &server.seen()[1..];
     let has = |seen: &Seen, name: &str| seen.headers.get(name).cloned();
     assert_eq!(
@@ -114,7 +114,7 @@ async fn a_connection_is_used_again_until_the_server_closes_it() {
         opening(seen).unwrap_or_else(|| {
             let answer = json(&about(seen, r#"{"id":ID,"result":{}}"#));
             match (calls.fetch_add(1, Ordering::SeqCst), answer) {
-                // Without a word in the answer.
+                // No notice in the answer.
                 (2, Reply::Bytes(pieces)) => Reply::Close(pieces.concat()),
                 (_, answer) => answer,
             }
@@ -124,19 +124,19 @@ async fn a_connection_is_used_again_until_the_server_closes_it() {
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     for _ in 0..5 {
         call(&connection, within(20)).await.unwrap();
-        // The end of a connection must have arrived before it can be known.
+        // The end of a connection must have arrived before it can be detected.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let seen = server.seen();
     let calls = seen.iter().filter(|seen| seen.body["method"] == "tools/call");
     let peers: Vec<_> = calls.map(|seen| seen.peer).collect();
-    // What opens the connection is still under way beside the first call.
+    // The handshake is still in progress during the first call.
     assert_eq!(peers[1], peers[2]);
     assert_ne!(peers[2], peers[3]);
     assert_eq!(peers[3], peers[4]);
 }
 
-/// What a server writes for a call, and what becomes of it; the next call succeeds whatever it was.
+/// Answers to a call and its outcome; the next call always succeeds.
 #[tokio::test]
 async fn odd_answers() {
     enum Expect {
@@ -347,7 +347,7 @@ async fn a_call_without_an_answer_is_cancelled() {
     );
 }
 
-/// The server never takes one; each is given up after ten seconds.
+/// The server accepts none; each times out after ten seconds.
 #[tokio::test]
 async fn a_cancellation_does_not_wait_for_another() {
     let server = Server::start(|seen| match seen.body["method"].as_str() {
@@ -472,7 +472,7 @@ async fn a_session_that_the_server_forgot_is_opened_again_once() {
         );
         assert_eq!(connection.changes().borrow().openings, 1);
     }
-    // A server that never knows the session is asked twice and no more.
+    // A server that never knows the session is asked only twice.
     let server = Server::start(|seen| opening(seen).unwrap_or_else(|| status("404 Not Found", "", ""))).await;
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     let error = call(&connection, within(20)).await.unwrap_err();
@@ -506,7 +506,7 @@ async fn a_server_that_cannot_be_reached() {
         matches!(error.kind(), ClientErrorKind::Unreachable(_)) && !error.was_sent(),
         "{error:?}"
     );
-    // One that takes the connection and says nothing.
+    // A server that accepts the connection and stays silent.
     let options = ConnectionOptions {
         start_timeout: Duration::from_millis(200),
         ..ConnectionOptions::default()
@@ -531,7 +531,7 @@ async fn a_refused_opening_says_what_is_wanted() {
         panic!("{error:?}")
     };
     assert_eq!(challenge.as_deref(), Some("Bearer realm=x"));
-    // Callers of a supervised server are told the same while it rests.
+    // Callers of a supervised server get the same error during the pause.
     let endpoint = Endpoint::Http(HttpEndpoint::new(&server.url).unwrap());
     let upstream = Upstream::new(endpoint, UpstreamOptions::default());
     for _ in 0..3 {
@@ -588,7 +588,7 @@ async fn a_modern_server_is_sent_what_it_needs() {
             seen.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
             "2026-07-28"
         );
-        // Requests about a task go where the task is.
+        // Requests about a task carry its id in a header.
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             let params = raw_json::RawJson::parse(r#"{"taskId":"täglich","name":"t"}"#).unwrap();
             connection
@@ -622,7 +622,7 @@ async fn changes_come_over_the_stream_that_is_listened_to() {
     assert_eq!(server.wait_for("GET").await.headers["mcp-session-id"], "s1");
 }
 
-/// Nothing is called, so nobody but the stream itself finds out that the server was started again.
+/// Nothing is called, so only the stream itself can detect the restart of the server.
 #[tokio::test]
 async fn a_server_that_was_started_again_is_listened_to_again() {
     let openings = AtomicUsize::new(0);
@@ -653,7 +653,7 @@ async fn a_server_that_was_started_again_is_listened_to_again() {
     .await;
     let connection = connect(&server, ConnectionOptions::default()).await.unwrap();
     let mut changes = connection.changes();
-    // Since the server has forgotten everything, since nobody listened until the new stream was there, and since that says so.
+    // Three changes: the server has lost its state, a gap before the new stream, and its own notification.
     timeout(PATIENCE, changes.wait_for(|changes| changes.tools == 3))
         .await
         .unwrap()
@@ -661,8 +661,8 @@ async fn a_server_that_was_started_again_is_listened_to_again() {
     assert_eq!(changes.borrow().openings, 1);
 }
 
-/// A server that has no such stream may say so with 404: it is asked once whether it knows the session, and no more. Others
-/// answer every GET with a page.
+/// A server without this stream may refuse it with 404: it is asked once whether it knows the session. Others answer
+/// every GET with a page.
 #[tokio::test]
 async fn a_server_without_a_stream_is_not_asked_for_ever() {
     for (line, headers, asked) in [
@@ -684,7 +684,7 @@ async fn a_server_without_a_stream_is_not_asked_for_ever() {
     }
 }
 
-/// Whoever answers under the request's id has looked at it: it may have run, whatever words the error has.
+/// A server that responds under the request's id has examined it: it may have run, whatever the error says.
 #[tokio::test]
 async fn an_answer_that_speaks_of_a_session_is_no_lost_session() {
     for (line, says) in [
@@ -709,14 +709,14 @@ async fn an_answer_that_speaks_of_a_session_is_no_lost_session() {
     }
 }
 
-/// A server that is starting again: it knows the old session no more, and cannot open another one yet.
+/// A restarting server: it no longer knows the old session, and cannot open another one yet.
 #[tokio::test]
 async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call() {
     for refused in ["initialize", "notifications/initialized"] {
         let (n_opened, n_refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let server = Server::start(move |seen| {
             let method = seen.body["method"].as_str().unwrap_or_default();
-            // The second one of these, as the first one was that of the first opening.
+            // The second of these requests: the first one belonged to the first handshake.
             if method == refused && n_refused.fetch_add(1, Ordering::SeqCst) == 1 {
                 return match method {
                     "initialize" => json(&about(
@@ -760,7 +760,7 @@ async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call()
     }
 }
 
-/// A server that keeps the stream of a session that it has forgotten.
+/// A server that keeps the stream of a session that it no longer knows.
 #[tokio::test]
 async fn a_session_that_is_opened_again_is_listened_to() {
     let n_calls = AtomicUsize::new(0);
@@ -785,7 +785,7 @@ async fn a_session_that_is_opened_again_is_listened_to() {
     timeout(PATIENCE, listened).await.unwrap();
 }
 
-/// A stream that cannot be gone on from: what was told between two of them is unknown.
+/// A stream that cannot be resumed: notifications between two streams are missed.
 #[tokio::test]
 async fn lists_may_have_changed_while_no_stream_was_open() {
     let server = Server::start(|seen| match seen.method.as_str() {
@@ -841,7 +841,7 @@ fn endpoints_that_are_none() {
     let endpoint = HttpEndpoint::new("http://host/?key=hidden").unwrap();
     assert!(endpoint.clone().header("a b", "c").is_err());
     assert!(endpoint.clone().header("x", "c\r\nd: e").is_err());
-    // Where a message ends is not for others to say.
+    // Callers cannot control where a message ends.
     for name in ["Content-Length", "transfer-encoding", "connection"] {
         let error = endpoint.clone().header(name, "1").unwrap_err();
         assert!(error.to_string().contains("frames a message"), "{error}");

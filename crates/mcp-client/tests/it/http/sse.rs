@@ -15,7 +15,7 @@ use crate::support::peer::{OPENED, raw, within};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that names `place` and does what the call's tool is called.
+/// Starts a server that names `place` as its endpoint and behaves as the name of the called tool says.
 async fn server(place: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -61,7 +61,7 @@ async fn serve(socket: TcpStream, events: Arc<Mutex<Option<OwnedWriteHalf>>>, pl
     }
 }
 
-/// Does what a message asks for; returns the status of its post.
+/// Behaves as a message requires. Returns the status of its post.
 async fn post(body: &Value, events: &Mutex<Option<OwnedWriteHalf>>) -> &'static str {
     let id = &body["id"];
     let event = match (body["method"].as_str(), body["params"]["name"].as_str()) {
@@ -166,7 +166,7 @@ async fn a_server_of_the_old_transport() {
     }
 }
 
-/// A server that answers no post before its request is answered, and more requests than are posted at once.
+/// A server that answers posts only after the response, with more requests than are posted at once.
 #[tokio::test]
 async fn callers_that_leave_make_room_for_others() {
     let endpoint = HttpEndpoint::new(&server("/messages?session=1").await).unwrap();

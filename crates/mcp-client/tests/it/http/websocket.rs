@@ -1,4 +1,4 @@
-//! Servers of the WebSocket transport, and what they may do wrong.
+//! Servers of the WebSocket transport, and their possible faults.
 
 use std::{
     sync::{
@@ -36,15 +36,15 @@ use crate::support::peer::{DISCOVERED, OPENED, raw, within};
 const PATIENCE: Duration = Duration::from_secs(60);
 const LIMIT: usize = 64 * 1024;
 
-/// What a test sees of a server.
+/// Handle of a test on its server.
 struct Server {
     url: String,
     n_opened: Arc<AtomicUsize>,
-    /// The messages that it was sent, without those that open a connection.
+    /// Messages that the server received, without the handshake.
     said: mpsc::UnboundedReceiver<Value>,
 }
 
-/// Starts a server that does what the tool of a call is called.
+/// Starts a server that behaves as the name of the called tool says.
 async fn server(era: Era) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/mcp?a=b", listener.local_addr().unwrap());
@@ -66,7 +66,7 @@ async fn server(era: Era) -> Server {
     Server { url, n_opened, said }
 }
 
-/// Looks at the request that opens a connection.
+/// Checks the handshake request.
 #[expect(clippy::result_large_err, reason = "the library wants it")]
 fn greet(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
     let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap());
@@ -112,7 +112,7 @@ async fn serve(mut socket: WebSocketStream<TcpStream>, era: Era, log: &mpsc::Unb
     }
 }
 
-/// A frame as it is written, with its length in the longest form.
+/// Raw frame with its length in the longest form.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first, 127];
     frame.extend_from_slice(&(payload.len() as u64).to_be_bytes());
@@ -120,7 +120,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Does what the name says; false when the connection is over.
+/// Behaves as the name says. Returns `false` when the connection is over.
 async fn act(socket: &mut WebSocketStream<TcpStream>, name: &str, answer: &str) -> bool {
     const TEXT: u8 = 0x81;
     const MORE: u8 = 0x01;
@@ -159,7 +159,7 @@ async fn act(socket: &mut WebSocketStream<TcpStream>, name: &str, answer: &str) 
                 reason: "back soon\u{1b}[2J".into(),
             };
             socket.send(Message::Close(Some(close))).await.unwrap();
-            // The client says goodbye, too.
+            // Wait for the client's close frame.
             while socket.next().await.is_some() {}
             return false;
         }
@@ -189,7 +189,7 @@ async fn act(socket: &mut WebSocketStream<TcpStream>, name: &str, answer: &str) 
     let raw = socket.get_mut();
     let _ = raw.write_all(&written).await;
     if !goes_on && !matches!(name, "end" | "half a frame") {
-        // Until the client has hung up.
+        // Wait until the client has disconnected.
         let mut rest = Vec::new();
         let _ = raw.read_to_end(&mut rest).await;
     }
@@ -246,7 +246,7 @@ async fn messages_of_both_eras() {
             1,
             "one connection does for all"
         );
-        // A caller that leaves says so, and a large message arrives whole.
+        // A caller that leaves cancels its request, and a large message arrives whole.
         let params = raw(&format!(r#"{{"name":"silence","x":"{}"}}"#, "x".repeat(1 << 20)));
         let waiting = tokio::spawn({
             let connection = connection.clone();
@@ -270,8 +270,8 @@ async fn messages_of_both_eras() {
     }
 }
 
-/// What a server does in the middle of a call. The call was sent, so nobody knows whether it ran, and the next one finds
-/// another connection.
+/// Faults of a server during a call. The request was sent, so its outcome is unknown, and the next call opens another
+/// connection.
 #[tokio::test]
 async fn servers_that_misbehave() {
     for (name, expected) in [
@@ -316,7 +316,7 @@ async fn servers_that_misbehave() {
 async fn a_server_that_is_gone_is_asked_again() {
     let server = server(Era::Legacy).await;
     let upstream = upstream(&server, EraChoice::Legacy);
-    // What was said before the end is heard.
+    // Messages before the end are received.
     assert_eq!(
         call(&upstream, "answer and close")
             .await
@@ -341,7 +341,7 @@ async fn a_server_that_is_gone_is_asked_again() {
     assert_eq!(server.n_opened.load(Ordering::SeqCst), 2);
 }
 
-/// What a server answers to the request that is to open a WebSocket.
+/// Answers to the handshake request.
 #[tokio::test]
 async fn handshakes_that_fail() {
     type Judge = fn(&ClientErrorKind) -> bool;

@@ -1,4 +1,4 @@
-//! Child processes: none may be left behind, none may hold a call up.
+//! Tests of child processes: none may be left behind, none may block a call.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn fixture(mode: &str) -> Command {
     Command::new(env!("CARGO_BIN_EXE_mcp-client-fixture")).args([mode])
 }
 
-/// A fixture that writes something into a file.
+/// Fixture that writes into a file.
 fn noting(mode: &str) -> (Command, tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("notes");
@@ -53,7 +53,7 @@ async fn call(connection: &Connection) -> Result<RawJson, ClientError> {
         .unwrap()
 }
 
-/// The process ids that a fixture noted.
+/// Process ids that a fixture recorded.
 fn pids(file: &Path) -> Vec<u32> {
     fs::read_to_string(file)
         .unwrap()
@@ -62,7 +62,7 @@ fn pids(file: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Whether a process runs: one that waits to be reaped does not.
+/// `true` if a process is running and not waiting to be reaped.
 fn runs(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
@@ -186,7 +186,7 @@ async fn grandchildren_end_with_the_server() {
         if mode == "grandchild" {
             timeout(PATIENCE, connection.shutdown()).await.unwrap();
         } else {
-            // The server ends in the middle and leaves its child, which holds the output open.
+            // The server ends during the call and leaves its child, which keeps the output open.
             assert!(matches!(
                 call(&connection).await.unwrap_err().kind(),
                 ClientErrorKind::Closed(_)
@@ -259,7 +259,7 @@ fn a_runtime_that_ends_takes_its_children_along() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let connection = runtime.block_on(spawn(&command));
     let pid = pids(&file)[0];
-    // The connection is still there when the runtime goes, as in a program that ends in a hurry.
+    // The connection still exists when the runtime ends, as in a program that exits in a hurry.
     runtime.shutdown_background();
     let start = std::time::SystemTime::now();
     while runs(pid) && start.elapsed().unwrap() < PATIENCE {
@@ -315,7 +315,7 @@ async fn a_flood_on_stderr_holds_nothing_up() {
     assert!(connection.stderr_tail().unwrap().len() <= 8 * 1024);
 }
 
-/// The most memory that this process has had.
+/// Peak resident memory of this process.
 pub(crate) fn resident_peak() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
@@ -428,7 +428,7 @@ async fn a_server_that_ended_is_started_again_when_it_is_needed() {
     let status = upstream.status();
     assert_eq!((status.state, status.restarts), (ServerState::Ready, 1));
     assert!(status.reason.unwrap().contains("exit status: 7"));
-    // Its lists may be others now.
+    // Its lists may differ now.
     let changes = *changes.borrow_and_update();
     assert_eq!((changes.tools, changes.openings), (1, 1));
 }

@@ -14,7 +14,7 @@ use tokio::io::AsyncWrite;
 
 use crate::support::peer::{call, connect_counted, connect_with, raw, within};
 
-/// Counts how often it is written to.
+/// Writer that counts its writes.
 pub(crate) struct Counted<W> {
     pub(crate) inner: W,
     pub(crate) n_writes: Arc<AtomicUsize>,
@@ -35,7 +35,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Counted<W> {
     }
 }
 
-/// On one thread that runs first what was woken last, as all of this runtime do.
+/// On one thread that runs the most recently woken task first, like all worker threads of this runtime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn callers_that_are_ready_together_share_a_write() {
     let calling = tokio::spawn(async {
@@ -50,7 +50,7 @@ async fn callers_that_are_ready_together_share_a_write() {
         }
         n_writes.load(Ordering::SeqCst) - before
     });
-    // One by whoever is alone, one by the others; and one more if the peer is answered in between.
+    // One write by the single caller, one by the others, and one more if the peer is answered in between.
     let n_writes = calling.await.unwrap();
     assert!(n_writes <= 3, "{n_writes} writes for 16 calls");
 }
@@ -98,7 +98,7 @@ async fn what_was_queued_before_is_written_before() {
 async fn a_frame_that_has_begun_is_ended_when_its_caller_leaves() {
     let (connection, mut peer) = connect_with(ConnectionOptions::default(), 16).await;
     let leaving = call(&connection, within(60));
-    // The request is on its way as far as the pipe takes it.
+    // The request is sent as far as the pipe accepts it.
     tokio::task::yield_now().await;
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
@@ -121,7 +121,7 @@ async fn many_callers_and_a_narrow_pipe() {
         asked.await.unwrap().unwrap();
     }
     assert_eq!(connection.pending(), 0);
-    // The next one is alone again.
+    // The next caller is alone again.
     let again = call(&connection, RequestOptions::default());
     peer.serve_one().await;
     again.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! A server of raw bytes over TCP: a test says what it writes for each request.
+//! Server of raw bytes over TCP: a test decides what it writes for each request.
 
 use std::{
     collections::HashMap,
@@ -15,40 +15,40 @@ use tokio::{
     time::sleep,
 };
 
-/// The headers of a request, their names in lower case.
+/// Headers of a request, with names in lower case.
 pub(crate) type Headers = HashMap<String, String>;
 
-/// One request as it came in.
+/// Received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: String,
     pub(crate) headers: Headers,
     pub(crate) body: Value,
-    /// Where the client's end of the connection is.
+    /// Address of the client's end of the connection.
     pub(crate) peer: SocketAddr,
 }
 
-/// What is written for a request.
+/// Answer to a request.
 pub(crate) enum Reply {
-    /// These bytes, one after the other.
+    /// These bytes, one piece after the other.
     Bytes(Vec<Vec<u8>>),
-    /// These bytes, and then the connection is closed.
+    /// These bytes, after which the connection is closed.
     Close(Vec<u8>),
-    /// A stream of events, each as it is sent here.
-    EventReceiver(mpsc::UnboundedReceiver<String>),
-    /// Bytes without an end.
+    /// Event stream of the events received here.
+    Events(mpsc::UnboundedReceiver<String>),
+    /// Endless bytes.
     Flood(Flood),
-    /// Nothing, ever.
+    /// No answer at all.
     Silence,
 }
 
-/// A beginning, and then a block again and again until so many bytes are written or nobody takes any more.
+/// A beginning, and then a repeated block, until enough bytes are written or the client stops reading.
 #[derive(Clone)]
 pub(crate) struct Flood {
     pub(crate) start: String,
     pub(crate) block: Vec<u8>,
     pub(crate) size: usize,
-    /// Is told how many bytes were taken.
+    /// Receives the number of accepted bytes.
     pub(crate) taken: mpsc::UnboundedSender<usize>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn json(body: &str) -> Reply {
     status("200 OK", "content-type: application/json\r\n", body)
 }
 
-/// A stream of events that ends with its connection.
+/// Event stream that ends with its connection.
 pub(crate) fn stream(events: &str) -> Reply {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     Reply::Close(format!("{head}{events}").into_bytes())
@@ -93,18 +93,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens on the loopback; `reply` says what each request gets.
+    /// Listens on the loopback interface. `reply` decides about each request.
     pub(crate) async fn start(reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_early(|_| None, reply).await
     }
 
-    /// Like [`start`](Self::start), with bytes that are written for a request before its body is read.
+    /// Like [`start`](Self::start), with bytes that are written before the body of a request is read.
     pub(crate) async fn start_early(
         early: impl Fn(&Headers) -> Option<Vec<u8>> + Send + Sync + 'static,
         reply: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
-        // So that a large request does not leave before it is read.
+        // A large request cannot be sent before it is read.
         socket.set_recv_buffer_size(16 * 1024).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(64).unwrap();
@@ -128,7 +128,7 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Waits until a request of this JSON-RPC method, or of this HTTP method, has come in.
+    /// Waits for a request with this JSON-RPC or HTTP method.
     pub(crate) async fn wait_for(&self, method: &str) -> Seen {
         let found = async {
             loop {
@@ -169,7 +169,7 @@ async fn serve(
                 let _ = socket.write_all(&bytes).await;
                 return;
             }
-            Reply::EventReceiver(mut events) => {
+            Reply::Events(mut events) => {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /mcp\n\n";
                 let mut next = Some(head.to_owned());
                 while let Some(event) = next {
@@ -182,7 +182,7 @@ async fn serve(
             }
             Reply::Flood(flood) => return flood.write(&mut socket).await,
             Reply::Silence => {
-                // Until the client hangs up.
+                // Wait until the client disconnects.
                 let _ = socket.read_u8().await;
                 return;
             }
@@ -232,7 +232,7 @@ async fn read_request(
     })
 }
 
-/// Answers what opens a modern connection, and tells whether it has.
+/// Answers the handshake of a modern connection. Returns `None` for other requests.
 pub(crate) fn modern_opening(seen: &Seen) -> Option<Reply> {
     (seen.body["method"] == "server/discover").then(|| {
         let discovered = crate::support::peer::DISCOVERED;
@@ -243,7 +243,7 @@ pub(crate) fn modern_opening(seen: &Seen) -> Option<Reply> {
     })
 }
 
-/// Answers what opens a connection, and tells whether it has.
+/// Answers the handshake of a connection. Returns `None` for other requests.
 pub(crate) fn opening(seen: &Seen) -> Option<Reply> {
     match seen.body["method"].as_str() {
         Some("initialize") => {

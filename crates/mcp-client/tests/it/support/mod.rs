@@ -1,4 +1,4 @@
-//! Servers that the tests talk to.
+//! Servers for the tests.
 
 pub(crate) mod http_server;
 pub(crate) mod peer;

@@ -1,4 +1,4 @@
-//! The other end of an in-memory connection, which a test plays.
+//! Other end of an in-memory connection, played by a test.
 
 use std::{
     sync::{Arc, atomic::AtomicUsize},
@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::stdio::writing::Counted;
 
-/// A server whose every word is written by the test.
+/// Server whose every message is written by the test.
 pub(crate) struct Peer {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
@@ -27,7 +27,7 @@ pub(crate) const DISCOVERED: &str =
     r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}"#;
 
 impl Peer {
-    /// What the client sends next.
+    /// Next message of the client.
     pub(crate) async fn next(&mut self) -> Value {
         let line = self
             .lines
@@ -38,13 +38,13 @@ impl Peer {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// What the client sends next, or nothing when it has closed the connection.
+    /// Next message of the client, or `None` if it has closed the connection.
     pub(crate) async fn next_or_end(&mut self) -> Option<Value> {
         let line = self.lines.next_line().await.ok().flatten()?;
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// Sends so many bytes of a line, as far as anybody takes them, and tells how many that were.
+    /// Sends `size` bytes of a line, as far as the client accepts them. Returns their number.
     pub(crate) async fn flood(&mut self, size: usize) -> usize {
         let block = [b'x'; 64 * 1024];
         let mut left = size;
@@ -57,19 +57,19 @@ impl Peer {
         size - left
     }
 
-    /// Sends a text that is no whole line.
+    /// Sends text that is not a complete line.
     pub(crate) async fn send_text(&mut self, text: &str) {
         self.writer.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// The next message, which must be a request of this method; returns its id.
+    /// Next message, which must be a request of this method. Returns its id.
     pub(crate) async fn request(&mut self, method: &str) -> u64 {
         let message = self.next().await;
         assert_eq!(message["method"], method, "{message}");
         message["id"].as_u64().unwrap()
     }
 
-    /// The next message, which must be this notification; returns its parameters.
+    /// Next message, which must be this notification. Returns its params.
     pub(crate) async fn notification(&mut self, method: &str) -> Value {
         let message = self.next().await;
         assert_eq!(
@@ -90,14 +90,14 @@ impl Peer {
             .await;
     }
 
-    /// Answers the next call of the tool, which shows that the connection still works.
+    /// Answers the next tool call, which shows that the connection still works.
     pub(crate) async fn serve_one(&mut self) {
         let id = self.request("tools/call").await;
         self.answer(id, r#"{"fine":true}"#).await;
     }
 }
 
-/// A connection to a peer that has gone through the opening.
+/// Connects to a peer after the handshake.
 pub(crate) async fn connect() -> (Connection, Peer) {
     connect_with(ConnectionOptions::default(), 64 * 1024).await
 }
@@ -108,7 +108,7 @@ pub(crate) async fn connect_with(options: ConnectionOptions, buffer: usize) -> (
     opened(Connection::from_streams(reader, writer, options), peer).await
 }
 
-/// A connection whose writes are counted.
+/// Connects with a counter of writes.
 pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
     let (ours, peer) = pair(64 * 1024);
     let (reader, inner) = tokio::io::split(ours);
@@ -125,7 +125,7 @@ pub(crate) async fn connect_counted() -> (Connection, Peer, Arc<AtomicUsize>) {
     (connection, peer, n_writes)
 }
 
-/// Goes through the opening.
+/// Completes the handshake.
 async fn opened(
     opening: impl Future<Output = Result<Connection, ClientError>>,
     mut peer: Peer,
@@ -139,7 +139,7 @@ async fn opened(
     (connection.unwrap(), peer)
 }
 
-/// A modern connection to a peer that tells no changes.
+/// Connects to a modern peer without change notifications.
 pub(crate) async fn connect_modern(options: ConnectionOptions) -> (Connection, Peer) {
     let options = ConnectionOptions {
         era: EraChoice::Modern,
@@ -175,7 +175,7 @@ pub(crate) fn within(seconds: u64) -> RequestOptions {
     RequestOptions::with_timeout(Duration::from_secs(seconds))
 }
 
-/// Begins a call in a task of its own.
+/// Starts a call in a task of its own.
 pub(crate) fn call(
     connection: &Connection,
     options: RequestOptions,

@@ -1,8 +1,9 @@
-//! One HTTP/1.1 connection of hyper, driven by whoever waits for its answer.
+//! HTTP/1.1 connection of hyper that is driven by the caller waiting for its answer.
 //!
-//! hyper's client consists of a handle that takes requests and a future that does the I/O. Both are kept together here and polled
-//! in the caller's own future: no task is woken for a request, and none wakes the caller for its answer. The future of the I/O
-//! is polled with the caller's waker; it then has put what it read where the other half finds it, which needs no waker.
+//! hyper's client consists of a handle that takes requests and a future that does the I/O. Both are kept together here
+//! and polled in the caller's own future: no task is woken for a request, and none wakes the caller for its answer. The
+//! I/O future is polled with the caller's waker. It then leaves what it read where the handle finds it, which needs no
+//! waker.
 
 use std::{
     error::Error as StdError,
@@ -28,33 +29,33 @@ use tokio::{
 
 use super::byte_stream::{ByteStream, ExchangeProgress, MAX_HEAD, RequestBody, TrackedStream};
 
-/// Maximum number of headers, or trailers, of an answer.
+/// Maximum number of headers or trailers of an answer.
 const MAX_HEADERS: usize = 128;
-/// Maximum size of the memory that is taken for a body before it has come, in bytes.
+/// Maximum size of the buffer allocated for a body before it arrives, in bytes.
 const MAX_PREALLOCATION: usize = 256 * 1024;
 
-/// A connection that carries one exchange at a time.
+/// Connection that carries one exchange at a time.
 pub(super) struct Connection {
-    /// Runtime on which it was made.
+    /// Runtime on which the connection was created.
     runtime: runtime::Id,
     sender: SendRequest<RequestBody>,
     driver: Driver,
     progress: Arc<ExchangeProgress>,
-    /// Set if another request may follow the answer that is read.
+    /// Set if another request may follow the current answer.
     is_reusable: bool,
 }
 
-/// The half of a connection that does its I/O.
+/// I/O half of a connection.
 struct Driver {
     connection: http1::Connection<TokioIo<TrackedStream>, RequestBody>,
     has_ended: bool,
 }
 
-/// A failed exchange.
+/// Failed exchange.
 #[derive(Debug)]
 pub(super) struct ExchangeError {
     pub(super) fault: Http1Error,
-    /// Set if not one byte of the request has left.
+    /// Set if not a byte of the request was sent.
     pub(super) unsent: bool,
 }
 
@@ -101,20 +102,20 @@ impl Connection {
         self.runtime == runtime
     }
 
-    /// Returns `true` if another request can be sent: a server that says anything unasked, even that it closes the
-    /// connection, has ended it.
+    /// Returns `true` if another request can be sent. Any unsolicited byte of the server, even a notice that it closes
+    /// the connection, has ended it.
     pub(super) fn is_ready(&mut self) -> bool {
         let driving = poll_fn(|cx| {
             self.driver.drive(cx);
             Poll::Ready(())
         });
-        // A task that has used up its budget would not see what is there.
+        // A task without coop budget would not see received bytes.
         let _ = pin!(unconstrained(driving)).poll(&mut noop_context());
         !self.driver.has_ended && self.sender.is_ready()
     }
 
-    /// Sends a request and reads the head of its answer, which may come before all of the request has left. The body is
-    /// taken when the first byte of the request leaves.
+    /// Sends a request and reads the head of its answer, which may arrive before the whole request was sent. The body
+    /// is taken when the first byte of the request is sent.
     pub(super) async fn exchange(
         &mut self,
         request: Request<()>,
@@ -123,7 +124,7 @@ impl Connection {
         self.progress.reset();
         let method = request.method().clone();
         let request = request.map(|()| RequestBody::new(body.clone(), Arc::clone(&self.progress)));
-        // The channel to the other half would use up the budget of the task, and then wake nobody.
+        // The channel to the I/O future would use up the coop budget of the task, and then wake nobody.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
         let answer = poll_fn(|cx| {
             self.driver.drive(cx);
@@ -131,7 +132,7 @@ impl Connection {
                 *body = Bytes::new();
             }
             match answer.as_mut().poll(&mut noop_context()) {
-                // It may have had no budget to take the request back.
+                // The I/O future may have lacked the budget to return the request.
                 Poll::Pending if self.driver.has_ended => Poll::Ready(None),
                 answer => answer.map(Some),
             }
@@ -139,7 +140,7 @@ impl Connection {
         .await;
         let unsent = !self.progress.has_begun();
         let answer = match answer {
-            // It answers something else.
+            // The answer belongs to something else.
             Some(Ok(_)) if unsent => Err(self.ended()),
             Some(Ok(answer)) => {
                 self.progress.note_head();
@@ -151,8 +152,8 @@ impl Connection {
         answer.map_err(|fault| ExchangeError { fault, unsent })
     }
 
-    /// Refuses an answer whose framing may be understood in two ways (RFC 9112, section 6), and finds whether another
-    /// request may follow it.
+    /// Refuses an answer with ambiguous framing (RFC 9112, section 6), and determines whether another request may
+    /// follow it.
     fn check_framing(&mut self, method: &Method, answer: &Response<Incoming>) -> Result<(), Http1Error> {
         let malformed = |text: &str| Err(Http1Error::Malformed(text.to_owned()));
         let (status, headers) = (answer.status(), answer.headers());
@@ -170,22 +171,23 @@ impl Connection {
         };
         let mut lengths = tokens(headers, &header::CONTENT_LENGTH);
         let is_doubtful = if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-            // A body that must not be there would be read as the next answer.
+            // A body that is not allowed would be read as the next answer.
             *method != Method::HEAD && (is_coded || lengths.any(|length| length != b"0"))
         } else {
-            // What stands between us and the server may have counted by the other of the two.
+            // A proxy on the way may have used the other of the two lengths.
             is_coded && lengths.next().is_some()
         };
         let is_last = closes(answer);
         self.is_reusable = !is_last && !is_doubtful;
         if is_last && status.as_u16() >= 300 {
-            // It is about to close the connection: what it does not read would break what it has written.
+            // The server is about to close the connection: bytes that it does not read would reset the connection and
+            // destroy the answer.
             self.progress.abandon();
         }
         Ok(())
     }
 
-    /// Reads the next piece of a body; `None` at its end.
+    /// Reads the next chunk of a body. Returns `None` at its end.
     pub(super) fn poll_chunk(
         &mut self,
         body: &mut Incoming,
@@ -197,7 +199,7 @@ impl Connection {
                 Poll::Ready(None) => return Poll::Ready(Ok(None)),
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(self.fault(&error))),
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Anything else is trailers, which say nothing.
+                    // Other frames are trailers, which are ignored.
                     if let Ok(data) = frame.into_data() {
                         return Poll::Ready(Ok(Some(data)));
                     }
@@ -212,13 +214,13 @@ impl Connection {
         }
     }
 
-    /// Reads the rest of a body of `length` bytes into one piece.
+    /// Reads the rest of a body of `length` bytes into one buffer.
     pub(super) async fn whole(&mut self, body: &mut Incoming, length: usize) -> Result<Bytes, Http1Error> {
         let first = poll_fn(|cx| self.poll_chunk(body, cx)).await?.unwrap_or_default();
         if first.len() == length {
             return Ok(first);
         }
-        // A server may promise more than it sends.
+        // A server may announce more than it sends.
         let mut whole = BytesMut::with_capacity(length.min(MAX_PREALLOCATION));
         whole.extend_from_slice(&first);
         drop(first);
@@ -228,7 +230,7 @@ impl Connection {
         Ok(whole.freeze())
     }
 
-    /// Waits until all of the request has left. The answer is read and dropped meanwhile: a server may write all of it
+    /// Waits until the whole request was sent. Reads and drops the answer meanwhile, since a server may write all of it
     /// before it reads on.
     pub(super) fn poll_sent(
         &mut self,
@@ -249,9 +251,9 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends an exchange, and returns `true` if another one can follow: if nothing of this one is left.
+    /// Ends an exchange. Returns `true` if another one can follow, because nothing of this one is left.
     pub(super) fn finish_exchange(&mut self, body: &mut Incoming) -> bool {
-        // What a server may send behind an answer that was found: the end of a stream.
+        // Maximum number of chunks after the response was found: the end of an event stream.
         const FEW: usize = 4;
         if !self.is_reusable {
             return false;
@@ -261,7 +263,7 @@ impl Connection {
                 match self.poll_chunk(body, cx) {
                     Poll::Ready(Ok(Some(_))) => {}
                     Poll::Ready(Ok(None)) => {
-                        // So that the waker of the last caller is not kept.
+                        // Drops the waker of the last caller.
                         self.driver.drive(cx);
                         return Poll::Ready(true);
                     }
@@ -270,13 +272,13 @@ impl Connection {
             }
             Poll::Ready(false)
         });
-        // A task that has used up its budget would not see what is there.
+        // A task without coop budget would not see received bytes.
         let is_read = pin!(unconstrained(reading)).poll(&mut noop_context()) == Poll::Ready(true);
         self.progress.reset();
         is_read && !self.driver.has_ended && self.sender.is_ready()
     }
 
-    /// The fault of an exchange whose connection has ended.
+    /// Error of an exchange whose connection has ended.
     fn ended(&self) -> Http1Error {
         Http1Error::Ended(if !self.progress.has_begun() {
             "before the request"
@@ -302,7 +304,7 @@ impl Connection {
 }
 
 impl Driver {
-    /// Lets hyper read and write what is there. What goes wrong is reported by the request or by the body of its answer.
+    /// Lets hyper read and write. Errors are reported by the request or by the body of its answer.
     fn drive(&mut self, cx: &mut Context<'_>) {
         self.has_ended = self.has_ended || Pin::new(&mut self.connection).poll(cx).is_ready();
     }
@@ -317,7 +319,7 @@ fn closes<B>(answer: &Response<B>) -> bool {
     has("close") || (answer.version() == Version::HTTP_10 && !has("keep-alive"))
 }
 
-/// The members of the lists that the headers of one name have.
+/// Elements of the comma-separated lists in all headers of one name.
 fn tokens<'a>(headers: &'a HeaderMap, name: &'a header::HeaderName) -> impl Iterator<Item = &'a [u8]> {
     let values = headers.get_all(name).into_iter();
     values

@@ -1,4 +1,4 @@
-//! Connections over TCP: what the kernel holds, and when.
+//! Tests over TCP: buffers of the kernel and their timing.
 
 use rustix::{
     io::Errno,
@@ -12,7 +12,7 @@ use tokio::{
 use super::*;
 use crate::http::client::byte_stream::CheckedSocket;
 
-/// A connection over TCP, and the server's end of it.
+/// Creates a connection over TCP. Also returns the server's end.
 async fn connected() -> (Connection, TcpStream) {
     let (stream, server) = pair().await;
     (over(stream).await, server)
@@ -35,7 +35,7 @@ fn post() -> Request<()> {
     Request::post("/").body(()).unwrap()
 }
 
-/// Reads the head of a request off a server's end.
+/// Reads the head of a request at the server's end.
 async fn read_head(server: &mut TcpStream) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -43,7 +43,7 @@ async fn read_head(server: &mut TcpStream) {
     }
 }
 
-/// An exchange without bodies, after which the connection can be used again.
+/// Runs an exchange without bodies, after which the connection can be reused.
 async fn exchange(connection: &mut Connection, server: &mut TcpStream) {
     let answering = async {
         read_head(server).await;
@@ -85,7 +85,7 @@ async fn large_requests_and_answers_arrive_whole() {
             let mut all = vec![0; LENGTH];
             server.read_exact(&mut all).await.unwrap();
             while !sent.is_unique() {
-                // What has left is not kept for the answer.
+                // Sent bytes are not kept for the answer.
                 tokio::task::yield_now().await;
             }
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
@@ -117,14 +117,14 @@ async fn large_requests_and_answers_arrive_whole() {
     }
 }
 
-/// Blocks until something has come over a connection, without letting the runtime know.
+/// Blocks until bytes have arrived, without letting the runtime notice.
 fn arrived(socket: &std::os::fd::OwnedFd) {
     while recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) == Err(Errno::AGAIN) {
         std::thread::yield_now();
     }
 }
 
-/// Neither the reactor, which has not run, nor a task without budget stands in the way of what came unasked.
+/// Unsolicited bytes are detected even if the reactor has not run or the task has no coop budget.
 #[tokio::test]
 async fn a_connection_is_over_when_something_came_unasked() {
     for unasked in [
@@ -163,21 +163,21 @@ async fn a_connection_is_over_when_something_came_unasked() {
     }
 }
 
-/// Bytes that arrive before the request has begun to leave answer something else: the request can be made elsewhere.
+/// Bytes that arrive before the request was begun belong to something else: the request can be sent elsewhere.
 #[tokio::test]
 async fn an_answer_to_nothing_is_none() {
     let (stream, mut server) = pair().await;
     let socket = rustix::io::dup(&stream).unwrap();
     let mut connection = over(stream).await;
-    // Nobody reads, so that nothing more leaves.
+    // The server does not read, so no more can be sent.
     let filler = [0; 64 * 1024];
     let mut n_full = 0;
     while n_full < 100 {
-        // The last room is taken a byte at a time.
+        // The last room is filled byte by byte.
         let length = if n_full == 0 { filler.len() } else { 1 };
         match send(&socket, &filler[..length], SendFlags::DONTWAIT) {
             Err(Errno::AGAIN) => n_full += 1,
-            // What is on the way makes room for more when it arrives.
+            // Bytes in transit make room when they arrive.
             sent => n_full = sent.map(|_| 0).unwrap(),
         }
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Answers in all pieces that they may come in.
+//! Tests of answers that are split at every position.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::*;
 
-/// A server that answers the first byte it gets with pieces, one for each read, and then closes the connection or says nothing
-/// more.
+/// Server that answers the first byte it receives with scripted pieces, one for each read, and then closes the
+/// connection or stays silent.
 struct Script {
     pieces: VecDeque<Vec<u8>>,
     ends: bool,
@@ -66,7 +66,7 @@ enum Came {
         body: String,
         is_reusable: bool,
     },
-    /// The rest is waited for.
+    /// Still waiting for the rest.
     Nothing,
     Ended(&'static str),
     Malformed(String),
@@ -80,7 +80,7 @@ fn answer(status: u16, body: &str, is_reusable: bool) -> Came {
     }
 }
 
-/// Makes an exchange with a server that answers with these pieces.
+/// Runs an exchange with a server that answers with these pieces.
 fn read(method: &Method, pieces: &[&[u8]], ends: bool) -> Came {
     let script = Script {
         pieces: pieces
@@ -97,13 +97,13 @@ fn read(method: &Method, pieces: &[&[u8]], ends: bool) -> Came {
         tokio::select! {
             biased;
             came = try_read(method, script) => came,
-            // Everything that is there has been read before.
+            // All available bytes have been read before.
             () = quiet() => Came::Nothing,
         }
     })
 }
 
-/// Ends after more polls than any exchange here has steps.
+/// Ends after more polls than any exchange in these tests needs.
 async fn quiet() {
     for _ in 0..512 {
         tokio::task::yield_now().await;
@@ -138,7 +138,7 @@ async fn try_read(method: &Method, script: Script) -> Came {
     }
 }
 
-/// Answers as servers write them, and what is read.
+/// Answers as servers write them, with the expected outcome.
 fn answers() -> Vec<(&'static str, Came)> {
     vec![
         (
@@ -150,12 +150,12 @@ fn answers() -> Vec<(&'static str, Came)> {
             answer(200, "hi", true),
         ),
         ("HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n", answer(200, "", true)),
-        // The next answer is not this one's.
+        // The next answer does not belong to this exchange.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhiHTTP",
             answer(200, "hi", false),
         ),
-        // Every server's own way to close.
+        // Variants of closing the connection.
         (
             "HTTP/1.1 200 OK\r\nconnection: Keep-Alive, Close\r\ncontent-length: 1\r\n\r\nx",
             answer(200, "x", false),
@@ -168,12 +168,12 @@ fn answers() -> Vec<(&'static str, Came)> {
             "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n\r\nx",
             answer(200, "x", true),
         ),
-        // No body, whatever the head says.
+        // Statuses without a body, whatever the head says.
         (
             "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
             answer(204, "", true),
         ),
-        // One that may come all the same would be the next answer.
+        // A body that is sent nevertheless would be the next answer.
         (
             "HTTP/1.1 204 No Content\r\ncontent-length: 9\r\n\r\n",
             answer(204, "", false),
@@ -183,19 +183,19 @@ fn answers() -> Vec<(&'static str, Came)> {
             answer(304, "", false),
         ),
         ("HTTP/1.1 304 Not Modified\r\n\r\n", answer(304, "", true)),
-        // An empty line that belongs to the answer before.
+        // An empty line that belongs to the previous answer.
         (
             "\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx",
             answer(200, "x", true),
         ),
-        // The end of a line as some servers write it.
+        // Line end without CR, as some servers write it.
         ("HTTP/1.1 200 OK\ncontent-length: 1\n\nx", answer(200, "x", true)),
         // Interim answers.
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n",
             answer(202, "", true),
         ),
-        // Lengths that agree.
+        // Repeated lengths that agree.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 1, 1\r\ncontent-length: 1\r\n\r\nx",
             answer(200, "x", true),
@@ -217,7 +217,7 @@ fn answers() -> Vec<(&'static str, Came)> {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\nrest",
             answer(200, "x", false),
         ),
-        // Both: the chunks count, and the connection is not trusted any further.
+        // Both length and chunks: the chunks count, and the connection is not reused.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
             answer(200, "x", false),
@@ -259,7 +259,7 @@ fn an_answer_that_is_cut_off_is_none() {
             match read(&Method::POST, &[&text.as_bytes()[..at]], true) {
                 Came::Ended("before it answered") => assert_eq!(at, 0, "{text:?}"),
                 Came::Ended("in the middle of its answer") => {}
-                // What was cut off did not belong to it.
+                // The truncated part did not belong to it.
                 Came::Answer {
                     body, is_reusable, ..
                 } => assert!(body == whole && !is_reusable, "{at} of {text:?}"),
@@ -301,7 +301,7 @@ fn answers_that_may_be_read_in_two_ways_are_refused() {
         chunks("x\r\n"),
         chunks("-1\r\n"),
         chunks("fffffffffffffffff\r\n"),
-        // No digit is not zero.
+        // A missing digit is not zero.
         chunks("\r\n\r\n"),
         chunks("5\r\nhello\r\n\r\n\r\n"),
         chunks(";x\r\n\r\n"),
@@ -310,7 +310,7 @@ fn answers_that_may_be_read_in_two_ways_are_refused() {
         chunks("+1\r\nx\r\n0\r\n\r\n"),
         chunks("0x1\r\nx\r\n0\r\n\r\n"),
         chunks("1 1\r\nx\r\n0\r\n\r\n"),
-        // Readers disagree where such lines end.
+        // Readers disagree about the end of such lines.
         chunks("5;\nhello\r\n0\r\n\r\n"),
         chunks("5\nhello\r\n0\r\n\r\n"),
         chunks("1\r\nxy\r\n"),
@@ -326,7 +326,7 @@ fn answers_that_may_be_read_in_two_ways_are_refused() {
         let start: String = text.chars().take(80).collect();
         assert!(matches!(came, Came::Malformed(_)), "{start:?}: {came:?}");
     }
-    // As many as there may be.
+    // The maximum number of headers.
     let most = head(
         &format!("{}content-length: 0\r\n", "a: b\r\n".repeat(MAX_HEADERS - 1)),
         "",
@@ -343,7 +343,7 @@ fn an_answer_to_head_has_no_body() {
     assert_eq!(read(&Method::HEAD, &[text], false), answer(200, "", true));
 }
 
-/// A byte at a time costs a step for each byte, and not one for each byte before it.
+/// Receiving byte by byte costs one step for each byte, and not one for each byte before it.
 #[test]
 fn heads_and_trailers_may_come_a_byte_at_a_time() {
     let long = |kib: usize| format!("a: {}\r\n", "b".repeat(kib * 1024));
@@ -361,7 +361,7 @@ fn heads_and_trailers_may_come_a_byte_at_a_time() {
 proptest! {
     #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(9112), ..ProptestConfig::default() })]
 
-    /// Whatever a server sends is the same however it was cut.
+    /// The outcome does not depend on how the answer is split.
     #[test]
     fn any_bytes_in_any_pieces(
         head in prop::sample::select(vec![
@@ -387,7 +387,7 @@ proptest! {
         prop_assert_eq!(read(&Method::POST, &pieces, ends), whole, "{:?}", text);
     }
 
-    /// RFC 9112, section 7.1: a size has a digit, and its line ends with CR LF.
+    /// RFC 9112, section 7.1: a chunk size has a digit, and its line ends with CR LF.
     #[test]
     fn any_line_before_a_chunk(line in "[0-9aF;x \t\r\n\0+\"]{0,9}", length in prop::sample::select(vec![0, 1, 15, 16, 17])) {
         let text = format!("{}{line}\r\n", "0".repeat(length));

@@ -1,11 +1,12 @@
-//! Connections to one server, kept for the next request.
+//! Connection pool of one server.
 //!
-//! Whoever makes a request over HTTP/1.1 drives its connection too, see [`super::http1`]. A task for each connection, as a
-//! general client has it, is woken for every request and wakes the caller for every answer, and that costs more than the
-//! exchange itself. HTTP/2 has one connection for all requests and a task for it; only `https://` servers are asked for it.
+//! The caller of an HTTP/1.1 request also drives its connection, see [`super::http1`]. With a task for each connection,
+//! as in general clients, every request wakes the task and every answer wakes the caller, which costs more than the
+//! exchange itself. HTTP/2 uses one connection with a task for all requests; it is negotiated with `https://` servers
+//! only.
 //!
-//! A connection is used on the runtime that it was made on, whose reactor tells what comes over it: on another one, every
-//! answer would come from a thread that has to be woken first, or never, when nobody drives that runtime any more.
+//! A connection is used on the runtime that created it, whose reactor reports its events. On another one every answer
+//! would first have to wake a thread of the old runtime, or would never arrive if that runtime is no longer driven.
 
 use std::{
     error::Error as StdError,
@@ -38,47 +39,47 @@ use super::{
 };
 use crate::{ClientError, ClientErrorKind};
 
-/// Time for which a connection without a request is kept, at least.
+/// Minimum time for which an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
-/// Number of connections without a request that are kept.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 256;
-/// Maximum time to set up TCP, and to set up TLS.
+/// Maximum time for the TCP connection, and for the TLS handshake.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Headers of one request.
 pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 
-/// The connections to one server.
+/// Connection pool of one server.
 pub(crate) struct Pool {
     connector: HttpConnector,
     tls: Option<Tls>,
     server: Uri,
-    /// The form of `server` that HTTP/1.1 sends: a path alone.
+    /// Form of `server` that HTTP/1.1 sends: only the path.
     target: Uri,
-    /// Headers of every request, with the one that names the host over HTTP/1.1.
+    /// Headers of every request, including `Host` over HTTP/1.1.
     headers: HeaderMap,
-    /// Set if that one is configured, so that it is sent over HTTP/2 as well.
+    /// Set if `Host` is configured, so that it is also sent over HTTP/2.
     has_own_host: bool,
     idle: Mutex<Vec<IdleConnection>>,
     shared: Mutex<Option<Http2Connection>>,
-    /// Task that closes connections which are not used any more.
+    /// Task that closes unused connections.
     sweeper: Mutex<Option<AbortHandle>>,
 }
 
-/// TLS to one server.
+/// TLS settings of one server.
 struct Tls {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
-/// A connection of HTTP/1.1 that waits for a request.
+/// Idle HTTP/1.1 connection.
 struct IdleConnection {
     connection: Box<Connection>,
-    /// Set by the sweeper, and gone with the next use.
+    /// Set by the sweeper. Using the connection removes it from the pool.
     is_stale: bool,
 }
 
-/// A connection of HTTP/2.
+/// HTTP/2 connection.
 struct Http2Connection {
     runtime: runtime::Id,
     sender: http2::SendRequest<RequestBody>,
@@ -86,21 +87,21 @@ struct Http2Connection {
     is_stale: bool,
 }
 
-/// A connection that a request can be made on.
+/// Connection that can send a request.
 enum Checkout {
     Http1(Box<Connection>),
     Http2(http2::SendRequest<RequestBody>),
 }
 
-/// Reason why there is no answer, or no more of it.
+/// Error of a request without a complete answer.
 pub(crate) struct TransportError {
-    /// Set if no byte of the request has left.
+    /// Set if not a byte of the request was sent.
     pub(crate) unsent: bool,
     pub(crate) error: ClientError,
 }
 
 impl Pool {
-    /// A pool without connections, which speaks TLS if `tls` says how.
+    /// Creates an empty pool. Uses TLS if `tls` is set.
     pub(super) fn new(
         connector: HttpConnector,
         tls: Option<ClientConfig>,
@@ -129,7 +130,7 @@ impl Pool {
         }))
     }
 
-    /// Makes a request.
+    /// Sends a request.
     pub(super) async fn send(
         self: &Arc<Self>,
         method: Method,
@@ -141,7 +142,7 @@ impl Pool {
             let is_new = known.is_none();
             let usable = match known {
                 Some(usable) => usable,
-                // Rare, and large.
+                // Boxed: rare, and large.
                 None => Box::pin(self.connect()).await?,
             };
             match usable {
@@ -149,7 +150,7 @@ impl Pool {
                     let request = self.request(&method, &headers, true);
                     match connection.exchange(request, &mut body).await {
                         Ok(answer) => return Ok(HttpResponse::over(connection, answer, Arc::clone(self))),
-                        // The server has closed it in the meantime, and nothing was sent.
+                        // The server has closed the idle connection meanwhile, and nothing was sent.
                         Err(ExchangeError { unsent: true, .. }) if !is_new => {}
                         Err(ExchangeError { fault, unsent }) => {
                             let error = ClientError::from(fault).with_sent(!unsent);
@@ -162,7 +163,7 @@ impl Pool {
                     let request = request.map(|()| RequestBody::new(body.clone(), Arc::default()));
                     match Box::pin(sender.try_send_request(request)).await {
                         Ok(answer) => return Ok(HttpResponse::shared(answer)),
-                        // The server has closed it in the meantime.
+                        // The server has closed the connection meanwhile.
                         Err(error) if error.message().is_some() && !is_new => {
                             *self.shared.lock() = None;
                         }
@@ -182,7 +183,7 @@ impl Pool {
         }
     }
 
-    /// A request without its body. HTTP/1.1 names the host in a header and the rest in the first line.
+    /// Builds a request without its body. HTTP/1.1 sends the host in a header and only the path in the request line.
     fn request(&self, method: &Method, own: &Headers, is_http1: bool) -> Request<()> {
         let mut request = Request::new(());
         *request.method_mut() = method.clone();
@@ -239,7 +240,7 @@ impl Pool {
         Ok(Checkout::Http2(sender))
     }
 
-    /// Starts the sweeper, unless there is one: it ends with the runtime on which it was started.
+    /// Starts the sweeper unless it is running. It ends with its runtime.
     fn ensure_sweeper(self: &Arc<Self>) {
         let mut sweeper = self.sweeper.lock();
         if sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -247,7 +248,7 @@ impl Pool {
         }
     }
 
-    /// Takes the connection of this runtime that was used last, so that those which are too many grow old.
+    /// Takes the most recently used connection of this runtime, so that surplus connections become stale.
     fn take(&self) -> Option<Checkout> {
         let here = Handle::current().id();
         let mut idle = self.idle.lock();
@@ -255,7 +256,7 @@ impl Pool {
             return Some(Checkout::Http1(idle.remove(last).connection));
         }
         drop(idle);
-        // Without TLS there is none.
+        // HTTP/2 is used with TLS only.
         self.tls.as_ref()?;
         let mut shared = self.shared.lock();
         let shared = shared.as_mut().filter(|shared| shared.runtime == here)?;
@@ -263,7 +264,7 @@ impl Pool {
         Some(Checkout::Http2(shared.sender.clone())).filter(|_| !shared.sender.is_closed())
     }
 
-    /// Keeps a connection for the next request.
+    /// Returns a connection to the pool.
     pub(super) fn put_back(&self, connection: Box<Connection>) {
         let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE {
@@ -274,7 +275,7 @@ impl Pool {
         }
     }
 
-    /// Closes what has not been used since the last time, and what the server has closed.
+    /// Closes connections that were not used since the last sweep, or were closed by the server.
     fn sweep(&self) {
         let mut old = Vec::new();
         let mut idle = self.idle.lock();
@@ -301,7 +302,7 @@ impl Tls {
     fn new(mut configuration: ClientConfig, server: &Uri) -> Result<Self, ClientError> {
         configuration.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let host = server.host().unwrap_or_default();
-        // An IPv6 address stands in brackets in a URL alone.
+        // Only a URL encloses an IPv6 address in brackets.
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(|error| {
             let kind = ClientErrorKind::Invalid(
@@ -316,7 +317,7 @@ impl Tls {
     }
 }
 
-/// Sweeps until the pool is gone.
+/// Sweeps until the pool is dropped.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         sleep(IDLE_TIMEOUT).await;
@@ -327,7 +328,7 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-/// The error of a request for which no connection was made.
+/// Error of a request without a connection.
 fn unreachable_server(error: impl StdError + Send + Sync + 'static) -> TransportError {
     let kind = ClientErrorKind::Unreachable(innermost(&error));
     TransportError {
@@ -336,7 +337,7 @@ fn unreachable_server(error: impl StdError + Send + Sync + 'static) -> Transport
     }
 }
 
-/// Text of the innermost cause of an error: the library's own words are "client error (SendRequest)".
+/// Message of the innermost cause: the library's own message is "client error (SendRequest)".
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

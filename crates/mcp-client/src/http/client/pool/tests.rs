@@ -1,4 +1,4 @@
-//! Requests over a pool: plain, over TLS, and over HTTP/2, with one suite.
+//! Tests of the pool over plain HTTP, TLS and HTTP/2, with one suite.
 
 use std::{
     convert::Infallible,
@@ -29,12 +29,12 @@ enum Speaks {
 
 const ALL: [Speaks; 3] = [Speaks::Plain, Speaks::Tls(b"http/1.1"), Speaks::Tls(b"h2")];
 
-/// A server that answers with what it was sent, and counts its connections.
+/// Server that echoes requests and counts its connections.
 struct Server {
     address: SocketAddr,
     n_connections: Arc<AtomicUsize>,
     certificate: CertifiedKey<rcgen::KeyPair>,
-    /// Ends its connections when it is dropped.
+    /// Ends its connections on drop.
     task: AbortHandle,
 }
 
@@ -100,7 +100,7 @@ impl Server {
         }
     }
 
-    /// A pool for this server, which trusts its certificate.
+    /// Creates a pool for this server that trusts its certificate.
     fn pool(&self, speaks: Speaks, host: &str) -> Arc<Pool> {
         let tls = (speaks != Speaks::Plain).then(|| {
             let mut roots = RootCertStore::empty();
@@ -205,7 +205,7 @@ async fn requests_at_a_time_have_connections_of_their_own_but_over_http_2() {
             };
             assert_eq!(body(&mut answer).await, sent);
         }
-        // The first one was left before its body was read.
+        // The first response was dropped before its body was read.
         let n_connections = server.n_connections.load(Ordering::SeqCst);
         match speaks {
             Speaks::Tls(b"h2") => assert_eq!(n_connections, 1),
@@ -214,7 +214,7 @@ async fn requests_at_a_time_have_connections_of_their_own_but_over_http_2() {
     }
 }
 
-/// No request is lost on a connection that the server has closed: it is made on a new one, or fails before it is sent.
+/// No request is lost on a connection that the server has closed: it is sent on a new one, or fails unsent.
 #[tokio::test]
 async fn a_server_that_has_gone_is_sent_nothing() {
     for speaks in ALL {
@@ -227,12 +227,12 @@ async fn a_server_that_has_gone_is_sent_nothing() {
         assert_eq!(body(&mut answer).await, sent);
         drop(answer);
         server.task.abort();
-        // Until the task has gone with its connections.
+        // Wait until the task is gone with its connections.
         while TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
         let failed = post(&pool, &sent).await;
-        // HTTP/2 is read by a task, which may not have run.
+        // The task of an HTTP/2 connection may not have run yet.
         let is_shared = speaks == Speaks::Tls(b"h2");
         assert!(failed.is_err_and(|error| error.unsent || is_shared), "{speaks:?}");
     }
@@ -250,7 +250,7 @@ async fn a_certificate_of_somebody_else_is_refused() {
         assert!(failed.is_err_and(
             |error| error.unsent && matches!(error.error.kind(), ClientErrorKind::Unreachable(_))
         ));
-        // Its certificate is for the address alone.
+        // The certificate is valid for the address only.
         let failed = post(&server.pool(*speaks, "localhost"), &Bytes::new()).await;
         assert!(failed.is_err_and(
             |error| error.unsent && matches!(error.error.kind(), ClientErrorKind::Unreachable(_))
