@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub struct IndexedJson {
     raw: RawJson,
-    seen: MemberIndex,
+    member_index: MemberIndex,
 }
 
 /// Maximum number of members in the index.
@@ -52,13 +52,13 @@ struct MemberSpan {
 
 /// Visitor that builds both indexes during validation.
 struct IndexingVisitor {
-    seen: MemberIndex,
+    member_index: MemberIndex,
     builder: ValueIndexBuilder,
 }
 
 impl ScanVisitor for IndexingVisitor {
     fn visit_member(&mut self, span: Span) {
-        self.seen.add(span);
+        self.member_index.add(span);
     }
 
     fn min_large(&self) -> usize {
@@ -119,18 +119,21 @@ impl IndexedJson {
     pub fn parse(text: impl Into<Bytes>, limits: JsonLimits) -> Result<Self, JsonError> {
         let text = text_of(text.into())?;
         let mut visitor = IndexingVisitor {
-            seen: MemberIndex::default(),
+            member_index: MemberIndex::default(),
             builder: ValueIndexBuilder::for_length(text.len()),
         };
         validate_with(&text, limits, &mut visitor)?;
-        let IndexingVisitor { mut seen, builder } = visitor;
+        let IndexingVisitor {
+            mut member_index,
+            builder,
+        } = visitor;
         let (raw, before) = RawJson::from_validated(text, builder);
         if before > 0 {
-            for place in &mut seen.first {
+            for place in &mut member_index.first {
                 place.shift(before);
             }
         }
-        Ok(Self { raw, seen })
+        Ok(Self { raw, member_index })
     }
 
     /// The text without its index.
@@ -142,12 +145,12 @@ impl IndexedJson {
     /// Members of an object, like [`RawJson::parts`]. Empty for other values.
     pub fn parts(&self) -> impl Iterator<Item = (Cow<'_, str>, TextPart<'_>)> {
         let text = self.raw.as_str();
-        let noted = self.seen.all(text);
-        let mut looked_for = noted.is_none().then(|| Parts::new(&self.raw));
-        let mut noted = noted.unwrap_or_default().iter().enumerate();
-        iter::from_fn(move || match noted.next() {
-            Some((index, place)) => Some(part(&self.raw, text, self.seen.span(index, *place))),
-            None => looked_for.as_mut()?.next(),
+        let indexed = self.member_index.all(text);
+        let mut parts = indexed.is_none().then(|| Parts::new(&self.raw));
+        let mut indexed = indexed.unwrap_or_default().iter().enumerate();
+        iter::from_fn(move || match indexed.next() {
+            Some((index, place)) => Some(part(&self.raw, text, self.member_index.span(index, *place))),
+            None => parts.as_mut()?.next(),
         })
     }
 }

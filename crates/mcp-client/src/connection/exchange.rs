@@ -111,6 +111,6 @@ impl Exchange {
 /// reported it already.
 pub(crate) fn catch_panic(hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-        tracing::warn!("a hook of a caller panicked");
+        tracing::warn!("a callback panicked");
     }
 }

@@ -115,7 +115,7 @@ impl Connection {
                 Err(incomplete(method, "is longer than allowed"))
             }
             Some(ListTruncation::Pages) => Err(incomplete(method, "has more pages than allowed")),
-            Some(ListTruncation::RepeatedCursor) => Err(incomplete(method, "has a cursor twice")),
+            Some(ListTruncation::RepeatedCursor) => Err(incomplete(method, "repeats a cursor")),
         }
     }
 
@@ -147,8 +147,8 @@ impl Connection {
             let array = array.ok_or_else(|| {
                 ClientError::protocol(format!("the result of `{method}` has no list `{key}`")).with_sent(true)
             })?;
-            if let Some(of_page) = time_to_live(&page).filter(|_| is_modern) {
-                listed.ttl = Some(listed.ttl.map_or(of_page, |ttl| ttl.min(of_page)));
+            if let Some(page_ttl) = time_to_live(&page).filter(|_| is_modern) {
+                listed.ttl = Some(listed.ttl.map_or(page_ttl, |ttl| ttl.min(page_ttl)));
             }
             if let Some(cut) = append_entries(&array, limits, bytes, &mut listed.entries) {
                 break Some(cut);

@@ -83,7 +83,7 @@ impl ServerInfo {
             Ok(revision) if revision.era() == Era::Legacy => Ok(Self::from_result(revision, result)),
             _ => {
                 let detail = format!(
-                    "the server opens the connection with revision `{}`",
+                    "the server opened the connection with the unsupported revision `{}`",
                     excerpt(&version)
                 );
                 Err(ClientError::new(ClientErrorKind::Unsupported(detail)))
@@ -108,7 +108,7 @@ impl ServerInfo {
         match known.into_iter().max() {
             Some(revision) => Ok(Self::from_result(revision, result)),
             None => Err(ClientError::new(ClientErrorKind::Unsupported(format!(
-                "the server speaks none of our revisions, only {}",
+                "the server supports none of the client's revisions, only {}",
                 excerpt(&supported.join(", "))
             )))),
         }

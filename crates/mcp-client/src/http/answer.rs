@@ -48,7 +48,7 @@ pub(super) async fn read_answer(
             .take(MAX_EXCERPT)
             .collect();
         return Err(ClientError::protocol(format!(
-            "the answer is neither JSON nor a stream of events but `{shown}`"
+            "unexpected content type `{shown}`, expected JSON or an event stream"
         )));
     }
     if is_json {
@@ -92,7 +92,7 @@ fn is_json_type(essence: &str) -> bool {
 
 /// Reads a body up to the limit.
 async fn collect(answer: &mut HttpResponse, limit: usize) -> Result<Bytes, ClientError> {
-    if answer.left().is_some_and(|left| left > limit as u64) {
+    if answer.remaining().is_some_and(|left| left > limit as u64) {
         return Err(ClientError::new(ClientErrorKind::TooLarge { limit }));
     }
     if let Some(whole) = answer.whole().await? {
@@ -137,11 +137,9 @@ fn read_json(
                 return finish(response, exchange);
             }
             shared.router.stats.unmatched.add();
-            Err(ClientError::protocol(
-                "the server answered another request than the one it was sent",
-            ))
+            Err(ClientError::protocol("the response belongs to another request"))
         }
-        Ok(_) => Err(ClientError::protocol("the body is a message but no answer")),
+        Ok(_) => Err(ClientError::protocol("the body is a message but not a response")),
         Err(error) if *error.kind() == ParseErrorKind::Batch && shared.session().takes_batches() => {
             let mut search = AnswerSearch {
                 id,
@@ -150,11 +148,11 @@ fn read_json(
                 n_others: 0,
             };
             let outcome = search.take(body);
-            outcome.unwrap_or_else(|| Err(ClientError::protocol("the body is a batch without the answer")))
+            outcome.unwrap_or_else(|| Err(ClientError::protocol("the batch does not contain the response")))
         }
         Err(error) => {
             shared.router.stats.garbage.add();
-            Err(ClientError::protocol("the answer is no valid message").with_source(error))
+            Err(ClientError::protocol("the response is not a valid message").with_source(error))
         }
     }
 }
@@ -328,7 +326,7 @@ impl AnswerSearch<'_> {
                 self.shared.router.stats.garbage.add();
                 if error.id().and_then(integer).or_else(|| id_in_head(text)) == Some(self.id) {
                     return Some(Err(
-                        ClientError::protocol("the answer is no valid message").with_source(error)
+                        ClientError::protocol("the response is not a valid message").with_source(error)
                     ));
                 }
             }

@@ -88,7 +88,7 @@ impl HttpShared {
         if self.session().generation != generation {
             return Ok(());
         }
-        tracing::debug!("the server no longer knows the session: opening another");
+        tracing::debug!("the session has expired, opening another");
         let params = self.initialize.get().cloned().into();
         let id = self.next_id();
         let exchange = Exchange::new(RequestOptions::default());

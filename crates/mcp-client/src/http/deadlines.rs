@@ -229,12 +229,12 @@ mod tests {
         assert_eq!(ended(7).await, 67);
         // Progress extends a registered deadline.
         let exchange = exchange(10);
-        let told = async {
+        let progress = async {
             sleep(Duration::from_secs(6)).await;
             exchange.report_progress(raw_json::RawJson::object());
         };
         let work = pin!(never());
-        let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), told);
+        let (ended, ()) = tokio::join!(deadlines.run(&exchange, work), progress);
         assert!(ended.is_err(), "it never answers");
         assert_eq!(start.elapsed().as_secs(), 67 + 16);
         // Finished work leaves no deadline behind.

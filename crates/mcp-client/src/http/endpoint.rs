@@ -45,8 +45,7 @@ impl HttpEndpoint {
 
     fn with_schemes(url: &str, schemes: [&str; 2]) -> Result<Self, ClientError> {
         let invalid = |detail: &str| ClientError::new(ClientErrorKind::Invalid(detail.to_owned()));
-        let url =
-            Url::parse(url).map_err(|error| invalid("the server's URL is not valid").with_source(error))?;
+        let url = Url::parse(url).map_err(|error| invalid("invalid server URL").with_source(error))?;
         if !schemes.contains(&url.scheme()) || url.host().is_none() {
             let [plain, secure] = schemes;
             return Err(invalid(&format!(
@@ -81,14 +80,14 @@ impl HttpEndpoint {
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
         let invalid = || {
             ClientError::new(ClientErrorKind::Invalid(format!(
-                "the header `{}` is not valid",
+                "invalid header `{}`",
                 name.escape_debug()
             )))
         };
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
         if FRAMING.contains(&name) {
             return Err(ClientError::new(ClientErrorKind::Invalid(format!(
-                "the header `{name}` cannot be set: the client sets what frames a message"
+                "the header `{name}` cannot be set: the client controls the framing of messages"
             ))));
         }
         let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;

@@ -119,11 +119,11 @@ async fn keep_modern_stream(shared: &HttpShared) {
         };
         let again = async {
             // A server that refused is asked again only for another filter.
-            let Some(StreamEnd { retry: asked, .. }) = ended else {
+            let Some(StreamEnd { retry, .. }) = ended else {
                 return pending().await;
             };
             pause = stream_backoff::next_pause(pause, start);
-            sleep(asked.unwrap_or_default().clamp(pause, stream_backoff::MAX)).await;
+            sleep(retry.unwrap_or_default().clamp(pause, stream_backoff::MAX)).await;
             // Changes since the end of the stream are unknown.
             shared.router.notifier.all_changed();
             state = StreamState::Reopened;

@@ -25,7 +25,7 @@ impl MirroredTools {
     /// protocol requires.
     pub(super) fn update(&self, tools: Vec<RawJson>) -> Vec<RawJson> {
         let mut mirrored = HashMap::new();
-        let mut kept = Vec::with_capacity(tools.len());
+        let mut callable = Vec::with_capacity(tools.len());
         for tool in tools {
             match mirrored_in(&tool) {
                 Ok(arguments) => {
@@ -33,20 +33,20 @@ impl MirroredTools {
                     if let Some(name) = name.filter(|_| !arguments.is_empty()) {
                         mirrored.insert(name, arguments);
                     }
-                    kept.push(tool);
+                    callable.push(tool);
                 }
                 Err(reason) => {
                     let name = tool.get("name").and_then(|name| name.string());
                     tracing::warn!(
                         tool = name,
                         reason,
-                        "left out a tool whose `x-mcp-header` is not valid"
+                        "ignored a tool with an invalid `x-mcp-header`"
                     );
                 }
             }
         }
         *self.0.write() = Arc::new(mirrored);
-        kept
+        callable
     }
 
     /// Adds the headers that mirror the arguments of a call.

@@ -209,7 +209,7 @@ async fn run_post_queue(shared: &Arc<HttpShared>, mut messages: mpsc::Receiver<B
         let shared = Arc::clone(shared);
         posts.spawn(async move {
             if let Err(error) = shared.notify(message, method::CANCELLED).await {
-                tracing::debug!(%error, "a message to the server was lost");
+                tracing::debug!(%error, "failed to post a message to the server");
             }
         });
     }

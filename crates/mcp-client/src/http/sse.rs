@@ -94,7 +94,7 @@ impl EventReader {
             return Err(answer::refusal(answer, None).await);
         }
         if !answer.is_event_stream() {
-            return Err(ClientError::protocol("the server opens no stream of events"));
+            return Err(ClientError::protocol("the server did not open an event stream"));
         }
         let mut events = Self {
             answer,
@@ -111,21 +111,21 @@ impl EventReader {
         let SseItem::Event(event) = self.next().await? else {
             return Err(ClientError::protocol("the first event is too large"));
         };
-        let place = str::from_utf8(&event.data)
+        let url = str::from_utf8(&event.data)
             .ok()
-            .filter(|place| event.event.as_deref() == Some("endpoint") && !place.trim().is_empty())
-            .and_then(|place| base.join(place.trim()).ok());
-        let place = place.ok_or_else(|| ClientError::protocol("the first event names no endpoint"))?;
-        if has_user(&place) {
+            .filter(|url| event.event.as_deref() == Some("endpoint") && !url.trim().is_empty())
+            .and_then(|url| base.join(url.trim()).ok());
+        let url = url.ok_or_else(|| ClientError::protocol("the first event names no endpoint"))?;
+        if has_user(&url) {
             Err(ClientError::protocol(
                 "the server names an endpoint with a user or a password",
             ))
-        } else if place.origin() != base.origin() {
+        } else if url.origin() != base.origin() {
             Err(ClientError::protocol(
                 "the server names an endpoint of another origin",
             ))
         } else {
-            Ok(place)
+            Ok(url)
         }
     }
 
@@ -161,7 +161,7 @@ impl EventReader {
                     failed.send((id, error)).await.is_err()
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the stream of the server has ended");
+                    tracing::debug!(%error, "the event stream has ended");
                     true
                 }
             };
@@ -204,7 +204,7 @@ impl Poster {
                     post.abort();
                 }
                 if let Err(error) = post(&self.client, frame, None, self.limit).await {
-                    tracing::debug!(%error, "a message to the server was lost");
+                    tracing::debug!(%error, "failed to post a message to the server");
                 }
             }
         }

@@ -25,7 +25,7 @@ pub(crate) struct Descendants {
     mark: String,
     leader: Mutex<Option<Process>>,
     /// Handles of the known descendants by process id. A handle refers to one process, even if its id is reused.
-    found: Mutex<BTreeMap<i32, OwnedFd>>,
+    handles: Mutex<BTreeMap<i32, OwnedFd>>,
 }
 
 /// Identity of a process: an id may be reused, an id with a start time is not.
@@ -48,7 +48,7 @@ impl Descendants {
         Self {
             mark: format!("{:016x}{:016x}", random(), random()),
             leader: Mutex::default(),
-            found: Mutex::default(),
+            handles: Mutex::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Descendants {
     pub(crate) fn record(&self) {
         let leader = *self.leader.lock();
         if let Some(leader) = leader {
-            self.found.lock().extend(outside_group(leader));
+            self.handles.lock().extend(outside_group(leader));
         }
     }
 
@@ -82,7 +82,7 @@ impl Descendants {
     /// afterwards the parents that lead to them are gone.
     pub(crate) fn signal(&self, signal: Signal) {
         self.record();
-        for process in self.found.lock().values() {
+        for process in self.handles.lock().values() {
             // Fails if the process has ended, as intended.
             let _ = pidfd_send_signal(process, signal);
         }
@@ -92,7 +92,7 @@ impl Descendants {
     pub(crate) fn finish(&self) {
         *self.leader.lock() = None;
         self.signal(Signal::KILL);
-        self.found.lock().clear();
+        self.handles.lock().clear();
         for _ in 0..MAX_ROUNDS {
             if !self.kill_marked() {
                 return;

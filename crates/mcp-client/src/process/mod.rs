@@ -65,12 +65,12 @@ pub(crate) struct ProcessHandle {
 struct Group {
     id: Pid,
     descendants: Descendants,
-    gone: AtomicBool,
+    is_gone: AtomicBool,
 }
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        if !self.gone.load(Ordering::SeqCst) {
+        if !self.is_gone.load(Ordering::SeqCst) {
             self.descendants.signal(signal);
             // Fails if no process is left, as intended.
             let _ = kill_process_group(self.id, signal);
@@ -79,7 +79,7 @@ impl Group {
 
     /// Kills the remaining processes after the leader was reaped. Afterwards the id may be reused. Blocks briefly.
     fn finish(&self) {
-        if !self.gone.swap(true, Ordering::SeqCst) {
+        if !self.is_gone.swap(true, Ordering::SeqCst) {
             let _ = kill_process_group(self.id, Signal::KILL);
             self.descendants.finish();
         }
@@ -101,13 +101,13 @@ impl Process {
         let (Some(id), Some(stdin), Some(stdout), Some(stderr)) =
             (id, child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(ClientError::closed("the child has ended before it began"));
+            return Err(ClientError::closed("the process ended immediately"));
         };
         descendants.set_leader(id);
         let group = Arc::new(Group {
             id,
             descendants,
-            gone: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
         });
         let (stop, stopped) = watch::channel(Stop::No);
         let (exited, exit) = watch::channel(None);
@@ -232,11 +232,11 @@ async fn supervise(
     mut stop: watch::Receiver<Stop>,
     grace: Duration,
 ) -> Option<ExitStatus> {
-    let asked = tokio::select! {
+    let requested = tokio::select! {
         status = child.wait() => return status.ok(),
-        asked = stop.wait_for(|stop| *stop > Stop::No) => asked.map_or(Stop::Now, |stop| *stop),
+        requested = stop.wait_for(|stop| *stop > Stop::No) => requested.map_or(Stop::Now, |stop| *stop),
     };
-    if asked == Stop::Orderly {
+    if requested == Stop::Orderly {
         for signal in [None, Some(Signal::TERM)] {
             if let Some(signal) = signal {
                 group.signal(signal);

@@ -96,7 +96,7 @@ impl Log {
                 tracing::debug!(
                     server = self.name,
                     lines = self.suppressed,
-                    "stderr lines left out"
+                    "stderr lines suppressed"
                 );
             }
             (self.second, self.lines, self.suppressed) = (Instant::now(), 0, 0);

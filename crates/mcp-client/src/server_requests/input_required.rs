@@ -90,7 +90,7 @@ impl Connection {
                 .collect();
             next = Some(input.retry_params(params.as_ref(), &answers));
         }
-        Err(unsupported("the server does not stop asking for input"))
+        Err(unsupported("the server requires input in too many rounds"))
     }
 
     async fn answers<'a>(
@@ -98,16 +98,14 @@ impl Connection {
         input: &'a InputRequiredResult,
     ) -> Result<Vec<(&'a str, RawJson)>, ClientError> {
         if input.requests.len() > MAX_REQUESTS {
-            return Err(unsupported(
-                "the server asks for more input than is given at once",
-            ));
+            return Err(unsupported("the server requires too many inputs at once"));
         }
         let mut answers = Vec::with_capacity(input.requests.len());
         for (name, request) in &input.requests {
             let answer = self.options().handlers.answer(request.clone()).ok_or_else(|| {
                 let method: String = request.method.escape_debug().take(100).collect();
                 unsupported(&format!(
-                    "the server asks for `{method}`, which this client does not offer"
+                    "the server requires `{method}`, which this client does not support"
                 ))
             })?;
             answers.push((name.as_str(), answer.await.map_err(input_refused)?));
@@ -117,7 +115,7 @@ impl Connection {
 }
 
 fn input_refused(error: RpcError) -> ClientError {
-    unsupported("the input that the server asks for was not given").with_source(error)
+    unsupported("the input that the server requires was refused").with_source(error)
 }
 
 /// The request has not run: a server that requires input has done nothing yet, or keeps it in its state.

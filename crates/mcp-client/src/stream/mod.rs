@@ -72,11 +72,11 @@ impl StreamLink {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             loop {
-                let told = tokio::select! {
-                    told = failures.recv() => told,
+                let failure = tokio::select! {
+                    failure = failures.recv() => failure,
                     () = shared.closed() => return,
                 };
-                let Some((id, error)) = told else { return };
+                let Some((id, error)) = failure else { return };
                 shared.fail(id, error);
             }
         });
@@ -99,7 +99,7 @@ impl StreamLink {
         let is_small = frame.len() <= BATCH_BYTES;
         let (call, answer) = Call::new(id, frame, Exchange::new(options), method == method::INITIALIZE);
         let call = Arc::new(call);
-        let is_alone = self.shared.register(&call)?;
+        let is_only = self.shared.register(&call)?;
         let mut waiting = PendingCall {
             link: self,
             call,
@@ -109,7 +109,7 @@ impl StreamLink {
             cancels: method != method::INITIALIZE && method != method::DISCOVER,
             is_active: true,
         };
-        let written = is_alone && is_small && self.outbox.try_write(&waiting.call, &self.shared);
+        let written = is_only && is_small && self.outbox.try_write(&waiting.call, &self.shared);
         if !written
             && let Err(PushError::Full(frame)) = self.outbox.push(Outgoing::Call(Arc::clone(&waiting.call)))
         {

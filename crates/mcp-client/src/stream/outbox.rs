@@ -197,15 +197,15 @@ impl SinkGuard<'_> {
         let Some(sink) = &mut self.sink else { return };
         let mut sink = Pin::new(sink);
         let mut cx = Context::from_waker(Waker::noop());
-        let mut left = frame;
-        while !left.is_empty() {
-            match sink.as_mut().poll_write(&mut cx, left) {
-                Poll::Ready(Ok(length @ 1..)) => left = &left[length..],
+        let mut remaining = frame;
+        while !remaining.is_empty() {
+            match sink.as_mut().poll_write(&mut cx, remaining) {
+                Poll::Ready(Ok(length @ 1..)) => remaining = &remaining[length..],
                 _ => break,
             }
         }
-        if !left.is_empty() || !matches!(sink.poll_flush(&mut cx), Poll::Ready(Ok(()))) {
-            self.unwritten = Some(left.to_vec());
+        if !remaining.is_empty() || !matches!(sink.poll_flush(&mut cx), Poll::Ready(Ok(()))) {
+            self.unwritten = Some(remaining.to_vec());
         }
     }
 }

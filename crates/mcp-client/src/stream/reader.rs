@@ -77,8 +77,8 @@ impl Reader {
             return self.shared.close(error.clone(), Stop::Orderly);
         }
         let reason = match (ended, self.shared.process()) {
-            (ReadEnd::Unhealthy, _) => "the server writes lines that are no messages".to_owned(),
-            (ReadEnd::Endless, _) => "the server writes a line without end".to_owned(),
+            (ReadEnd::Unhealthy, _) => "the server wrote too many lines that are not messages".to_owned(),
+            (ReadEnd::Endless, _) => "the server wrote an endless line".to_owned(),
             (_, Some(process)) => process.exit_description().await,
             (ReadEnd::Eof, None) => "the server closed the connection".to_owned(),
             (ReadEnd::Failed(error), None) => format!("cannot read from the server: {error}"),
@@ -222,7 +222,7 @@ impl Reader {
                 None => {}
             }
             self.shared.router.stats.unmatched.add();
-            tracing::debug!("an answer to no request that is under way");
+            tracing::debug!("response to no request in progress");
             return;
         };
         if call.opens {
@@ -242,10 +242,10 @@ impl Reader {
     fn garbage(&mut self, call: Option<&Call>, error: ParseError) {
         self.shared.router.stats.garbage.add();
         self.garbage_left = self.garbage_left.saturating_sub(1);
-        tracing::debug!(%error, "a line of the server is no message");
+        tracing::debug!(%error, "received a line that is not a message");
         if let Some(call) = call {
             call.finish(Err(
-                ClientError::protocol("the answer is no valid message").with_source(error)
+                ClientError::protocol("the response is not a valid message").with_source(error)
             ));
         }
     }
@@ -264,7 +264,7 @@ impl Reader {
             Some(id) => self.shared.remove(id).into_iter().collect(),
             None => self.shared.remove_all_sent(),
         };
-        tracing::debug!(calls = calls.len(), "a line of the server is too long");
+        tracing::debug!(calls = calls.len(), "received an oversize line");
         for call in calls {
             call.finish(Err(ClientError::new(ClientErrorKind::TooLarge {
                 limit: self.limit,

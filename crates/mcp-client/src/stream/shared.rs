@@ -86,12 +86,12 @@ impl Shared {
 
     /// Registers a call, unless the connection is closed. Returns `true` if it is the only one.
     pub(super) fn register(&self, call: &Arc<Call>) -> Result<bool, ClientError> {
-        let (deadline, noted) = (call.exchange.deadline(), Arc::clone(call));
+        let (deadline, registered) = (call.exchange.deadline(), Arc::clone(call));
         let mut pending = self.pending();
         if let Some((error, _)) = &pending.closed {
             return Err(error.clone().with_sent(false));
         }
-        pending.calls.insert(call.id, noted);
+        pending.calls.insert(call.id, registered);
         if pending.next_deadline.is_none_or(|next| deadline < next) {
             pending.next_deadline = Some(deadline);
             self.earlier_deadline.notify_one();

@@ -44,7 +44,7 @@ impl Upstream {
                 false
             }
             Err(error) => {
-                tracing::debug!(%error, "the era of a server could not be found out anew");
+                tracing::debug!(%error, "cannot detect the era of the server");
                 false
             }
         }
@@ -59,7 +59,7 @@ impl Inner {
             return false;
         }
         let era = connection.server().era();
-        tracing::info!(?era, "a server speaks another era of the protocol by now");
+        tracing::info!(?era, "the server has changed its protocol era");
         supervision.server = Some(connection.server().clone());
         supervision.era = Some(era);
         supervision.enter(Phase::Ready { connection });

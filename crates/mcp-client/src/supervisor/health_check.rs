@@ -57,7 +57,7 @@ fn verdict(name: &str, result: &RawJson) -> Result<(), ClientError> {
         return Err(unhealthy(name, &text));
     }
     if is("resultType", r#""input_required""#) {
-        return Err(unhealthy(name, "it asks for more than its arguments"));
+        return Err(unhealthy(name, "it requires more input than its arguments"));
     }
     Ok(())
 }

@@ -92,7 +92,7 @@ impl Supervision {
 
     /// Detects that the connection has closed since the last check, or that a start was aborted.
     pub(super) fn detect_end(&mut self) {
-        let gone = match &self.phase {
+        let ended = match &self.phase {
             Phase::Ready { connection } if connection.is_closed() => {
                 Some((connection.close_reason(), connection.stderr_tail()))
             }
@@ -103,7 +103,7 @@ impl Supervision {
             }
             _ => None,
         };
-        if let Some(((error, since), stderr)) = gone {
+        if let Some(((error, since), stderr)) = ended {
             self.record_failure(&error, stderr, since);
         }
     }

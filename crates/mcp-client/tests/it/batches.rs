@@ -186,13 +186,13 @@ async fn batches_come_over_http_in_every_form() {
         assert_eq!(connection.stats().garbage, 1);
     }
     for (body, expected) in [
-        (format!("[{PING}]"), "the body is a batch without the answer"),
-        ("[]".to_owned(), "the body is a batch without the answer"),
+        (format!("[{PING}]"), "the batch does not contain the response"),
+        ("[]".to_owned(), "the batch does not contain the response"),
         (
             r#"[[{"id":ID,"result":{}}]]"#.to_owned(),
-            "the body is a batch without the answer",
+            "the batch does not contain the response",
         ),
-        (r#"[{"id":ID,"result":{}}"#.to_owned(), "no valid message"),
+        (r#"[{"id":ID,"result":{}}"#.to_owned(), "not a valid message"),
     ] {
         let (_server, connection) = serving(move |seen| json(&about(seen, &body)), None).await;
         let error = connection.request("tools/call", None, within(30)).await;

@@ -198,7 +198,7 @@ async fn answers_that_cannot_be_trusted() {
                 panic!("{start:?}: {error:?}");
             };
             assert!(
-                text.contains("no valid HTTP/1.1") && error.was_sent(),
+                text.contains("invalid HTTP/1.1") && error.was_sent(),
                 "{start:?}: {text}"
             );
             call(&connection, within(20)).await.unwrap();

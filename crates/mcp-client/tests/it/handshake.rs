@@ -186,7 +186,7 @@ async fn lists_without_end() {
     let many = format!(r#"{{"tools":[{}1]}}"#, "1,".repeat(20));
     let padded = format!(r#"{{"tools":[],"nextCursor":"N","_meta":"{}"}}"#, "x".repeat(300));
     for (page, expected) in [
-        (r#"{"tools":[1],"nextCursor":"same"}"#, "has a cursor twice"),
+        (r#"{"tools":[1],"nextCursor":"same"}"#, "repeats a cursor"),
         (r#"{"tools":[1],"nextCursor":"N"}"#, "has more pages than allowed"),
         (long.as_str(), "is longer than allowed"),
         (many.as_str(), "is longer than allowed"),

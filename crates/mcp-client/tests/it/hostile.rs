@@ -241,7 +241,7 @@ async fn garbage_without_end_closes_the_connection() {
     let error = pending.await.unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the connection is closed: the server writes lines that are no messages"
+        "the connection is closed: the server wrote too many lines that are not messages"
     );
     assert!(connection.is_closed());
     assert_eq!(connection.stats().garbage, 2998);

@@ -255,18 +255,18 @@ async fn rounds_of_input() {
 #[tokio::test(start_paused = true)]
 async fn input_that_is_not_given() {
     for (wanted, expected) in [
-        (WANTED, "which this client does not offer"),
+        (WANTED, "which this client does not support"),
         (
             r#"{"resultType":"input_required","requestState":"for ever"}"#,
-            "does not stop asking",
+            "in too many rounds",
         ),
         (
             r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}"#,
-            "was not given",
+            "was refused",
         ),
         (
             r#"{"resultType":"input_required","inputRequests":{"a":7}}"#,
-            "which this client does not offer",
+            "which this client does not support",
         ),
     ] {
         let (mut options, _gate) = with_handlers(EraChoice::Modern, 10);

@@ -49,7 +49,7 @@ fn in_last_word(bytes: &[u8], at: usize) -> usize {
 pub(crate) struct SpecialBytes<'a> {
     bytes: &'a [u8],
     /// Offset up to which the text is examined, in whole blocks.
-    seen: usize,
+    scanned: usize,
     /// Bit set of the special bytes of the last block. The first byte has the lowest bit.
     marks: u64,
 }
@@ -60,7 +60,7 @@ impl<'a> SpecialBytes<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
-            seen: 0,
+            scanned: 0,
             marks: 0,
         }
     }
@@ -68,19 +68,19 @@ impl<'a> SpecialBytes<'a> {
     /// Returns the same as [`end_of_plain`]. `start` must be greater than the offset returned before.
     #[inline(always)]
     pub(crate) fn next_from(&mut self, start: usize) -> usize {
-        if start < self.seen {
-            self.marks &= u64::MAX << (Self::BLOCK - (self.seen - start));
+        if start < self.scanned {
+            self.marks &= u64::MAX << (Self::BLOCK - (self.scanned - start));
         } else {
-            (self.seen, self.marks) = (start, 0);
+            (self.scanned, self.marks) = (start, 0);
         }
         while self.marks == 0 {
-            let Some(block) = chunk(self.bytes, self.seen) else {
-                return in_words(self.bytes, self.seen);
+            let Some(block) = chunk(self.bytes, self.scanned) else {
+                return in_words(self.bytes, self.scanned);
             };
             self.marks = block_bits(block);
-            self.seen += Self::BLOCK;
+            self.scanned += Self::BLOCK;
         }
-        self.seen - Self::BLOCK + self.marks.trailing_zeros() as usize
+        self.scanned - Self::BLOCK + self.marks.trailing_zeros() as usize
     }
 }
 

@@ -187,7 +187,7 @@ impl AsyncRead for TrackedStream {
     ) -> Poll<io::Result<()>> {
         let n_received = self.progress.n_received.load(Relaxed);
         if n_received >= MAX_HEAD && !self.progress.has_head.load(Relaxed) {
-            let text = "its head is larger than 16 KiB";
+            let text = "head larger than 16 KiB";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
         }
         let before = buf.filled().len();

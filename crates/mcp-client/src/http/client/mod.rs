@@ -39,10 +39,7 @@ impl HttpClient {
             return Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())));
         }
         let uri: Uri = url.as_str().parse().map_err(|error: http::uri::InvalidUri| {
-            ClientError::new(ClientErrorKind::Invalid(
-                "the server's URL is not valid".to_owned(),
-            ))
-            .with_source(error)
+            ClientError::new(ClientErrorKind::Invalid("invalid server URL".to_owned())).with_source(error)
         })?;
         let is_secure = url.scheme() == "https";
         let tls = is_secure.then(tls::configuration).transpose()?;
@@ -73,7 +70,9 @@ impl HttpClient {
             // Compression was not requested, and the size of the decompressed body would be unbounded.
             Some(_) => Err(TransportError {
                 unsent: false,
-                error: ClientError::protocol("the server compressed its answer although it was not asked to"),
+                error: ClientError::protocol(
+                    "the server compressed its response although compression was not requested",
+                ),
             }),
         }
     }

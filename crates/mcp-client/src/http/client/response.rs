@@ -55,7 +55,7 @@ impl HttpResponse {
     }
 
     /// Number of remaining bytes of the body, if known.
-    pub(crate) fn left(&self) -> Option<u64> {
+    pub(crate) fn remaining(&self) -> Option<u64> {
         self.response.body().size_hint().exact()
     }
 
@@ -95,7 +95,7 @@ impl HttpResponse {
 
     /// Reads the whole body into one buffer. Returns `None` if its length is unknown.
     pub(crate) async fn whole(&mut self) -> Result<Option<Bytes>, ClientError> {
-        let length = self.left().and_then(|length| usize::try_from(length).ok());
+        let length = self.remaining().and_then(|length| usize::try_from(length).ok());
         let (Some(length), Some((connection, _))) = (length, &mut self.over) else {
             return Ok(None);
         };

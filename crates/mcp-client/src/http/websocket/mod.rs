@@ -111,11 +111,10 @@ fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError>
     let reserved = |name: &&HeaderName| name.as_str().starts_with("sec-websocket-");
     if let Some(name) = endpoint.headers.keys().find(reserved) {
         return Err(invalid(format!(
-            "the header `{name}` cannot be set: the client sets what opens a WebSocket"
+            "the header `{name}` cannot be set: the client controls the handshake"
         )));
     }
-    let unusable =
-        |error: http::Error| invalid("the server's URL is not valid".to_owned()).with_source(error);
+    let unusable = |error: http::Error| invalid("invalid server URL".to_owned()).with_source(error);
     let uri: Uri = endpoint
         .url
         .as_str()
@@ -127,7 +126,7 @@ fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError>
     } else {
         "http"
     };
-    let place = Uri::builder()
+    let address = Uri::builder()
         .scheme(scheme)
         .authority(authority)
         .path_and_query(uri.path_and_query().map_or("/", PathAndQuery::as_str))
@@ -149,7 +148,7 @@ fn handshake(endpoint: &HttpEndpoint) -> Result<(Uri, Request<()>), ClientError>
         header::SEC_WEBSOCKET_PROTOCOL,
         HeaderValue::from_static(SUBPROTOCOL),
     );
-    Ok((place, request))
+    Ok((address, request))
 }
 
 /// Converts an answer that refuses the handshake into an error.
@@ -188,7 +187,7 @@ fn fault_error(fault: Fault, limit: usize) -> ClientError {
         Fault::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
             ClientError::closed("the server closed the connection")
         }
-        fault => ClientError::closed(format!("the server speaks no valid WebSocket: {fault}")),
+        fault => ClientError::closed(format!("invalid WebSocket message from the server: {fault}")),
     }
 }
 
@@ -256,7 +255,7 @@ impl Receiver {
                     }
                 }
                 Some(Ok(Message::Binary(_) | Message::Frame(_))) => {
-                    let reason = "the server sent a binary message, which MCP does not know";
+                    let reason = "the server sent a binary message, but MCP uses text messages only";
                     return ended(ClientError::closed(reason), CloseCode::Unsupported);
                 }
                 // Pings are answered when the next message is read.

@@ -23,6 +23,6 @@ pub(crate) async fn open(
     _: &HttpEndpoint,
     _: &ConnectionOptions,
 ) -> Result<(DuplexStream, Bridge), ClientError> {
-    let detail = "this build was made without WebSocket (feature `websocket`)";
+    let detail = "this build does not support WebSocket (feature `websocket`)";
     Err(ClientError::new(ClientErrorKind::Invalid(detail.to_owned())))
 }

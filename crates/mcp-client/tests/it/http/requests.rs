@@ -222,11 +222,11 @@ async fn odd_answers() {
             |_| json(r#"{"id":999,"result":{}}"#),
             Protocol("another request"),
         ),
-        ("bad JSON", |_| json("{"), Protocol("no valid message")),
+        ("bad JSON", |_| json("{"), Protocol("not a valid message")),
         (
             "a batch",
             |seen| json(&about(seen, r#"[{"id":ID,"result":{}}]"#)),
-            Protocol("no valid message"),
+            Protocol("not a valid message"),
         ),
         (
             "HTML",
@@ -246,7 +246,7 @@ async fn odd_answers() {
         (
             "a broken answer",
             |seen| stream(&about(seen, "data: {\"id\":ID,\"result\":{]}\n\n")),
-            Protocol("no valid message"),
+            Protocol("not a valid message"),
         ),
         (
             "a fault",
@@ -844,7 +844,7 @@ fn endpoints_that_are_none() {
     // Callers cannot control where a message ends.
     for name in ["Content-Length", "transfer-encoding", "connection"] {
         let error = endpoint.clone().header(name, "1").unwrap_err();
-        assert!(error.to_string().contains("frames a message"), "{error}");
+        assert!(error.to_string().contains("controls the framing"), "{error}");
     }
     let endpoint = endpoint.header("x-key", "hidden").unwrap();
     assert!(!format!("{endpoint:?}").contains("hidden"));

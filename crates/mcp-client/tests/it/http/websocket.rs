@@ -282,12 +282,12 @@ async fn servers_that_misbehave() {
         ("oversize", "larger than 65536 bytes"),
         ("a length that is a lie", "larger than 65536 bytes"),
         ("oversize in fragments", "larger than 65536 bytes"),
-        ("masked", "no valid WebSocket"),
-        ("compressed", "no valid WebSocket"),
-        ("no text", "no valid WebSocket"),
-        ("an unknown frame", "no valid WebSocket"),
-        ("a long ping", "no valid WebSocket"),
-        ("a continuation of nothing", "no valid WebSocket"),
+        ("masked", "invalid WebSocket"),
+        ("compressed", "invalid WebSocket"),
+        ("no text", "invalid WebSocket"),
+        ("an unknown frame", "invalid WebSocket"),
+        ("a long ping", "invalid WebSocket"),
+        ("a continuation of nothing", "invalid WebSocket"),
     ] {
         let server = server(Era::Legacy).await;
         let connection = open(&server.url, EraChoice::Legacy).await.unwrap();
@@ -373,7 +373,7 @@ async fn handshakes_that_fail() {
         // The key of another handshake.
         (
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-protocol: mcp\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
-            |kind| matches!(kind, ClientErrorKind::Closed(said) if said.contains("no valid WebSocket")),
+            |kind| matches!(kind, ClientErrorKind::Closed(said) if said.contains("invalid WebSocket")),
         ),
         ("SSH-2.0-OpenSSH_9.2\r\n\r\n", |kind| {
             matches!(kind, ClientErrorKind::Closed(_))

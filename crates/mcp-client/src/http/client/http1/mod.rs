@@ -64,9 +64,9 @@ pub(super) struct ExchangeError {
 pub(super) enum Http1Error {
     #[error("{0}")]
     Io(io::Error),
-    #[error("the answer is no valid HTTP/1.1: {0}")]
+    #[error("invalid HTTP/1.1 response: {0}")]
     Malformed(String),
-    #[error("the server closed it {0}")]
+    #[error("the server closed the connection {0}")]
     Ended(&'static str),
 }
 
@@ -158,16 +158,16 @@ impl Connection {
         let malformed = |text: &str| Err(Http1Error::Malformed(text.to_owned()));
         let (status, headers) = (answer.status(), answer.headers());
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            return malformed("it changes the protocol, which was not asked for");
+            return malformed("unrequested switch of the protocol");
         }
         if status.as_u16() >= 600 {
-            return malformed("its status is none");
+            return malformed("invalid status");
         }
         let mut codings = tokens(headers, &header::TRANSFER_ENCODING);
         let is_coded = match (codings.next(), codings.next()) {
             (None, _) => false,
             (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => true,
-            _ => return malformed("its transfer coding is not `chunked`"),
+            _ => return malformed("transfer coding other than `chunked`"),
         };
         let mut lengths = tokens(headers, &header::CONTENT_LENGTH);
         let is_doubtful = if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
@@ -314,7 +314,7 @@ impl Driver {
 fn closes<B>(answer: &Response<B>) -> bool {
     let has = |option: &str| {
         let mut options = tokens(answer.headers(), &header::CONNECTION);
-        options.any(|said| said.eq_ignore_ascii_case(option.as_bytes()))
+        options.any(|name| name.eq_ignore_ascii_case(option.as_bytes()))
     };
     has("close") || (answer.version() == Version::HTTP_10 && !has("keep-alive"))
 }

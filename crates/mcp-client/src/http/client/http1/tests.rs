@@ -60,20 +60,20 @@ impl AsyncWrite for Script {
 
 /// Outcome of an exchange.
 #[derive(Debug, Clone, PartialEq)]
-enum Came {
+enum Outcome {
     Answer {
         status: u16,
         body: String,
         is_reusable: bool,
     },
     /// Still waiting for the rest.
-    Nothing,
+    Pending,
     Ended(&'static str),
     Malformed(String),
 }
 
-fn answer(status: u16, body: &str, is_reusable: bool) -> Came {
-    Came::Answer {
+fn answer(status: u16, body: &str, is_reusable: bool) -> Outcome {
+    Outcome::Answer {
         status,
         body: body.to_owned(),
         is_reusable,
@@ -81,7 +81,7 @@ fn answer(status: u16, body: &str, is_reusable: bool) -> Came {
 }
 
 /// Runs an exchange with a server that answers with these pieces.
-fn read(method: &Method, pieces: &[&[u8]], ends: bool) -> Came {
+fn read(method: &Method, pieces: &[&[u8]], ends: bool) -> Outcome {
     let script = Script {
         pieces: pieces
             .iter()
@@ -96,9 +96,9 @@ fn read(method: &Method, pieces: &[&[u8]], ends: bool) -> Came {
     runtime.block_on(async {
         tokio::select! {
             biased;
-            came = try_read(method, script) => came,
+            outcome = try_read(method, script) => outcome,
             // All available bytes have been read before.
-            () = quiet() => Came::Nothing,
+            () = quiet() => Outcome::Pending,
         }
     })
 }
@@ -110,7 +110,7 @@ async fn quiet() {
     }
 }
 
-async fn try_read(method: &Method, script: Script) -> Came {
+async fn try_read(method: &Method, script: Script) -> Outcome {
     let mut connection = Connection::new(script, Arc::default()).await.unwrap();
     let request = Request::builder().method(method).uri("/").body(()).unwrap();
     let mut status = 0;
@@ -127,19 +127,19 @@ async fn try_read(method: &Method, script: Script) -> Came {
     }
     .await;
     match done {
-        Ok((body, mut incoming)) => Came::Answer {
+        Ok((body, mut incoming)) => Outcome::Answer {
             status,
             body: String::from_utf8_lossy(&body).into_owned(),
             is_reusable: connection.finish_exchange(&mut incoming),
         },
-        Err(Http1Error::Malformed(why)) => Came::Malformed(why),
-        Err(Http1Error::Ended(when)) => Came::Ended(when),
+        Err(Http1Error::Malformed(why)) => Outcome::Malformed(why),
+        Err(Http1Error::Ended(when)) => Outcome::Ended(when),
         Err(Http1Error::Io(error)) => panic!("{error}"),
     }
 }
 
 /// Answers as servers write them, with the expected outcome.
-fn answers() -> Vec<(&'static str, Came)> {
+fn answers() -> Vec<(&'static str, Outcome)> {
     vec![
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
@@ -238,8 +238,8 @@ fn answers_are_read_however_they_arrive() {
         );
         for at in 0..bytes.len() {
             let (before, after) = bytes.split_at(at);
-            let came = read(&Method::POST, &[before, after], false);
-            assert_eq!(came, expected, "cut at {at}: {text:?}");
+            let outcome = read(&Method::POST, &[before, after], false);
+            assert_eq!(outcome, expected, "cut at {at}: {text:?}");
         }
     }
     let until_close = b"HTTP/1.1 200 OK\r\n\r\nuntil the end";
@@ -252,15 +252,15 @@ fn answers_are_read_however_they_arrive() {
 #[test]
 fn an_answer_that_is_cut_off_is_none() {
     for (text, expected) in answers() {
-        let Came::Answer { body: whole, .. } = expected else {
+        let Outcome::Answer { body: whole, .. } = expected else {
             continue;
         };
         for at in 0..text.len() {
             match read(&Method::POST, &[&text.as_bytes()[..at]], true) {
-                Came::Ended("before it answered") => assert_eq!(at, 0, "{text:?}"),
-                Came::Ended("in the middle of its answer") => {}
+                Outcome::Ended("before it answered") => assert_eq!(at, 0, "{text:?}"),
+                Outcome::Ended("in the middle of its answer") => {}
                 // The truncated part did not belong to it.
-                Came::Answer {
+                Outcome::Answer {
                     body, is_reusable, ..
                 } => assert!(body == whole && !is_reusable, "{at} of {text:?}"),
                 other => panic!("{at} of {text:?}: {other:?}"),
@@ -322,9 +322,9 @@ fn answers_that_may_be_read_in_two_ways_are_refused() {
         format!("HTTP/1.1 200 OK\r\na: {}", "b".repeat(2 * MAX_HEAD)),
     ];
     for text in cases {
-        let came = read(&Method::POST, &[text.as_bytes()], false);
+        let outcome = read(&Method::POST, &[text.as_bytes()], false);
         let start: String = text.chars().take(80).collect();
-        assert!(matches!(came, Came::Malformed(_)), "{start:?}: {came:?}");
+        assert!(matches!(outcome, Outcome::Malformed(_)), "{start:?}: {outcome:?}");
     }
     // The maximum number of headers.
     let most = head(
@@ -398,7 +398,7 @@ proptest! {
             rest.len() < first.len() && (extension.is_empty() || extension.starts_with(';'))
         });
         let text = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{text}");
-        let came = read(&Method::POST, &[text.as_bytes()], false);
-        prop_assert!(is_size || matches!(came, Came::Malformed(_)), "{:?}: {:?}", text, came);
+        let outcome = read(&Method::POST, &[text.as_bytes()], false);
+        prop_assert!(is_size || matches!(outcome, Outcome::Malformed(_)), "{:?}: {:?}", text, outcome);
     }
 }

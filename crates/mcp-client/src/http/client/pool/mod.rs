@@ -213,7 +213,7 @@ impl Pool {
                 .map_err(unreachable_server);
         };
         let opening = timeout(CONNECT_TIMEOUT, tls.connector.connect(tls.name.clone(), socket));
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the server did not finish to set up TLS");
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "timeout of the TLS handshake");
         let stream = opening
             .await
             .map_err(late)
@@ -229,7 +229,7 @@ impl Pool {
         let (sender, connection) = started.map_err(unreachable_server)?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection of HTTP/2 broke");
+                tracing::debug!(%error, "HTTP/2 connection failed");
             }
         });
         *self.shared.lock() = Some(Http2Connection {
@@ -306,7 +306,7 @@ impl Tls {
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(|error| {
             let kind = ClientErrorKind::Invalid(
-                "the host of the server's URL cannot be in a certificate".to_owned(),
+                "the host of the server URL is not a valid TLS server name".to_owned(),
             );
             ClientError::new(kind).with_source(error)
         })?;

@@ -22,12 +22,12 @@ use crate::http::client::tcp_connector;
 
 /// Protocol of a test server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Speaks {
+enum Protocol {
     Plain,
     Tls(&'static [u8]),
 }
 
-const ALL: [Speaks; 3] = [Speaks::Plain, Speaks::Tls(b"http/1.1"), Speaks::Tls(b"h2")];
+const ALL: [Protocol; 3] = [Protocol::Plain, Protocol::Tls(b"http/1.1"), Protocol::Tls(b"h2")];
 
 /// Server that echoes requests and counts its connections.
 struct Server {
@@ -64,11 +64,11 @@ async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infal
 }
 
 impl Server {
-    async fn start(speaks: Speaks) -> Self {
+    async fn start(protocol: Protocol) -> Self {
         let certificate = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let acceptor = match speaks {
-            Speaks::Plain => None,
-            Speaks::Tls(protocol) => {
+        let acceptor = match protocol {
+            Protocol::Plain => None,
+            Protocol::Tls(protocol) => {
                 let key = PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
                 let provider = Arc::new(aws_lc_rs::default_provider());
                 let mut settings = ServerConfig::builder_with_provider(provider)
@@ -89,7 +89,7 @@ impl Server {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
-                connections.spawn(serve(stream, acceptor.clone(), speaks));
+                connections.spawn(serve(stream, acceptor.clone(), protocol));
             }
         });
         Self {
@@ -101,8 +101,8 @@ impl Server {
     }
 
     /// Creates a pool for this server that trusts its certificate.
-    fn pool(&self, speaks: Speaks, host: &str) -> Arc<Pool> {
-        let tls = (speaks != Speaks::Plain).then(|| {
+    fn pool(&self, protocol: Protocol, host: &str) -> Arc<Pool> {
+        let tls = (protocol != Protocol::Plain).then(|| {
             let mut roots = RootCertStore::empty();
             roots.add(self.certificate.cert.der().clone()).unwrap();
             ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
@@ -120,7 +120,7 @@ impl Server {
     }
 }
 
-async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, speaks: Speaks) {
+async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, protocol: Protocol) {
     let Some(acceptor) = acceptor else {
         let serving = conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(echo));
         return drop(serving.await);
@@ -129,7 +129,7 @@ async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, speaks: Speaks)
         return;
     };
     let stream = TokioIo::new(stream);
-    if speaks == Speaks::Tls(b"h2") {
+    if protocol == Protocol::Tls(b"h2") {
         let builder = conn::http2::Builder::new(TokioExecutor::new());
         drop(builder.serve_connection(stream, service_fn(echo)).await);
     } else {
@@ -159,15 +159,15 @@ async fn body(answer: &mut HttpResponse) -> Bytes {
 
 #[tokio::test]
 async fn requests_share_a_connection_one_after_the_other() {
-    for speaks in ALL {
-        let server = Server::start(speaks).await;
-        let pool = server.pool(speaks, "127.0.0.1");
+    for protocol in ALL {
+        let server = Server::start(protocol).await;
+        let pool = server.pool(protocol, "127.0.0.1");
         for length in [0, 5, 3 << 20] {
             let sent = Bytes::from(vec![b'x'; length]);
             let Ok(mut answer) = post(&pool, &sent).await else {
-                panic!("{speaks:?}")
+                panic!("{protocol:?}")
             };
-            let is_http2 = speaks == Speaks::Tls(b"h2");
+            let is_http2 = protocol == Protocol::Tls(b"h2");
             let version = if is_http2 {
                 Version::HTTP_2
             } else {
@@ -185,30 +185,30 @@ async fn requests_share_a_connection_one_after_the_other() {
             };
             assert_eq!(answer.header("x-target"), Some(&*target));
             assert_eq!(answer.header("x-host"), (!is_http2).then_some(&*authority));
-            assert!(body(&mut answer).await == sent, "{speaks:?}");
+            assert!(body(&mut answer).await == sent, "{protocol:?}");
         }
-        assert_eq!(server.n_connections.load(Ordering::SeqCst), 1, "{speaks:?}");
+        assert_eq!(server.n_connections.load(Ordering::SeqCst), 1, "{protocol:?}");
     }
 }
 
 #[tokio::test]
 async fn requests_at_a_time_have_connections_of_their_own_but_over_http_2() {
-    for speaks in ALL {
-        let server = Server::start(speaks).await;
-        let pool = server.pool(speaks, "127.0.0.1");
+    for protocol in ALL {
+        let server = Server::start(protocol).await;
+        let pool = server.pool(protocol, "127.0.0.1");
         let sent = Bytes::from_static(b"hello");
         drop(post(&pool, &sent).await);
         let (first, second) = tokio::join!(post(&pool, &sent), post(&pool, &sent));
         for answer in [first, second] {
             let Ok(mut answer) = answer else {
-                panic!("{speaks:?}")
+                panic!("{protocol:?}")
             };
             assert_eq!(body(&mut answer).await, sent);
         }
         // The first response was dropped before its body was read.
         let n_connections = server.n_connections.load(Ordering::SeqCst);
-        match speaks {
-            Speaks::Tls(b"h2") => assert_eq!(n_connections, 1),
+        match protocol {
+            Protocol::Tls(b"h2") => assert_eq!(n_connections, 1),
             _ => assert!((2..=3).contains(&n_connections), "{n_connections}"),
         }
     }
@@ -217,12 +217,12 @@ async fn requests_at_a_time_have_connections_of_their_own_but_over_http_2() {
 /// No request is lost on a connection that the server has closed: it is sent on a new one, or fails unsent.
 #[tokio::test]
 async fn a_server_that_has_gone_is_sent_nothing() {
-    for speaks in ALL {
-        let server = Server::start(speaks).await;
-        let pool = server.pool(speaks, "127.0.0.1");
+    for protocol in ALL {
+        let server = Server::start(protocol).await;
+        let pool = server.pool(protocol, "127.0.0.1");
         let sent = Bytes::from_static(b"hello");
         let Ok(mut answer) = post(&pool, &sent).await else {
-            panic!("{speaks:?}")
+            panic!("{protocol:?}")
         };
         assert_eq!(body(&mut answer).await, sent);
         drop(answer);
@@ -233,25 +233,28 @@ async fn a_server_that_has_gone_is_sent_nothing() {
         }
         let failed = post(&pool, &sent).await;
         // The task of an HTTP/2 connection may not have run yet.
-        let is_shared = speaks == Speaks::Tls(b"h2");
-        assert!(failed.is_err_and(|error| error.unsent || is_shared), "{speaks:?}");
+        let is_shared = protocol == Protocol::Tls(b"h2");
+        assert!(
+            failed.is_err_and(|error| error.unsent || is_shared),
+            "{protocol:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_certificate_of_somebody_else_is_refused() {
-    for speaks in &ALL[1..] {
-        let (server, other) = (Server::start(*speaks).await, Server::start(*speaks).await);
+    for protocol in &ALL[1..] {
+        let (server, other) = (Server::start(*protocol).await, Server::start(*protocol).await);
         let trusting_other = Pool {
             server: format!("https://{}/mcp", server.address).parse().unwrap(),
-            ..Arc::into_inner(other.pool(*speaks, "127.0.0.1")).unwrap()
+            ..Arc::into_inner(other.pool(*protocol, "127.0.0.1")).unwrap()
         };
         let failed = post(&Arc::new(trusting_other), &Bytes::new()).await;
         assert!(failed.is_err_and(
             |error| error.unsent && matches!(error.error.kind(), ClientErrorKind::Unreachable(_))
         ));
         // The certificate is valid for the address only.
-        let failed = post(&server.pool(*speaks, "localhost"), &Bytes::new()).await;
+        let failed = post(&server.pool(*protocol, "localhost"), &Bytes::new()).await;
         assert!(failed.is_err_and(
             |error| error.unsent && matches!(error.error.kind(), ClientErrorKind::Unreachable(_))
         ));
