@@ -20,7 +20,8 @@ pub(crate) type IndexEntry = (u32, u32);
 const MIN_TEXT: usize = 2 * 1024;
 /// Minimum length of an indexed value, in bytes.
 const MIN_VALUE: usize = 512;
-/// Maximum number of entries for each level of nesting: an indexed value takes at least 1/64 of the text. Bounds the index.
+/// Maximum number of entries for each level of nesting: an indexed value takes at least 1/64 of the text. Bounds the
+/// index.
 const MAX_PER_LEVEL: usize = 64;
 
 /// Builds the index of a text while it is validated or written.

@@ -25,8 +25,9 @@ impl Connection {
     /// Sends a request and waits for its result, which is the text that the server sent.
     ///
     /// # Errors
-    /// Returns [`ClientErrorKind::Rpc`] if the server responds with an error, [`ClientErrorKind::Timeout`] if it does
-    /// not respond, or another [`ClientErrorKind`]. [`ClientError::was_sent`] tells whether the request may have run.
+    /// Returns [`ClientErrorKind::Rpc`](crate::ClientErrorKind::Rpc) if the server responds with an error,
+    /// [`ClientErrorKind::Timeout`](crate::ClientErrorKind::Timeout) if it does not respond, or another
+    /// [kind](crate::ClientErrorKind). [`ClientError::was_sent`] tells whether the request may have run.
     pub async fn request(
         &self,
         method: &str,

@@ -23,9 +23,8 @@ use crate::{
 ///
 /// # Restart
 /// A server that fails within a minute of its start is restarted on demand after 1 s, then 2, 4, 8, 16, 32 s, and then
-/// once a minute. Meanwhile callers fail immediately with
-/// [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable). A server that has lived longer is restarted
-/// without a pause. No request is ever sent twice.
+/// once a minute. Meanwhile callers fail immediately with [`ClientErrorKind::Unavailable`]. A server that has lived
+/// longer is restarted without a pause. No request is ever sent twice.
 ///
 /// Cloning shares the server. Dropping the last clone ends it at once.
 ///
@@ -93,8 +92,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Returns the errors of [`Connection::spawn`] and [`Connection::http`] if the start fails, and
-    /// [`ClientErrorKind::Unavailable`](crate::ClientErrorKind::Unavailable) immediately during the pause after a
-    /// failure.
+    /// [`ClientErrorKind::Unavailable`] immediately during the pause after a failure.
     pub async fn connection(&self) -> Result<Connection, ClientError> {
         self.connect_for(true).await
     }

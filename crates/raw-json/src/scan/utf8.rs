@@ -9,8 +9,8 @@ const LONG: usize = 4 * 1024;
 /// Converts bytes into text.
 ///
 /// The standard library checks ASCII word by word and everything else byte by byte, which took a quarter of the time
-/// spent on a large message. SIMD checks non-ASCII text ten times as fast, but to take
-/// the checked bytes over as text would need `unsafe`. So the text is copied, which costs a small part of the saved time.
+/// spent on a large message. SIMD checks non-ASCII text ten times as fast, but to take the checked bytes over as text
+/// would need `unsafe`. So the text is copied, which costs a small part of the saved time.
 pub(crate) fn text_of(bytes: Bytes) -> Result<ByteString, JsonError> {
     if bytes.len() >= LONG
         && !bytes.is_ascii()
